@@ -9,24 +9,24 @@
     python studies/ablations.py --preset partial     # captions that leave things and textures out
 
 Each row differs from the model by one line of configuration, which comes from the model's paper
-(studies/ablation/papers.py) or from the study (studies/ablation/groups.py), and is trained on the hardest
+(models/scorers/oc_clip/ablations.py) or the study (studies/ablation/rows.py), and is trained on the hardest
 cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed are
 left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.progress import Sparing
-from menagerie.envs.core.validation import SEEDS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.validation import SEEDS, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.ablation.cells import (
@@ -41,12 +41,11 @@ from menagerie.studies.ablation.cells import (
 )
 from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.rows import ablated
-from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.cells import cell_line, recipe_line
-from menagerie.studies.grids.grid import EXECUTION, Grid, workers
+from menagerie.studies.grids.grid import Grid, workers
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.runs.cell import Execution, Job
-from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.command_line import EXECUTION, RunOptions, parse
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
 # What doesn't decide the result of any run: a folder goes on with more of it.
@@ -54,13 +53,9 @@ FURTHER = EXECUTION | {"rows", "seeds"}
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(RunOptions):
     """One ablation study."""
 
-    out: Annotated[Path | None, PLACE, FIRST] = None
-    """Folder of the results; without it, runs/ablations-PRESET."""
-    store: Annotated[Path, PLACE] = Path("store")
-    """Folder of the image stores; every scene is rendered once for all studies."""
     model: Annotated[str, MODEL, FIRST] = "oc-clip"
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST] = ()
@@ -82,20 +77,6 @@ class Config:
     """Optimiser steps; 0 takes the preset's."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
     """Number of seeds, 0 to seeds - 1."""
-    device: Annotated[str, PLACE, FIRST] = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, PLACE, THREADS] = 1
-    """Threads of each training run."""
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
-    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Runs at once; 0 takes one per core on a cpu and one on cuda."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
-    """Where the runs are made; results don't depend on it."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be trained, and how long it takes."""
 
@@ -160,7 +141,6 @@ def grids_of(config: Config) -> dict[str, Grid]:
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     if not config.splits:
         raise UserError("--splits needs spatial, binding or both, got none")
     if len(config.split) > 1 or (config.split and (config.base or config.hold_out)):
@@ -176,8 +156,8 @@ def check(config: Config) -> None:
 def run(config: Config, out: Path) -> None:
     """Train what isn't finished, and write tables and report."""
     from menagerie.studies.ablation.report import publish
-    from menagerie.studies.runs.cell import finished
     from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.results import finished
     from menagerie.studies.runs.shared import clear_shared
 
     grids, spec, rows = grids_of(config), ablated(config.model), rows_of(config.model, config.rows)
@@ -187,7 +167,7 @@ def run(config: Config, out: Path) -> None:
     }
     notes |= {f"{split} recipes": why for split in grids if (why := alike(config, split)[1])} | left_out
     jobs = jobs_of(grids, spec, rows, out, Execution.of(config))
-    waiting = {job.folder: job for its in jobs.values() for job in its if finished(job.folder) is None}
+    waiting = {job.folder: job for batch in jobs.values() for job in batch if finished(job.folder) is None}
     print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
     for row, reason in left_out.items():
         print(f"{row}: {reason}", flush=True)
@@ -199,18 +179,17 @@ def run(config: Config, out: Path) -> None:
     if waiting:
         show()
     at_once = workers(next(iter(grids.values())))
-    for its in in_turn(list(waiting.values())):
-        run_cells(its, config.cluster, at_once, out, show)
+    for batch in in_turn(list(waiting.values())):
+        run_cells(batch, config.cluster, at_once, out, show)
     clear_shared(out)
     print(f"report: {publish(out, spec, jobs, notes)}")
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
     if config.dry_run:
-        from menagerie.studies.ablation.plan import plan
+        from menagerie.studies.ablation.cells import plan
 
         plan(grids_of(config), ablated(config.model), rows_of(config.model, config.rows))
         return

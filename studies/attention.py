@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import tyro
+from jaxtyping import Float, UInt8
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose, run_command
@@ -24,6 +26,8 @@ from menagerie.envs.core.records import read_record
 from menagerie.envs.core.validation import Range, build
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.models.evaluation.attention_maps import Maps
 
@@ -85,7 +89,7 @@ def scorer_with_attention(cell: dict[str, Any], folder: Path, code: Sequence[str
 
     model = cell["model"]
     if is_own(model):
-        model = next((own for own in code if same_scorer(own, model)), None)
+        model = next((given for given in code if same_scorer(given, model)), None)
         if model is None:
             return f"{cell['model']} is left out: its file is run only if you add --code {cell['model']}"
     scorer = load_checkpoint(folder / "checkpoint", model)
@@ -136,12 +140,38 @@ def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None
     """Image, the map of each query, and what the default tokens take, for some scenes."""
     from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
-    from menagerie.studies.grids.figures import attention_sheet
 
     chosen = [len(data) * (2 * i + 1) // (2 * scenes) for i in range(scenes)]
     images = data.images(chosen).permute(0, 2, 3, 1).numpy()
     phrases = [[phrase(thing) for thing in data.records.scenes[i].things] for i in chosen]
     write_png(path, attention_sheet(images, phrases, maps.things[chosen], maps.rest[chosen]))
+
+
+def attention_sheet(
+    images: UInt8[np.ndarray, "n h w 3"],
+    phrases: Sequence[Sequence[str]],
+    things: Float[np.ndarray, "n 2 h w"],
+    rest: Float[np.ndarray, "n h w"],
+) -> "Figure":
+    """A row per scene: the image, the map of each of its two queries, and what the default tokens take."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((8.8, 2.3 * len(images)), layout="constrained")
+    for row, image, names, maps, left in zip(
+        figure.subplots(len(images), 4, squeeze=False), images, phrases, things, rest, strict=True
+    ):
+        row[0].imshow(image)
+        row[0].set_title("image", fontsize=9)
+        for axis, name, values in zip(row[1:3], names, maps, strict=True):
+            axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
+            axis.imshow(values, cmap="inferno", alpha=0.75, vmin=0, vmax=max(float(values.max()), 1e-6))
+            axis.set_title(name, fontsize=9)
+        shown = row[3].imshow(left, cmap="inferno", vmin=0, vmax=1)
+        row[3].set_title("default tokens", fontsize=9)
+        figure.colorbar(shown, ax=row[3], shrink=0.8)
+        for axis in row:
+            axis.axis("off")
+    return figure
 
 
 def run(config: Config) -> None:
@@ -171,7 +201,6 @@ def run(config: Config) -> None:
 
 
 def main() -> None:
-    """Parse and run."""
     run(read_options(Config, sys.argv[1:], started_as(), __doc__))
 
 

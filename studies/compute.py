@@ -20,99 +20,23 @@ Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions
 skips what is finished.
 """
 
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
-
-import tyro
 
 from menagerie.envs.core.errors import UserError, choose, run_command
-from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, SOME_PROCESSES, STEPS, THREADS, Range
-from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
+from menagerie.studies.budgets.courses import Config, recipe_of, setups_of
 from menagerie.studies.budgets.run import run
-from menagerie.studies.budgets.setups import recipe_of, setups_of
-from menagerie.studies.cluster.options import Cluster
-from menagerie.studies.grids.grid import EXECUTION, Grid, splits
+from menagerie.studies.grids.grid import Grid, splits
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_unused_options
-from menagerie.studies.runs.command_line import parse
-from menagerie.studies.runs.scorer_options import ScorerOptions, only, scorer_options
+from menagerie.studies.runs.command_line import EXECUTION, only, parse, scorer_options
 
 GRIDS = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
 # What doesn't decide the result of any run: a folder goes on with more of it.
 FURTHER = EXECUTION | {"budgets", "patience", "seeds"}
-
-
-@dataclass(frozen=True)
-class Config:
-    """One study of compute."""
-
-    out: Annotated[Path | None, PLACE, FIRST] = None
-    """Folder of the results; without it, runs/compute-PRESET."""
-    store: Annotated[Path, PLACE] = Path("store")
-    """Folder of the image stores; every scene is rendered once for all studies."""
-    models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "negclip", "oc-clip")
-    """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
-    splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
-    """Grids whose hardest cell is trained on: binding, spatial; --recipe takes their place."""
-    cell: Annotated[str, DATA, FIRST] = "breadth"
-    """Preset of the two grids whose hardest cell is trained: its world, resolution and pairs."""
-    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
-    """The recipe that `--recipe` names."""
-    budgets: Annotated[tuple[int, ...], WHAT, FIRST, STEPS] = (500, 1000, 2000, 4000, 6000)
-    """Optimiser steps, rising; at each there is a finished model."""
-    patience: Annotated[int, WHAT, FIRST, RUNS] = 2
-    """Budgets in a row without a rise of validation, mean over seeds, after which a model that left chance stops."""
-    rise: Annotated[float, WHAT, Range(0.0, 1.0)] = 0.005
-    """The least rise that counts, as a share: 0.005 is half a point."""
-    bar: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.95
-    """Accuracy on what is unseen from which on a model counts as one that binds."""
-    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
-    """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
-    architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("mini",)
-    """Towers to choose from: nano, micro, mini, broad, small, or any open_clip architecture."""
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL] = field(
-        default_factory=partial(scorer_options, "small")
-    )
-    """What is specific to each model, in the sizes for small towers."""
-    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, RATE] = (2e-4, 6e-4, 1.8e-3, 5.4e-3)
-    """Peak learning rates to choose from. CLIP's best trial of `tune` stood at 7e-4."""
-    batches: Annotated[tuple[int, ...], TRAINING, FIRST, Range(2, 10**6)] = (64,)
-    """Images of a step to choose from."""
-    warmup: Annotated[int, TRAINING, Range(0, STEPS.high)] = 100
-    """Steps of linear warm-up."""
-    decay: Annotated[float, TRAINING, Range(0.0, 1.0)] = 0.2
-    """Share of the steps, the last ones, in which the rate falls to zero."""
-    weight_decay: Annotated[float, TRAINING] = 0.05
-    """Decoupled weight decay."""
-    singles_share: Annotated[float, TRAINING, SHARE] = 0.5
-    """Share of a batch that shows one animal alone."""
-    singles_steps: Annotated[int, TRAINING, Range(0, STEPS.high)] = 250
-    """First steps, which show lone animals only; the same in all budgets."""
-    device: Annotated[str, PLACE, FIRST] = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, PLACE, THREADS] = 1
-    """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Runs at once; 0 takes one per core on a cpu and one on cuda."""
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each run's training.csv."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
-    """Where the runs are made; results don't depend on it."""
-    dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report what would be rendered and trained, and how long it takes at most."""
-
-    def with_recipe(self, recipe: SplitRecipe) -> "Config":
-        """The study on the split of a recipe of the user's."""
-        return replace(self, base=recipe)
 
 
 PRESETS: dict[str, Config] = {
@@ -164,7 +88,6 @@ def grid_of(config: Config, split: str) -> Grid:
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     if not config.splits:
         raise UserError("--splits needs binding, spatial or both")
     for name in ("budgets", "architectures", "batches", "learning_rates"):
@@ -194,13 +117,12 @@ def check(config: Config) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check(config)
     config = replace(config, scorers=only(config.scorers, config.models))
     grids = {split: grid_of(config, split) for split in splits_of(config)}
     if config.dry_run:
-        from menagerie.studies.budgets.plan import plan
+        from menagerie.studies.budgets.run import plan
 
         plan(config, grids)
         return

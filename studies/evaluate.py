@@ -11,10 +11,11 @@ per-record predictions in `--out`. Run again, it skips what is finished: also wi
 """
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -22,7 +23,13 @@ from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
-from menagerie.studies.runs.device import check_device, check_device_here
+from menagerie.studies.runs.machine import check_device, check_device_here
+
+if TYPE_CHECKING:
+    from menagerie.generators.benchmarks.benchmark import Benchmark
+    from menagerie.models.library.loaded import LoadedScorer
+    from menagerie.studies.evaluation.models import Model
+    from menagerie.studies.evaluation.pieces import Piece, TestedSplit
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,6 @@ class Config:
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work."""
     if not config.models or not config.splits:
         raise UserError("give one or more models, and after --splits one or more splits")
     check_place("--store", config.store)
@@ -63,32 +69,51 @@ def check(config: Config) -> None:
 
 
 def run(config: Config) -> None:
-    """Find models and splits, then score."""
     import os
 
     import torch
 
     from menagerie.models.towers.config import TowerConfig
-    from menagerie.studies.evaluation import splits
     from menagerie.studies.evaluation.models import models_of
-    from menagerie.studies.evaluation.run import run as score_all
+    from menagerie.studies.evaluation.pieces import recipes_of, render, splits_of
     from menagerie.studies.runs.folder import run_folder
 
     check_device_here(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    splits.recipes_of(config.splits, config.world)
+    recipes_of(config.splits, config.world)
+
     models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
-    render = partial(
-        splits.render, root=config.store, resolution=config.resolution, workers=config.workers or os.cpu_count() or 1
+    prepare = partial(
+        render, root=config.store, resolution=config.resolution, workers=config.workers or os.cpu_count() or 1
     )
     ignored = frozenset(item.name for item in fields(config))  # what decides a piece is in its own name
     with run_folder(config.out, config, ignored) as out:
-        print(f"report: {score_all(models, splits.splits_of(config.splits, config.world, render), out, config.device)}")
+        print(f"report: {score_splits(models, splits_of(config.splits, config.world, prepare), out, config.device)}")
+
+
+def score_splits(models: list["Model"], splits: list["TestedSplit"], out: Path, device: str) -> Path:
+    """Score what isn't scored yet; returns the report. What can't be scored is left out with a word."""
+    from menagerie.studies.evaluation.loop import Outputs, image_bar, load, score_all
+    from menagerie.studies.evaluation.pieces import check_texts, images_of, pieces_of, score_piece
+    from menagerie.studies.evaluation.report import print_swaps, write_report, write_tables
+
+    pieces = pieces_of(models, splits, out)
+    tests: dict[str, Mapping[str, Benchmark]] = {}
+
+    def score(piece: "Piece", loaded: "LoadedScorer") -> None:
+        label = piece.split.label
+        tests[label] = tests.get(label) or piece.split.tests()
+        check_texts(loaded.scorer, tests[label])
+        with image_bar(label) as start:
+            score_piece(piece, loaded, tests[label], start(images_of(tests[label])))
+
+    report = score_all(pieces, out, partial(load, device=device), score, Outputs(write_tables, write_report))
+    print_swaps(pieces)
+    return report
 
 
 def main() -> None:
-    """Parse and run."""
     config = read_options(Config, sys.argv[1:], started_as(), __doc__)
     check(config)
     run(config)

@@ -26,11 +26,11 @@ from menagerie.envs.core.validation import SHARE, Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone
+from menagerie.studies.grids.grid import SMOKE, Grid, chosen_alone
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_overrides
 from menagerie.studies.photographs.trainings import FACTORS, PARTS, Factor, Part
-from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.command_line import EXECUTION, parse
 
 # What doesn't decide the result of any run: a folder goes on with more of it.
 FURTHER = EXECUTION | {"photos", "package", "backgrounds", "parts", "photographs", "other_animals", "images"}
@@ -109,7 +109,6 @@ PRESETS: dict[str, Config] = {
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     if config.base or config.split:
         raise UserError("--recipe and --split: photographs and rendered animals have splits of this study's own")
     choose("built-in world for --world, which has the same animals rendered,", config.world, WORLDS)
@@ -134,14 +133,13 @@ def check(config: Config) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check_overrides(config, PRESETS[preset])
     check(config)
     config = chosen_alone(config)
     out = config.out or Path(f"runs/photo_transfer-{preset}")
     if config.dry_run:
-        from menagerie.studies.photographs.plan import plan
+        from menagerie.studies.photographs.run import plan
 
         plan(config)
         return

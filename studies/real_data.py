@@ -10,13 +10,15 @@ tests show are left out and counted. Ends with `report.html`, `results.csv`, `ce
 scores of every record. Run again, it skips what is finished; stopped, it goes on from its last state.
 """
 
+from dataclasses import replace
+from pathlib import Path
+
 from menagerie.envs.core.errors import run_command
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.grid import PAPER_RECIPES
-from menagerie.studies.real_training.config import Config
-from menagerie.studies.runs.command_line import parse
-from menagerie.studies.runs.scorer_options import scorer_options
+from menagerie.studies.real_training.config import FURTHER, Config
+from menagerie.studies.runs.command_line import only, parse, scorer_options
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):
 # of OpenCLIP-FT 4e-6; of OC-CLIP 2e-4, 2e-5 for its text tower and 1e-6 for its image tower.
@@ -68,11 +70,25 @@ PRESETS: dict[str, Config] = {
 
 
 def main() -> int | None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
-    from menagerie.studies.real_training.launch import launch
+    from menagerie.studies.real_training.check import check, check_machine, report_states
+    from menagerie.studies.real_training.describe import folders_of
 
-    return launch(preset, config, PRESETS[preset])
+    check(config, PRESETS[preset])
+    folders = folders_of(config)
+    if config.check:
+        return report_states(config, config.data_root, folders)
+    check_machine(config)
+    from menagerie.studies.real_training.report import plan, run
+    from menagerie.studies.runs.folder import run_folder
+
+    config = replace(config, scorers=only(config.scorers, config.models))
+    if config.dry_run:
+        plan(config, folders)
+        return None
+    with run_folder(config.out or Path(f"runs/real_data-{preset}"), config, FURTHER) as folder:
+        run(config, folder, folders)
+    return None
 
 
 if __name__ == "__main__":

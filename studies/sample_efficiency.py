@@ -23,63 +23,19 @@ workers are tasks of a job array. Stopped and started again it goes on; one work
 each time.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
 from menagerie.envs.core.errors import UserError, run_command
-from menagerie.envs.core.options import DATA, FIRST, PLACE, TRAINING, WHAT
-from menagerie.envs.core.validation import FIRST_SEED, RUNS, SHARE, Several
 from menagerie.models.recipe import Recipe
 from menagerie.studies.grids.grid import PAPER, SMOKE
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_overrides
 from menagerie.studies.runs.command_line import parse
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, least
-from menagerie.studies.sample_search.run import run
-from menagerie.studies.sample_search.study import PLACES
-
-
-@dataclass(frozen=True)
-class Config(SampleStudy):
-    """One study of sample efficiency."""
-
-    title: ClassVar[str] = "Sample efficiency: how little data is enough"
-    searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
-
-    pairs: tuple[float, ...] = (0.0, 1.0)
-    """Least and most of the trainable animal pairs in training; one value leaves nothing to search."""
-    hard_negatives: tuple[float, ...] = (0.0, 1.0)
-    """Least and most of the training pairs that also have their hard negatives."""
-    singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
-    """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
-    views: int = 8
-    """Views of each training scene of two, and the most views of a lone animal (the least is 1)."""
-    reserve: Annotated[float, DATA, SHARE] = 0.1
-    """Share of all pairs that no setting trains on: the test."""
-    validation: Annotated[float, DATA, SHARE] = 0.1
-    """Share of all pairs kept for validation, by which settings are judged."""
-    seeds: int = 3
-    """Seeds of each setting. Its median counts, with `budgets` its mean. Each seed decides what is drawn."""
-    trials: Annotated[int, WHAT, FIRST, RUNS] = 12
-    """Settings that each search tries for each model."""
-    target: Annotated[float, WHAT, FIRST] = 0.95
-    """Accuracy that the second search wants to reach."""
-    storage: Annotated[str, PLACE] = ""
-    """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
-    on many machines; empty takes journal.log in the folder of the results."""
-    study: Annotated[str, PLACE] = ""
-    """Name of the study in its storage; empty takes sample_efficiency-PRESET."""
-    sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
-    """Seed of what the searches draw."""
-    budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
-    """Steps, more until validation stops. They rise from `steps`; empty: `steps` alone."""
-    patience: Annotated[int, TRAINING, RUNS] = 1
-    """Budgets in a row without a rise of validation, the mean over seeds, after which a setting gets no larger one."""
-    rise: Annotated[float, TRAINING, SHARE] = 0.01
-    """The least rise that counts, as a share: 0.01 is a point. One that lacks less to 100 % gets no larger one."""
-
+from menagerie.studies.sample_search.budget import Config, everything, images_of, least
+from menagerie.studies.sample_search.study import FURTHER, run
 
 RANGES: dict[str, Any] = {"pairs": (0.0, 1.0), "hard_negatives": (0.0, 1.0)}
 PRESETS: dict[str, Config] = {
@@ -112,7 +68,6 @@ PRESETS: dict[str, Config] = {
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     from menagerie.studies.trials.launch import check_workers
     from menagerie.studies.trials.storage import check_storage
 
@@ -155,7 +110,6 @@ def decay_steps(config: Config) -> list[int]:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     if config.recipe.singles_share != PRESETS[preset].recipe.singles_share:
         raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
@@ -178,7 +132,7 @@ def main() -> None:
     # A URL may hold a password, which is nobody's business but the storage's.
     plain = replace(config, storage="", study="")
     study = config.study or f"sample_efficiency-{preset}"
-    with run_folder(config.out or Path(f"runs/sample_efficiency-{preset}"), plain, PLACES, shared=True) as out:
+    with run_folder(config.out or Path(f"runs/sample_efficiency-{preset}"), plain, FURTHER, shared=True) as out:
         run(config, study, out)
 
 

@@ -25,12 +25,11 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.ablation.cells import check_rows
 from menagerie.studies.ablation.rows import ablated, changed
 from menagerie.studies.grids.cells import cells, recipe_line, towers
-from menagerie.studies.grids.grid import EXECUTION, SMOKE, Grid, chosen_alone, cores, workers
+from menagerie.studies.grids.grid import SMOKE, Grid, chosen_alone, cores, workers
 from menagerie.studies.grids.launch import check as check_grid
-from menagerie.studies.grids.launch import check_files, check_overrides
-from menagerie.studies.grids.run import render
+from menagerie.studies.grids.launch import check_files, check_overrides, render
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.command_line import parse
+from menagerie.studies.runs.command_line import EXECUTION, parse
 from menagerie.studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows
 
 Part = Literal["selection", "masks", "ladder", "sweeps", "pictures"]
@@ -89,12 +88,10 @@ def swept(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def rows_of(config: Config) -> Rows:
-    """What is trained of SPARO."""
     return rows("ladder" in config.parts, swept(config))
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     validate(config)
     if MODEL not in config.models:
         raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
@@ -132,8 +129,8 @@ def run(config: Config, out: Path) -> None:
     import torch
 
     from menagerie.envs.core.progress import Sparing
-    from menagerie.studies.runs.cell import finished
     from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.results import finished
     from menagerie.studies.runs.shared import clear_shared
     from menagerie.studies.slots.report import publish
 
@@ -141,7 +138,7 @@ def run(config: Config, out: Path) -> None:
     identity, files = render(config, cores(config))
     jobs = jobs_of(config, identity, files, out, rows_of(config).lines)
     notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models}
-    every = {job.folder: job for its in jobs.values() for job in its}
+    every = {job.folder: job for batch in jobs.values() for job in batch}
     waiting = [job for folder, job in every.items() if finished(folder) is None]
     print(f"{len(every)} runs, {len(waiting)} of them to train", flush=True)
     sparing = Sparing()
@@ -157,7 +154,6 @@ def run(config: Config, out: Path) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check_overrides(config, PRESETS[preset])
     check_files(config, PRESETS[preset])

@@ -132,21 +132,20 @@ def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[
 
 
 def rendering(config: Rendering) -> int:
-    """Print the table."""
     from statistics import median
 
     from menagerie.envs.worlds import load_world, random_scenes
-    from menagerie.studies.runs.folder import processor
+    from menagerie.studies.runs.machine import processor
 
     world = load_world(config.world)
     scenes = random_scenes(world, config.scenes, seed=0, pairs=1.0)
     timings = measure(renderers(config, world), scenes, config.rounds)
-    own = timings["menagerie"]
+    ours = timings["menagerie"]
     print(f"{config.resolution} px, {config.scenes} pairs, {config.rounds} rounds, {processor()}")
     print(f"{'':<20}{'images/s':>12}{'CPU-ms':>12}{'our CPU rate over it':>24}")
     for name, theirs in timings.items():
         # Ratios within a round, then their median: what disturbs a round disturbs both.
-        ratio = median(t.cpu / o.cpu for t, o in zip(theirs, own, strict=True))
+        ratio = median(t.cpu / o.cpu for t, o in zip(theirs, ours, strict=True))
         wall, cpu = median(t.wall for t in theirs), median(t.cpu for t in theirs)
         print(f"{name:<20}{1 / wall:>12.1f}{1000 * cpu:>12.3f}{ratio:>24.1f}")
     return 0

@@ -24,7 +24,7 @@ from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, Range
 from menagerie.generators.benchmarks.registry import chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
-from menagerie.studies.runs.device import check_device, check_device_here
+from menagerie.studies.runs.machine import check_device, check_device_here
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,6 @@ def folders_of(config: Config) -> Given:
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work."""
     if not config.models and not config.check:
         raise UserError("give one or more models, or --check")
     for name in config.benchmarks:
@@ -111,7 +110,7 @@ def score(config: Config) -> None:
     from menagerie.studies.runs.folder import run_folder
     from menagerie.studies.transferring.check import read_benchmarks
     from menagerie.studies.transferring.pieces import pieces_of, subjects_of
-    from menagerie.studies.transferring.run import run
+    from menagerie.studies.transferring.report import run
 
     check_device_here(config.device)
     if config.threads:
@@ -131,7 +130,6 @@ def score(config: Config) -> None:
 
 
 def main() -> int | None:
-    """Parse and run."""
     config = read_options(Config, sys.argv[1:], started_as(), __doc__)
     check(config)
     return report_states(config) if config.check else score(config)

@@ -34,8 +34,7 @@ from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import Grid, chosen_alone
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_files
-from menagerie.studies.runs.command_line import parse
-from menagerie.studies.runs.scorer_options import only
+from menagerie.studies.runs.command_line import only, parse
 from menagerie.studies.spatial_grid import PRESETS as SPATIAL
 
 
@@ -110,7 +109,6 @@ PRESETS: dict[str, Config] = {
 
 
 def check(config: Config) -> None:
-    """Raise on what can't work, before anything is made."""
     from menagerie.studies.trials.launch import check_workers
     from menagerie.studies.trials.storage import check_storage
 
@@ -137,7 +135,7 @@ def check_searched(config: Config) -> None:
 
 def check_budget(config: Config, model: str, architecture: str) -> None:
     """Raise if a model has more parameters than all may have."""
-    from menagerie.studies.tuning.budget import parameters
+    from menagerie.studies.tuning.space import parameters
 
     if (count := parameters(config.grid, model, architecture)) > config.parameters:
         raise UserError(
@@ -147,7 +145,6 @@ def check_budget(config: Config, model: str, architecture: str) -> None:
 
 
 def main() -> None:
-    """Parse, check, run."""
     preset, config = parse(PRESETS, "laptop", __doc__)
     check_files(config.grid, PRESETS[preset].grid)
     config = replace(config, grid=config.grid.settled())

@@ -1,5 +1,6 @@
-"""The training runs of an ablation study: every row on every split where it matters."""
+"""The training runs of an ablation study: every row on every split where it matters; and what they would take."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -10,11 +11,19 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import GENERATOR
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.rows import Place, ablated, changed, changes, chosen_rows, matters, model_of, row_grid
-from menagerie.studies.grids.cells import cells, parser_hash
-from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, cores, splits
-from menagerie.studies.grids.run import render
-from menagerie.studies.grids.tuned_recipes import without_recipe
+from menagerie.studies.ablation.rows import (
+    SplitRow,
+    ablated,
+    changed,
+    changes,
+    chosen_rows,
+    matters,
+    model_of,
+    row_grid,
+)
+from menagerie.studies.grids.cells import cells, parser_hash, without_recipe
+from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, cores, splits, workers
+from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.data import CellData
 
@@ -63,12 +72,12 @@ def row_cells(grid: Grid, spec: ScorerSpec, line: str, store_identity: str) -> l
     return [changed(spec, cell, line) for cell in cells(row_grid(grid, spec, line), store_identity)]
 
 
-def placed(grids: Grids, spec: ScorerSpec, rows: Rows) -> Iterator[tuple[Place, Grid, str]]:
+def placed(grids: Grids, spec: ScorerSpec, rows: Rows) -> Iterator[tuple[SplitRow, Grid, str]]:
     """Every row on every split where it matters, with the split's grid and its line."""
     for split, grid in grids.items():
         for row, line in rows.lines.items():
             if matters(spec, line, grid.kind == "spatial", grid.kind):
-                yield Place(split, row), grid, line
+                yield SplitRow(split, row), grid, line
 
 
 def check_rows(rows: Mapping[str, Cell]) -> None:
@@ -80,15 +89,15 @@ def check_rows(rows: Mapping[str, Cell]) -> None:
         attempt(f"{cell.model} in row {line!r}", "can't be built", partial(build, cell.model, scratch, cell.options))
 
 
-def jobs_of(grids: Grids, spec: ScorerSpec, rows: Rows, out: Path, execution: Execution) -> dict[Place, list[Job]]:
+def jobs_of(grids: Grids, spec: ScorerSpec, rows: Rows, out: Path, execution: Execution) -> dict[SplitRow, list[Job]]:
     """Render what is missing; the runs of every row on every split where it matters, a run a seed."""
-    jobs: dict[Place, list[Job]] = {}
+    jobs: dict[SplitRow, list[Job]] = {}
     rendered: dict[tuple[SplitRecipe | str, ...], tuple[str, dict[CellData, Path]]] = {}
     for place, grid, line in placed(grids, spec, rows):
-        own = row_grid(grid, spec, line)
-        recipes = tuple(splits(own)) or (place.split,)
+        grid_of_row = row_grid(grid, spec, line)
+        recipes = tuple(splits(grid_of_row)) or (place.split,)
         if recipes not in rendered:
-            rendered[recipes] = render(own, cores(own))
+            rendered[recipes] = render(grid_of_row, cores(grid_of_row))
         identity, files = rendered[recipes]
         varied = row_cells(grid, spec, line, identity)
         jobs[place] = [Job(c, files[c.data], out, f"{place.split}, {place.row}", execution) for c in varied]
@@ -99,5 +108,48 @@ def in_turn(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
     """The jobs that come first, and those that score their weights with other graphs, once they are finished."""
     ids = {job.cell.id for job in jobs}
     waits = [job.cell.trained_as != job.cell and job.cell.trained_as.id in ids for job in jobs]
-    first, then = ([job for job, its in zip(jobs, waits, strict=True) if its == later] for later in (False, True))
+    first, then = ([job for job, wait in zip(jobs, waits, strict=True) if wait == later] for later in (False, True))
     return first, then
+
+
+def plan(grids: Grids, spec: ScorerSpec, rows: Rows) -> None:
+    """Print how many runs there are and how long they take: of each split and model one row's step is timed, and one
+    with false captions where there is any."""
+    import torch
+
+    from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of, training_sample
+
+    seconds = 0.0
+    for split, grid in grids.items():
+        torch.set_num_threads(grid.threads)
+        data, lines = training_sample(grid), [line for _, _, line in placed({split: grid}, spec, rows)]
+        distinct = {cell.id: cell for line in lines for cell in row_cells(grid, spec, line, "")}
+        trained = [cell for cell in distinct.values() if cell.trained_as == cell or cell.trained_as.id not in distinct]
+        seconds += rendering(grid) + REST_SECONDS * len(distinct)
+        print(f"{split}: {len(distinct)} runs, {len(distinct) - len(trained)} of which only score another's weights")
+        alike: dict[tuple[str, bool], list[Cell]] = defaultdict(list)
+        for cell in trained:
+            alike[cell.model, bool(cell.recipe.text_negatives)].append(cell)
+        for (model, with_negatives), group in alike.items():
+            steps, each = sum(steps_of([cell]) for cell in group), step_seconds(group[0], data)
+            seconds += steps * each
+            what = f"{model} with false captions" if with_negatives else model
+            print(f"  {what}: {len(group)} runs, {steps} steps, {1000 * each:.0f} ms each")
+    for row, reason in rows.left_out.items():
+        print(f"row {row}: left out: {reason}")
+    at_once = workers(next(iter(grids.values())))
+    total = STUDY_SECONDS + seconds / at_once
+    print(f"about {shown(total)} in all, {at_once} runs at once, as busy as this machine is now")
+
+
+def rendering(grid: Grid) -> float:
+    """Seconds of all workers together for what is missing in the store; none for a file."""
+    from menagerie.envs.worlds import load_world
+    from menagerie.generators.storage.estimate import estimate
+    from menagerie.generators.storage.image_store import ImageStore
+
+    if grid.split:
+        return 0.0
+    store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
+    scenes = {scene for recipe in splits(grid) for scene in recipe.scenes_to_render()}
+    return estimate(store, sorted(scenes), cores(grid)).seconds * workers(grid)

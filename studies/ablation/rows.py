@@ -1,35 +1,106 @@
 """The rows of an ablation study: what differs from a model as it is, one line of configuration each.
 
-They come from a model's paper (`menagerie.studies.ablation.papers`), from the study
-(`menagerie.studies.ablation.groups`), or from the command line. A line sets fields of the training recipe, of the
-model's options, of the graphs that are read (`GraphSource`) and of the split's recipe, and `model=NAME` takes another
-model in place of the ablated one.
+They come with the model (`ScorerSpec.ablations`), from the study (`groups`), or from the command line. A line sets
+fields of the training recipe, of the model's own options, of the graphs that are read (`GraphSource`) and of the
+split's recipe, and `model=NAME` takes another model in place of the ablated one.
+
+The study's groups ask: is it the graph, are the negatives fair, does a model fit at all?
+
+`oracle`: a model that reads scene graphs has something that CLIP hasn't. Rows with CLIP, with other models that read
+the same graphs, with errors in the graphs, and with graphs that a parser makes of the caption alone.
+
+`negatives`: every model with swapped captions as negatives beside the same model without; what masks and the first
+phase bring; and single animals that are all in one place.
+
+`partial`: captions that leave things and textures out, in training, and what attention does with the things that a
+caption of a test leaves out.
 """
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
-from menagerie.generators.parsers.graph_source import GraphSource
+from menagerie.generators.parsers.graph_source import GRAPHS_AT, GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.groups import groups
 from menagerie.studies.ablation.papers import ABLATIONS, Ablations, ablations_of
+from menagerie.studies.grids.cells import title_of
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS
+
+SHARES = (0.05, 0.1, 0.2)
+ERRORS = {"dropped_nodes": "nodes dropped", "moved_attributes": "attributes moved"}
+WHERE = {"train": "in training", "test": "in tests", "both": "in both"}
+PARSERS = ("rules", "spacy-rules")
+CONTROLS = ("clip", "clip-phrases", "filip-phrases")
+# What a training run has, but for the model: each is left out in turn.
+PARTS = {
+    "no false-negative mask": "mask_false_negatives=False",
+    "no single-object phase": "single_object_phase=0.0",
+    "single objects in the centre": "singles_slots=('center',)",
+}
+# What training captions leave out. Spatial ones state a relation, so that they mention both things.
+LEFT_OUT = {
+    "": "",
+    "attributes left out": "attributes=0.8",
+    "things and attributes left out": "mentioned=0.7 attributes=0.8",
+}
+ATTENTION = ("regular attention", "focused competition")  # rows of a model that has them
+
+
+def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
+    """Rows of a study of a model, by the name of their group."""
+    return {"oracle": dict(oracle(spec)), "negatives": dict(negatives(spec)), "partial": dict(partial(spec))}
+
+
+def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Other models, and other graphs for this one where it reads any."""
+    others = [model for model in CONTROLS if model in specs() and model != spec.name]
+    yield from ((title_of(model), f"model={model}") for model in others)
+    if "graphs" not in spec.reads:
+        return
+    for name, what in ERRORS.items():
+        for share in SHARES:
+            for place in GRAPHS_AT:
+                yield f"{share:.0%} {what} {WHERE[place]}", f"{name}={share} graphs_at={place}"
+    yield from ((f"graphs of {parser}", f"graphs={parser}") for parser in PARSERS)
+
+
+def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Every model with and without swapped captions, and what training is made of."""
+    for model, other in specs().items():
+        if model != spec.name:
+            yield title_of(model), f"model={model}"
+        if "captions" not in other.negatives:  # which has them by itself
+            yield f"{title_of(model)}, swapped captions", f"model={model} text_negatives=('swap',)"
+    if spec.local_loss:  # which compares relations with false ones by itself
+        yield "no local loss", "local_weight=0.0"
+        yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
+    for model in dict.fromkeys(("clip", spec.name)):
+        yield from ((f"{title_of(model)}, {what}", f"model={model} {line}") for what, line in PARTS.items())
+
+
+def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Every way of leaving out with every attention, but for the model as it is."""
+    attentions = {"": ""} | {name: line for name, line in ablations_of(spec).rows.items() if name in ATTENTION}
+    for left_out, settings in LEFT_OUT.items():
+        for attention, option in attentions.items():
+            if name := ", ".join(filter(None, (left_out, attention))):
+                yield name, " ".join(filter(None, (settings, option)))
+
 
 # Fields of a split's recipe that belong to the study and its seeds.
 STUDYS_OWN = {"world", "seed"}
 
 
-class Place(NamedTuple):
-    """One training run's place in the tables."""
+class SplitRow(NamedTuple):
+    """A row of the table of one split."""
 
     split: str
     row: str
@@ -54,7 +125,6 @@ def named_rows(ablations: Ablations) -> dict[str, str]:
 
 
 def in_groups(together: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The rows of all groups."""
     return {name: line for group in together.values() for name, line in group.items()}
 
 
@@ -95,12 +165,11 @@ def split_fields(kind: type[SplitRecipe]) -> dict[str, Any]:
 def types_of(spec: ScorerSpec) -> dict[str, type]:
     """The fields that a row of a model may set, with their types."""
     defaults = [split_fields(kind) for kind in kinds().values()]
-    defaults += [{item.name: item.default for item in fields(own)} for own in (GraphSource, Recipe, spec.config)]
-    return {name: type(default) for its in defaults for name, default in its.items()}
+    defaults += [{item.name: item.default for item in fields(owner)} for owner in (GraphSource, Recipe, spec.config)]
+    return {name: type(default) for values in defaults for name, default in values.items()}
 
 
 def model_of(spec: ScorerSpec, line: str) -> str:
-    """The model of a row."""
     named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
     return choose("model", named[-1], specs()) if named else spec.name
 
@@ -139,7 +208,8 @@ def trained_with(spec: ScorerSpec, line: str) -> set[str]:
 def matters(spec: ScorerSpec, line: str, relational: bool, kind: str = "") -> bool:
     """Whether a row can differ from the model as it is on such a split, of a kind or of the grid's."""
     names, recipe = changes(spec, line).keys(), kinds()[kind or ("spatial" if relational else "binding")]
-    for_splits = names & {name for its in kinds().values() for name in split_fields(its)} - trained_with(spec, line)
+    of_splits = {name for one in kinds().values() for name in split_fields(one)} - trained_with(spec, line)
+    for_splits = names & of_splits
     if not for_splits <= split_fields(recipe).keys():
         return False
     other = model_of(spec, line) != spec.name
@@ -153,17 +223,17 @@ def row_grid(grid: Grid, spec: ScorerSpec, line: str) -> Grid:
     split = {name: values[name] for name in values if name in known}
     if split and grid.split:
         raise UserError(f"row {line!r}: {min(split)} is decided by the file of --split; leave the row out")
-    own = {name: (value,) if name in FRACTIONS else value for name, value in split.items() if hasattr(grid, name)}
+    options = {name: (value,) if name in FRACTIONS else value for name, value in split.items() if hasattr(grid, name)}
     base = replace(grid.recipe_given, **split) if split else grid.base
     graphs = replace(grid.graph_source, **of_the(GraphSource, values))
     if not graphs.plain and "graphs" not in spec_of(model).reads:
         raise UserError(f"row {line!r}: {model} reads no scene graphs; name a model that does, or leave them out")
-    return replace(grid, models=(model,), graph_source=graphs, base=base, **own)
+    return replace(grid, models=(model,), graph_source=graphs, base=base, **options)
 
 
 def changed(spec: ScorerSpec, cell: Cell, line: str) -> Cell:
     """A row's cell with its fields of the recipe, tuned ones too, and of the model's options."""
-    own, values = spec_of(model_of(spec, line)), changes(spec, line)
-    options = cell.options | of_the(own.config, values)
-    recipe = {name: its for name, its in of_the(Recipe, values).items() if name not in of_the(own.config, values)}
-    return replace(cell, recipe=replace(cell.recipe, **recipe), options=differing(own.configured(options)))
+    other, values = spec_of(model_of(spec, line)), changes(spec, line)
+    options = cell.options | of_the(other.config, values)
+    recipe = {name: value for name, value in of_the(Recipe, values).items() if name not in of_the(other.config, values)}
+    return replace(cell, recipe=replace(cell.recipe, **recipe), options=differing(other.configured(options)))

@@ -1,4 +1,4 @@
-"""Where a model errs: accuracy by what its test images show, with intervals, from the predictions of its cells."""
+"""Where a model errs: accuracy by what its test images show, and the records that it was surest of."""
 
 import io
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.figures import picture
 from menagerie.envs.core.reading import read_text
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import place_of
@@ -17,7 +18,7 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import intervals, without_interval
 from menagerie.studies.runs.evaluation import FILE
-from menagerie.studies.runs.result_file import checked_file
+from menagerie.studies.runs.results import checked_file
 
 # What records are grouped by, in the order of tables. One of two animals counts for both.
 FACTORS = ("all", "animal", "texture", "size", "background", "relation", "mentioned first")
@@ -129,3 +130,63 @@ def described(row: Any) -> str:
     """ "71.2 [65.0, 77.1] n 48": accuracy in percent, its interval and the number of records."""
     bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
+
+
+SHOWN = 4
+PIXELS = 128  # the longer side of an image on the page
+
+
+class Record(NamedTuple):
+    """One record: its image as a data URI, both captions and what the model gave them."""
+
+    uri: str
+    subset: str
+    caption: str
+    negative: str
+    score_caption: str
+    score_negative: str
+
+
+class Surest(NamedTuple):
+    """The records with the widest margins, widest first."""
+
+    wrong: list[Record]
+    right: list[Record]
+
+
+@cache  # what is finished doesn't change
+def surest(source: Source, tests: tuple[str, ...], task: str = "swap") -> Surest:
+    """The surest records of a cell among some tests, of as many different animal pairs as there are."""
+    frame = read_predictions(source.folder)
+    frame = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
+    chosen = [
+        leading(frame[sign * frame["margin"] > 0].sort_values("margin", ascending=sign < 0, kind="stable"))
+        for sign in (-1, 1)
+    ]
+    uris = pictures(source, pd.concat(chosen)["scene"].tolist())
+    return Surest(*([record(row, uris) for row in part.itertuples()] for part in chosen))
+
+
+def leading(ranked: pd.DataFrame) -> pd.DataFrame:
+    """The first `SHOWN` rows; further ones of an animal pair, then of a caption, give way to others."""
+    repeats = ranked["animals"].duplicated().astype(int) + ranked["caption"].duplicated()
+    kept = repeats.sort_values(kind="stable").index[:SHOWN]
+    return ranked[ranked.index.isin(kept)]
+
+
+def record(row: Any, uris: dict[str, str]) -> Record:
+    """A row of predictions as it is shown."""
+    scores = (f"{score:#.4g}" for score in (row.score_caption, row.score_negative))
+    return Record(uris[row.scene], row.subset, row.caption, row.negative, *scores)
+
+
+def pictures(source: Source, scenes: Sequence[str]) -> dict[str, str]:
+    """The images of scenes of a split, by their keys, as small data URIs."""
+    from menagerie.generators.storage.pixels import PixelReader
+    from menagerie.generators.storage.split_file import read_split
+
+    split = read_split(source.split)
+    reader, wanted = PixelReader(split), set(scenes)
+    tests = [records for name, records in split.subsets.items() if name != "train"]
+    rows = {scene.key: int(row) for r in tests for scene, row in zip(r.scenes, r.rows, strict=True)}
+    return {key: picture(reader.read(rows[key]), PIXELS) for key in sorted(wanted)}

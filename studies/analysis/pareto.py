@@ -1,21 +1,28 @@
-"""What Pareto fronts and bounds say: who dominates whom, hypervolumes, images to a target. Free of files."""
+"""Pareto fronts and bounds: who dominates whom, hypervolumes, images to a target and their ratios. Free of files."""
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
-from menagerie.studies.analysis.surrogate import CHANCE
-from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, intervals, resampled_means, without_interval
+from menagerie.studies.analysis.two_levels import (
+    CONFIDENCE,
+    FEWEST,
+    enough,
+    intervals,
+    resampled_means,
+    without_interval,
+)
 
+CHANCE = 0.5
 # Points and number of test records by animal pair.
 Tally = dict[str, list[int | float]]
 
 
 class Axis(NamedTuple):
-    """From where to where distinct images are counted: the least and the most of the space."""
+    """Range of distinct images: the least and the most of the space."""
 
     least: int
     most: int
@@ -103,7 +110,6 @@ class Volume(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """Its bounds as text."""
         return without_interval(self.low, self.high, self.pairs) or f"{self.low:.3f} to {self.high:.3f}"
 
 
@@ -123,13 +129,13 @@ def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Vo
     above = ~(intervals(sums, counts, seeds, seed)[0] <= CHANCE)
     value, draws, start = {}, {}, 0
     for model, curve in curves.items():
-        own = slice(start, start := start + len(curve.images))
-        images, heights = np.array(curve.images, np.float64), np.where(above, means, CHANCE)[None, own]
+        columns = slice(start, start := start + len(curve.images))
+        images, heights = np.array(curve.images, np.float64), np.where(above, means, CHANCE)[None, columns]
         value[model] = float(hypervolume(images, heights, axis)[0])
-        draws[model] = hypervolume(images, np.where(above, drawn, CHANCE)[:, own], axis) + undefined
+        draws[model] = hypervolume(images, np.where(above, drawn, CHANCE)[:, columns], axis) + undefined
     first, *others = curves
-    own = {model: with_interval(value[model], draws[model], pairs) for model in curves}
-    return own | {
+    alone = {model: with_interval(value[model], draws[model], pairs) for model in curves}
+    return alone | {
         f"{model} − {first}": with_interval(value[model] - value[first], draws[model] - draws[first], pairs)
         for model in others
     }
@@ -149,8 +155,64 @@ def bound(images: Sequence[int], reached: Sequence[bool]) -> Bound:
 
 
 def ratio(one: Bound, other: Bound) -> str:
-    """How many times the images of the other the one needs; a dash where neither is known."""
+    """How many times the images of the other the first needs; a dash where neither is known."""
     if one.censored and other.censored:
         return "–"
     sign = "> " if one.censored else "< " if other.censored else ""
     return f"{sign}{one.images / other.images:.2f}"
+
+
+class ImageRatio(NamedTuple):
+    """Images of the first over those of the other; infinite where the first never reaches the target, 0 where the other
+    never does, NaN where neither does."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> str:
+        if math.isnan(self.low):
+            return "none"
+        return f"{bound_text(self.low)} to {bound_text(self.high)}"
+
+
+def bound_text(ratio: float) -> str:
+    """A bound; where one model doesn't reach the target that is said in its place."""
+    if math.isinf(ratio):
+        return "first out of reach"
+    if ratio >= 10:
+        return f"{ratio:.0f}"
+    return f"{ratio:.2f}" if ratio else "other out of reach"
+
+
+def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> ImageRatio:
+    """The ratio of the fewest images of any setting whose mean over seeds reaches the target.
+
+    The interval is a bootstrap of two levels, seeds and within them animal pairs (`two_levels`), the same draw for both
+    models: in each draw the fewest images are looked for anew among the settings that were tried, so it doesn't cover
+    what settings in between would give. NaN where half of the draws or more have no ratio, and for two seeds.
+    """
+    sums, counts, seeds = clusters_of([first, other])
+    means = (sums.sum(0) / counts.sum(0))[None]
+    drawn = resampled_means(sums, counts, seeds, seed)
+    value = ratios(first, other, means >= target)[0]
+    by_draw = ratios(first, other, drawn >= target)
+    known = by_draw[~np.isnan(by_draw)]
+    if not enough(counts, seeds).all() or len(known) <= len(by_draw) / 2:
+        return ImageRatio(float(value), math.nan, math.nan)
+    tail = (1 - CONFIDENCE) / 2
+    low = np.quantile(known, tail, method="lower")  # between a number and infinity there is none
+    high = np.quantile(known, 1 - tail, method="higher")
+    return ImageRatio(float(value), float(low), float(high))
+
+
+def ratios(first: Curve, other: Curve, reached: Bool[np.ndarray, "r v"]) -> Float64[np.ndarray, " r"]:
+    """The ratio in each draw, by which settings of both reach the target there."""
+    count = len(first.images)
+    fewest = [
+        np.where(mask, np.array(images, np.float64), math.inf).min(1)
+        for images, mask in ((first.images, reached[:, :count]), (other.images, reached[:, count:]))
+    ]
+    both = np.isinf(fewest[0]) & np.isinf(fewest[1])
+    return np.divide(fewest[0], fewest[1], out=np.full(len(reached), math.nan), where=~both)

@@ -4,24 +4,118 @@ OC-CLIP, table 9: its text tower reads phrases, not sentences, and its binding m
 graph, which no image tower makes dearer. The table counts a batch of one GPU, with the texts of all of them.
 """
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import SIDE, Range
 from menagerie.models.registry import check_scorer, spec_of
-from menagerie.studies.analysis.part_counts import (
-    Row,
-    build,
-    captions_of,
-    distinct_captions,
-    images_per_second,
-    multiplications,
-    parameters,
-)
 
 if TYPE_CHECKING:
     from menagerie.generators.captions.templates import Caption
+    from menagerie.models.scorer import Scorer
+
+
+class Row(NamedTuple):
+    """One scorer on its towers."""
+
+    scorer: str
+    architecture: str
+    context: int
+
+
+def captions_of(world: str, count: int) -> list["Caption"]:
+    """Captions that state a relation, of random scenes."""
+    from menagerie.envs.worlds import load_world, random_scenes
+    from menagerie.generators.captions.templates import caption
+
+    return [caption(scene, 0, "relation") for scene in random_scenes(load_world(world), count, seed=0, pairs=1.0)]
+
+
+def distinct_captions(nodes: int, count: int) -> list["Caption"]:
+    """Texts whose graphs share no phrase and no predicate."""
+    from menagerie.generators.captions.graph import Edge, SceneGraph
+    from menagerie.generators.captions.templates import Caption
+
+    graphs = (
+        SceneGraph(
+            tuple(f"thing {number} {node}" for node in range(nodes)),
+            tuple(Edge(f"beside {number} {node}", node, node + 1) for node in range(nodes - 1)),
+        )
+        for number in range(count)
+    )
+    return [Caption(", ".join(graph.nodes), graph) for graph in graphs]
+
+
+def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
+    """The row's scorer with the options of its paper."""
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.towers.config import TextSpace, TowerConfig
+    from menagerie.models.towers.tokenizers import words_of
+
+    graphs = [caption.graph for caption in captions]
+    predicates = [edge.predicate for graph in graphs for edge in graph.edges]
+    texts = [caption.text for caption in captions] + [node for graph in graphs for node in graph.nodes]
+    words = words_of([*texts, *predicates])
+    towers = TowerConfig(row.architecture, resolution=resolution)
+    return build_scorer(row.scorer, towers, TextSpace(words, row.context)).train()
+
+
+def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Callable[[], object]]:
+    """The three parts of a forward pass, each of which goes on from the results of those before it."""
+    import torch
+
+    texts = scorer.read([c.text for c in captions], [c.graph for c in captions])
+    pixels, codes = torch.zeros(len(captions), 3, side, side, device=scorer.device), {}
+
+    def images() -> None:
+        codes["images"] = scorer.encode_images(pixels)
+
+    def read() -> None:
+        codes["texts"] = scorer.encode_texts(texts)
+
+    return [images, read, lambda: scorer.similarity(codes["images"], codes["texts"])]
+
+
+def parameters(scorer: "Scorer") -> dict[str, int]:
+    """Numbers of weights by part."""
+    towers = {name: sum(weight.numel() for weight in part) for name, part in scorer.backbones().items()}
+    return towers | {"own": sum(weight.numel() for weight in scorer.parameters()) - sum(towers.values())}
+
+
+def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> tuple[int, int, int]:
+    """Multiply-adds of each part, by the shapes alone; matrix products and convolutions count."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils.flop_counter import FlopCounterMode
+
+    parts, counts = passes(scorer, captions, side), []
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        for part in parts:
+            with FlopCounterMode(display=False) as counter:
+                part()
+            counts.append(counter.get_total_flops() // 2)
+    return tuple(counts)
+
+
+def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, repeats: int, device: str) -> float:
+    """How many images with as many texts pass per second: the median over repeats, after one that doesn't count."""
+    import torch
+
+    spans = []
+    with torch.no_grad():
+        parts = passes(scorer.to(device), captions, side)
+        for _ in range(repeats + 1):
+            start = time.perf_counter()
+            for part in parts:
+                part()
+            if device != "cpu":
+                torch.cuda.synchronize()
+            spans.append(time.perf_counter() - start)
+    return len(captions) / median(spans[1:])
+
 
 # What table 9 has as the total over CLIP's, by scorer and towers, at a global batch of 8192; it counts a multiplication
 # with its addition as one. It prints 1x for OC-CLIP with L and 1.3x for CLIP; its text has them as here.
@@ -85,7 +179,6 @@ def parsed_row(text: str) -> Row:
 
 
 def cost_of(row: Row, config: Parts, captions: list["Caption"]) -> Cost:
-    """What a row costs."""
     scorer = build(row, config.resolution, captions)
     counts = multiplications(scorer, captions[: config.batch], config.resolution)
     timed = None
@@ -105,7 +198,7 @@ def check(config: Parts) -> list[Row]:
     """The rows, once every option is possible."""
     from menagerie.models.towers.build import check_towers
     from menagerie.models.towers.config import TowerConfig
-    from menagerie.studies.runs.device import check_device_here
+    from menagerie.studies.runs.machine import check_device_here
 
     check_device_here(config.device)
     if not config.rows:
@@ -128,10 +221,9 @@ def shares(config: Parts, costs: dict[Row, Cost]) -> dict[Row, float]:
 
 
 def parts(config: Parts) -> int:
-    """Print the table."""
     import torch
 
-    from menagerie.studies.runs.folder import processor
+    from menagerie.studies.runs.machine import processor
 
     rows = check(config)
     count = max(config.batch, config.timed)

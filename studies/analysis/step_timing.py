@@ -18,7 +18,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer
-from menagerie.studies.runs.device import check_device_here
+from menagerie.studies.runs.machine import check_device_here
 
 if TYPE_CHECKING:
     import torch
@@ -138,12 +138,11 @@ def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, 
 
 
 def training(config: Training) -> int:
-    """Print both tables."""
     import torch
 
     from menagerie.models.towers.build import check_towers
     from menagerie.models.towers.config import TowerConfig
-    from menagerie.studies.runs.folder import processor
+    from menagerie.studies.runs.machine import processor
 
     if not config.models:
         raise UserError("--models needs one or more scorers, got none")

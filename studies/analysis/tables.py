@@ -1,17 +1,18 @@
 """Results as pandas frames: one tidy row for each score, and tables of any columns against any others.
 
-Texts come last (`described`): a frame of numbers is for reckoning, one of texts for CSV, LaTeX and pages.
+Texts come last (`described`): a frame of numbers is for reckoning, one of texts for CSV, LaTeX and pages. Accuracies of
+models that prefer the same caption whatever the image are flagged (`flagged`), high or low.
 """
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.core.files import write_text
+from menagerie.envs.core.files import write_csv, write_text
 from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.studies.runs.results import columns_of, rows
 
@@ -78,7 +79,7 @@ def described(
     means, spreads = (part.reindex(index=index, columns=columns) for part in table)
     both = zip(means.index, means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
     texts = [
-        list(map(text, *its)) if label in table.mean.index else [WAITING] * len(means.columns) for label, *its in both
+        list(map(text, *pair)) if label in table.mean.index else [WAITING] * len(means.columns) for label, *pair in both
     ]
     return pd.DataFrame(texts, means.index, means.columns)
 
@@ -125,5 +126,60 @@ def to_latex(frame: pd.DataFrame, caption: str) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` as LaTeX shows it."""
     return text.translate(ESCAPES)
+
+
+def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested fields as dotted names and short texts."""
+    texts: dict[str, str] = {}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            texts |= flat(value, f"{prefix}{name}.")
+        else:
+            texts[prefix + name] = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return texts
+
+
+def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """All trials, one row each."""
+    write_csv(path, rows[0], ([row[name] for name in rows[0]] for row in rows))
+
+
+def shown(cell: object) -> str:
+    """A value as people read it."""
+    if isinstance(cell, dict):
+        return ", ".join(f"{name} {shown(value)}" for name, value in cell.items())
+    return "–" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+
+
+QUAD = "quad text"
+NEAR = 0.05  # a fifth of chance
+FLAG = ", same caption"
+MEANS = (
+    f"same caption: its {QUAD} there is below {100 * NEAR:.0f} %, chance being 25: it prefers the same caption for an "
+    "image and for its partner, whatever they show. Then an accuracy on swaps, high or low, says which caption it "
+    "likes and nothing of binding"
+)
+
+
+def flagged(texts: pd.DataFrame, quads: Pivot) -> pd.DataFrame:
+    """Accuracies on swaps as texts, with `FLAG` behind those whose quads are `NEAR` 0; `quads` has the same rows and
+    columns, as far as there are any."""
+    near = quads.mean.reindex(index=texts.index, columns=texts.columns) < NEAR
+    return texts.where(~near, texts + FLAG)
+
+
+def meaning_of_flags(cells: pd.DataFrame) -> str:
+    """What the flag says, for a page that has any; else nothing."""
+    return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
+
+
+def print_table(header: Iterable[str], rows: Iterable[Iterable[str]], title: str) -> None:
+    """Show a table on the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*header, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -29,11 +29,11 @@ def parallel_figures(
 ) -> dict[str, Figure]:
     """A figure of each model's trials, in which one colour means one value for all models; of parameters in `shares`
     the values are written in percent, and the trial of a number in `chosen` has dots."""
-    values = [number for its in trials.values() for trial in its if (number := value(trial)) is not None]
+    values = [number for tried in trials.values() for trial in tried if (number := value(trial)) is not None]
     scale = Normalize(min(values, default=0), max(values, default=1))
     marked = chosen or {}
     return {
-        model: parallel_figure(its, value, label, scale, shares, marked.get(model)) for model, its in trials.items()
+        model: parallel_figure(tried, value, label, scale, shares, marked.get(model)) for model, tried in trials.items()
     }
 
 
@@ -76,8 +76,8 @@ def height(parameter: BaseDistribution, value: Any) -> float:
     """Where a value lies between the least, 0, and the most, 1, of its parameter; choices lie evenly."""
     if isinstance(parameter, CategoricalDistribution):
         return (parameter.choices.index(value) + 0.5) / len(parameter.choices)
-    low, high, own = (np.log(x) if parameter.log else x for x in (parameter.low, parameter.high, value))
-    return float((own - low) / (high - low)) if high > low else 0.5
+    low, high, here = (np.log(x) if parameter.log else x for x in (parameter.low, parameter.high, value))
+    return float((here - low) / (high - low)) if high > low else 0.5
 
 
 def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -> None:

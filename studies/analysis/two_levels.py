@@ -31,18 +31,13 @@ METHOD = (
 )
 
 
-def few_pairs(count: int) -> str:
-    """How few animal pairs there are, in words."""
-    return "one animal pair" if count == 1 else f"only {count} pairs"
-
-
 def without_interval(low: float, high: float, pairs: int) -> str:
     """What stands in place of an interval over so many animal pairs that would say nothing, and why; empty for others.
 
     One without width is none: it would look like perfect certainty.
     """
     if pairs < FEWEST:
-        return f"{few_pairs(pairs)}: no interval"
+        return "one animal pair: no interval" if pairs == 1 else f"only {pairs} pairs: no interval"
     if math.isnan(low):
         return "only 2 seeds: no interval"
     return "no spread: no interval" if low == high else ""
@@ -90,13 +85,13 @@ def intervals(
 def enough(counts: Float64[np.ndarray, "k v"], seeds: Sequence[Hashable]) -> Bool[np.ndarray, " v"]:
     """Which groups have an interval: those with `FEWEST` clusters or more, but for those of two seeds."""
     owner = owners(seeds)
-    of_seeds = np.stack([(counts[owner == own] > 0).any(0) for own in range(owner.max() + 1)]).sum(0)
+    of_seeds = np.stack([(counts[owner == number] > 0).any(0) for number in range(owner.max() + 1)]).sum(0)
     return ((counts > 0).sum(0) >= FEWEST) & (of_seeds != 2)
 
 
 def owners(seeds: Sequence[Hashable]) -> Int64[np.ndarray, " k"]:
     """The seed of each cluster as a number from 0."""
-    return np.unique([str(own) for own in seeds], return_inverse=True)[1].astype(np.int64)
+    return np.unique([str(seed) for seed in seeds], return_inverse=True)[1].astype(np.int64)
 
 
 def resampled_means(
@@ -116,10 +111,10 @@ def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[n
     chosen = rng.integers(n, size=(RESAMPLES, n))
     drawn = np.zeros((RESAMPLES, len(owner)))
     for one in range(n):
-        own = np.flatnonzero(owner == one)
+        some = np.flatnonzero(owner == one)
         for turn in range(n):
             rows = np.flatnonzero(chosen[:, turn] == one)
-            drawn[np.ix_(rows, own)] += rng.multinomial(len(own), np.full(len(own), 1 / len(own)), len(rows))
+            drawn[np.ix_(rows, some)] += rng.multinomial(len(some), np.full(len(some), 1 / len(some)), len(rows))
     return drawn
 
 

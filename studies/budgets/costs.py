@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from menagerie.studies.runs.cell import Cell, Job, finished
+from menagerie.studies.runs.cell import Cell, Job
+from menagerie.studies.runs.results import finished
 
 SAMPLES = 3  # steps that are counted of each phase: texts differ from batch to batch
 _STEP_FLOPS: dict[str, tuple[float, float]] = {}
 
 
 class Cost(NamedTuple):
-    """Of one run, what it starts from included."""
+    """What one run costs, the run that it starts from included."""
 
     images: int
     """Images of all steps."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from menagerie.envs.core.figures import CHANCE, chance_line, legend_above, line_style
 from menagerie.studies.budgets.points import Line, Point
-from menagerie.studies.budgets.words import title
+from menagerie.studies.grids.cells import title_of
 from menagerie.studies.grids.figures import TITLES
 
 matplotlib.use("Agg")
@@ -140,6 +140,5 @@ def finish(rows: np.ndarray, name: str) -> None:
 
 
 def keys(lines: Sequence[Line]) -> list[Line2D]:
-    """The models' colours."""
     models = list(dict.fromkeys(line.model for line in lines))
-    return [Line2D([], [], label=title(model), **line_style(number)) for number, model in enumerate(models)]
+    return [Line2D([], [], label=title_of(model), **line_style(number)) for number, model in enumerate(models)]

@@ -1,5 +1,6 @@
-"""Accuracy and cost of each model at each budget, from the runs that are finished."""
+"""Accuracy and cost of each model at each budget, from the runs that are finished, and what they say in sentences."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -8,10 +9,10 @@ from typing import NamedTuple
 
 from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled, read_points
 from menagerie.studies.budgets.costs import Cost, cost_of
-from menagerie.studies.budgets.rounds import Course
-from menagerie.studies.budgets.setups import Run, Setup, Trained
-from menagerie.studies.runs.cell import Job, finished
-from menagerie.studies.runs.results import collect
+from menagerie.studies.budgets.courses import BEGUN, Config, Course, Run, Setup, Trained
+from menagerie.studies.grids.cells import title_of
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.results import collect, finished
 
 
 class Point(NamedTuple):
@@ -54,7 +55,6 @@ class Line(NamedTuple):
 
 
 def lines_of(trained: Trained, courses: Mapping[tuple[str, str], Course]) -> list[Line]:
-    """All models at all splits."""
     return [
         Line(split, model, course, tuple(points_of(trained, split, course.setup)) if course.setup else ())
         for (split, model), course in courses.items()
@@ -67,18 +67,18 @@ def points_of(trained: Trained, split: str, setup: Setup) -> list[Point]:
     jobs = {
         steps: [trained.job(Run(split, setup, seed, steps)) for seed in range(config.seeds)] for steps in config.budgets
     }
-    alike = [job for its in jobs.values() for job in its]
-    whole = {steps: its for steps, its in jobs.items() if all(finished(job.folder) for job in its)}
-    return [point_of(steps, its, alike) for steps, its in whole.items()]
+    alike = [job for batch in jobs.values() for job in batch]
+    whole = {steps: batch for steps, batch in jobs.items() if all(finished(job.folder) for job in batch)}
+    return [point_of(steps, batch, alike) for steps, batch in whole.items()]
 
 
 def point_of(steps: int, jobs: Sequence[Job], alike: Sequence[Job]) -> Point:
     """One budget, all of whose seeds are finished."""
     each = [judged(job.folder, job.cell.seed, job.cell.data.recipe.judged) for job in jobs]
-    records = {key: point for own in each for key, point in own.items()}
+    records = {key: point for points in each for key, point in points.items()}
     results = collect(job.folder for job in jobs)
     validation = mean(result["subsets"]["validation"]["swap"]["accuracy"] for result in results)
-    shares = tuple(mean(point.value for point in own.values()) for own in each)
+    shares = tuple(mean(point.value for point in points.values()) for points in each)
     return Point(steps, cost_of(jobs[0], alike), validation, shares, level(records), records, tuple(jobs))
 
 
@@ -97,3 +97,100 @@ def level(records: Points) -> Difference:
 def above(first: Point, second: Point) -> Difference | None:
     """By how much the second is more accurate on the same records; None where there is none."""
     return difference(first.records, second.records, "", "")
+
+
+VERDICTS = {
+    "binds": "its interval lies at or above the bar",
+    "does not bind": "its interval lies below the bar, and validation stopped rising before the largest budget",
+    "not yet": "its interval lies below the bar, and validation still rose with the largest budget: more may help",
+    "at chance": "its interval lies below the bar, and validation left chance with no budget: more may help",
+    "open": "its interval lies below the bar so far: budgets are to be trained yet, or are too few to say if more help",
+    "undecided": "the bar lies within its interval, or there are too few seeds or pairs for one",
+    "–": "no budget is finished yet with all seeds",
+}
+
+
+def verdict(config: Config, line: Line) -> str:
+    """Which of `VERDICTS` holds for a model at a split."""
+    best = line.best
+    if best is None:
+        return "–"
+    if best.level.conclusive and best.level.low >= config.bar:
+        return "binds"
+    if best.level.conclusive and best.level.high < config.bar:
+        return "does not bind" if line.course.stopped else below(config, line.course)
+    return "undecided"
+
+
+def below(config: Config, course: Course) -> str:
+    """What is to be said of a model below the bar whose validation hasn't stopped rising."""
+    *before, last = course.validation or (0.0,)
+    if course.missing or not before:
+        return "open"
+    if max(course.validation) < BEGUN:
+        return "at chance"
+    return "not yet" if last > max(before) + config.rise else "open"
+
+
+def sentences(config: Config, lines: Sequence[Line]) -> list[str]:
+    """For each split one on the first model, and one on each other that is finished there."""
+    said = []
+    for split in dict.fromkeys(line.split for line in lines):
+        first, *others = [line for line in lines if line.split == split]
+        if first.best is None:
+            continue
+        said.append(on_first(config, first, first.best))
+        said += [on_other(first.best, title_of(first.model), line, line.best) for line in others if line.best]
+    return said
+
+
+def on_first(config: Config, line: Line, best: Point) -> str:
+    """How far the first model comes with compute."""
+    ends = {
+        "binds": f"so with enough training it binds (bar: {100 * config.bar:.0f} %)",
+        "does not bind": f"below the bar of {100 * config.bar:.0f} %, and more training no longer helps on validation",
+        "not yet": f"below the bar of {100 * config.bar:.0f} %, but validation still rose with the largest budget",
+        "at chance": f"below the bar of {100 * config.bar:.0f} %, and on validation it left chance with no budget",
+        "open": f"so far below the bar of {100 * config.bar:.0f} %; these budgets don't say whether more would help",
+        "undecided": f"which leaves undecided whether it is above the bar of {100 * config.bar:.0f} %",
+    }
+    place = "On your own split" if line.split == "own" else f"At the hardest cell of the {line.split} split"
+    return (
+        f"{place} {title_of(line.model)} prefers the true caption in "
+        f"{percent(best.level)} of what is unseen, after the {best.steps} steps that validation chose of up to "
+        f"{line.points[-1].steps} ({spent(best)}): {ends[verdict(config, line)]}."
+    )
+
+
+def on_other(first: Point, first_title: str, line: Line, best: Point) -> str:
+    """How much better another model is at its own best budget, and what it needs to be as good as the first."""
+    gap, match = above(first, best), line.matching(first.validation)
+    times = f"with {best.cost.flops / first.cost.flops:.2g} times the operations"
+    text = f"{title_of(line.model)} gets {percent(best.level)} after {best.steps} steps, {times}: {points(gap)}"
+    if match is None:
+        return f"{text}; at no budget is it as good on validation as {first_title} at its best."
+    share = f"with {match.cost.flops / first.cost.flops:.2g} times the operations"
+    return f"{text}; on validation it is as good as {first_title} at its best after {match.steps} steps, {share}."
+
+
+def percent(level: Difference) -> str:
+    """An accuracy with its interval."""
+    if not level.conclusive:
+        return f"{100 * level.mean:.1f} % [{level.bounds}]"
+    return f"{100 * level.mean:.1f} % [{100 * level.low:.1f}, {100 * level.high:.1f}]"
+
+
+def points(gap: Difference | None) -> str:
+    """A difference in percentage points."""
+    return "on no common records" if gap is None else f"{gap} points"
+
+
+def spent(point: Point) -> str:
+    """The cost of a run in words."""
+    seconds = "" if math.isnan(point.cost.cpu_seconds) else f", {short(point.cost.cpu_seconds)} CPU-seconds"
+    return f"{point.cost.images:,} images, {short(point.cost.flops / 1e12)} TFLOP{seconds}"
+
+
+def short(value: float) -> str:
+    """A quantity with three digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

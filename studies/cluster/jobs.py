@@ -100,7 +100,6 @@ class Status(NamedTuple):
 
 
 def states(handles: Iterable[Handle]) -> dict[str, Status]:
-    """The status of each job."""
     handles = list(handles)
     local = {h.job: Status("RUNNING" if runs_here(h) else "ENDED") for h in handles if h.engine == "local"}
     return local | queue([handle.job for handle in handles if handle.engine == "slurm"])
@@ -147,7 +146,7 @@ def cancel(handles: Iterable[Handle], pauses: Sequence[float] = PAUSES) -> None:
         time.sleep(pause)
         found |= queue(unknown)
     # Slurm may have given the number to another job: ours runs a script that lies beside its log.
-    scripts = {job: its.script for job, its in found.items() if os.path.isabs(its.script)}
+    scripts = {job: status.script for job, status in found.items() if os.path.isabs(status.script)}
     ours = [job for job, script in scripts.items() if os.path.realpath(os.path.dirname(script)) == slurm[job]]
     if ours and (problem := scancel(ours)):
         report_left(ours, problem)
@@ -157,7 +156,7 @@ def cancel(handles: Iterable[Handle], pauses: Sequence[float] = PAUSES) -> None:
 
 def unanswered(found: Mapping[str, Status]) -> list[str]:
     """The jobs of which Slurm says nothing now."""
-    return [job for job, its in found.items() if its.state == "UNKNOWN"]
+    return [job for job, status in found.items() if status.state == "UNKNOWN"]
 
 
 def scancel(jobs: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ class Cluster:
 
 def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
     """Options of sbatch by name; True stands for a flag without a value."""
-    own = {
+    given = {
         "partition": slurm.partition,
         "time": slurm.minutes,
         "cpus-per-task": slurm.cpus or cores,
@@ -55,7 +55,7 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
         "requeue": True,
     }
     further = dict(option.lstrip("-").partition("=")[::2] for option in slurm.sbatch)
-    return {name: value for name, value in own.items() if value} | {name: v or True for name, v in further.items()}
+    return {name: value for name, value in given.items() if value} | {name: v or True for name, v in further.items()}
 
 
 def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0) -> None:

@@ -114,7 +114,8 @@ class Tasks:
                 self.failed[name] = f"{self.label(name)}: {why(state, handle)}; its log: {handle.log}"
                 print(f"failed: {self.failed[name]}", flush=True)
         counts = Counter(
-            f"{its.state.lower()} {f'({its.reason})' if its.reason else ''}".strip() for its in state_of.values()
+            f"{status.state.lower()} {f'({status.reason})' if status.reason else ''}".strip()
+            for status in state_of.values()
         )
         return ", ".join(f"{count} {what}" for what, count in counts.items())
 
@@ -178,17 +179,16 @@ def still_running(folder: Path) -> dict[str, Handle]:
         state_of = states(record.values())
         over = {name: state for name, handle in record.items() if (state := state_of[handle.job].state) in ENDED}
         waited = time.monotonic() - started  # clocks of two machines differ
-        fresh = {name: over[name] for name in over if max(age(record[name]), waited) < requeue_seconds(over[name])}
+        fresh = {  # they may yet be queued again
+            name: state
+            for name, state in over.items()
+            if max(age(record[name]), waited) < REQUEUE.get(state, OTHER_GRACE)
+        }
         if not fresh:
             return {name: handle for name, handle in record.items() if name not in over}
         if again := sum(state in REQUEUE for state in fresh.values()):
             show(f"waits for Slurm to queue {again} tasks again, for up to {max(REQUEUE.values()):.0f} seconds")
         time.sleep(FIRST_POLL)
-
-
-def requeue_seconds(state: str) -> float:
-    """How long after its end a task in this state may still be queued again."""
-    return REQUEUE.get(state, OTHER_GRACE)
 
 
 def age(handle: Handle) -> float:

@@ -21,15 +21,14 @@ QUERIES = 5  # of the state of a job, before it counts as ended
 
 @dataclass
 class Interruption:
-    """A request to end a task: at once or, while `held`, at its next `check`."""
+    """A request to end a task: at once or, while `deferred`, at its next `check`."""
 
-    held: bool = False
+    deferred: bool = False
     requested: bool = False
 
     def request(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
         self.requested = True
-        if not self.held:
+        if not self.deferred:
             raise Stopped
 
     def check(self) -> None:
@@ -39,7 +38,7 @@ class Interruption:
 
     def release(self) -> None:
         """From now on end at once; raise `Stopped` if the end was requested meanwhile."""
-        self.held = False
+        self.deferred = False
         self.check()
 
 
@@ -64,7 +63,7 @@ class Command:
 
 
 def under(process: Process) -> Command:
-    """The command of a task whose process reads it back; there the task begins to end with it."""
+    """Unpickle the command inside a task: from then on the task ends when the command does."""
     command = Command(process)
     if is_local():
         end_after(command.wait, gently=True)

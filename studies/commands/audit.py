@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     files: tyro.conf.Positional[tuple[Path, ...]]
     """Split files, packed or not, or folders of exports."""
     pixels: Literal["sample", "all"] = "sample"

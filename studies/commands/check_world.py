@@ -12,8 +12,6 @@ from menagerie.studies.commands.make import RENDERING
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     world: str = "pug"
     """A world by name, or a TOML file."""
     resolution: Annotated[int, SIDE] = 64

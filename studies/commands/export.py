@@ -12,8 +12,6 @@ from menagerie.generators.export.write import export
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     file: tyro.conf.Positional[Path]
     """The split file."""
     out: Path

@@ -10,8 +10,6 @@ import tyro
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     folder: tyro.conf.Positional[Path]
     """The folder, as it was downloaded, or as `datasets` saved it (save_to_disk)."""
     data_root: Path = Path("data")

@@ -10,8 +10,6 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     file: tyro.conf.Positional[Path]
     """The split file."""
     html: Path | None = None

@@ -25,8 +25,6 @@ RENDERING = ("menagerie.envs.render.renderer",)  # what processes that render lo
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     recipe: Annotated[SplitRecipe, tyro.conf.arg(name=""), DATA] = field(default_factory=BindingRecipe)
     resolution: Annotated[int, DATA, FIRST, SIDE] = 64
     """Side of the square images, in pixels."""
@@ -60,11 +58,11 @@ def help_of_all(command: str, everything: bool) -> str:
     """The help of `make` without a recipe: all of them, the options of all kinds, and those of each."""
     recipes = [Option(name, about(name)) for name in SHIPPED]
     recipes.append(Option("FILE.toml", "A recipe of your own; its fields are named as these options (docs/splits.md)."))
-    own = {f"kind {kind}": options for kind, options in options_by_kind().items()}
-    alone = {option.usage for options in own.values() for option in options}
+    by_kind = {f"kind {kind}": options for kind, options in options_by_kind().items()}
+    alone = {option.usage for options in by_kind.values() for option in options}
     shared = [option for option in options_of(Config) if option.usage not in alone]
     about_defaults = "Defaults are those of `binding`; `make RECIPE --help` shows those of another recipe."
-    groups = {"RECIPE": recipes, **by_group(shared), **own}
+    groups = {"RECIPE": recipes, **by_group(shared), **by_kind}
     return help_text(f"{command} RECIPE", f"{__doc__}\n{about_defaults}", groups, everything)
 
 

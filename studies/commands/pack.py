@@ -12,8 +12,6 @@ from menagerie.generators.storage.pack import pack
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     file: tyro.conf.Positional[Path]
     """The split file."""
     out: Path = Path("packed.h5")

@@ -13,8 +13,6 @@ from menagerie.generators.sources.captions_file import parse_file
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
-
     file: tyro.conf.Positional[Path]
     """A text file with one caption a line, or COCO captions (.json)."""
     parser: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()

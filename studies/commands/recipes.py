@@ -7,7 +7,7 @@ from menagerie.generators.splits.recipe_file import SHIPPED, about
 
 @dataclass(frozen=True)
 class Config:
-    """Its options."""
+    """`recipes` takes no options."""
 
 
 def run(config: Config) -> int:

@@ -1,16 +1,21 @@
-"""Every model on everything that it is to be scored on: finished pieces are skipped, others left out with a word."""
+"""Every model on everything that it is to be scored on: finished pieces are skipped, others left out with a word.
+
+Texts that a model doesn't read to their end are counted (`cut_record`), and reports say how many there are.
+"""
 
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import PlainLines, progress_bar
+from menagerie.generators.captions.templates import Caption
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.models.scorer import Scorer
 from menagerie.studies.evaluation.models import Model
-from menagerie.studies.runs.cell import finished
+from menagerie.studies.runs.results import finished
 
 
 @runtime_checkable
@@ -23,11 +28,11 @@ class Piece(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Of its result."""
+        """Folder of its result."""
 
     @property
     def name(self) -> str:
-        """In messages."""
+        """Its name in messages."""
 
 
 P = TypeVar("P", bound=Piece)
@@ -72,13 +77,13 @@ def score_waiting(
     print(f"{len(pieces)} pieces, {len(pieces) - len(waiting)} of them finished before", flush=True)
     left_out: dict[str, str] = {}
     for model in dict.fromkeys(piece.model for piece in waiting):
-        own = [piece for piece in waiting if piece.model == model]
+        of_model = [piece for piece in waiting if piece.model == model]
         try:
             prepared = prepare(model)
         except UserError as error:
-            leave_out(left_out, own, error)
+            leave_out(left_out, of_model, error)
             continue
-        for piece in own:
+        for piece in of_model:
             if finished(piece.folder):  # two names of one thing
                 continue
             try:
@@ -125,3 +130,37 @@ def image_bar(label: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
             return report
 
         yield start
+
+
+SHOWN = 60  # characters of a text that reports name
+
+
+def cut_record(scorer: Scorer, texts: Sequence[Caption]) -> dict[str, Any]:
+    """What a result says of texts that the scorer cuts at its context: how many, of how many, and the first; nothing
+    where its reader can't tell."""
+    cut = scorer.cut_texts([text.text for text in texts], [text.graph for text in texts])
+    if cut is None:
+        return {}
+    long = [text.text for text, is_cut in zip(texts, cut, strict=True) if is_cut]
+    return {"texts": len(long), "of": len(texts), "context": scorer.texts.context, "first": long[0] if long else ""}
+
+
+def unread_texts(results: Sequence[Mapping[str, Any]], what: str) -> dict[str, str]:
+    """What reports say of each model on each `what` (a key of results) where not all texts were read whole."""
+    said = {f"{result['model']} on {result[what]}": words_of(result) for result in results}
+    return {name: text for name, text in said.items() if text}
+
+
+def words_of(result: Mapping[str, Any]) -> str:
+    """What reports say of one result; empty where every text was read whole."""
+    parts = []
+    if not (cut := result["cut"]):
+        parts.append("its reader doesn't say which texts it cuts")
+    elif cut["texts"]:
+        first = cut["first"] if len(cut["first"]) <= SHOWN else f"{cut['first'][:SHOWN]}…"
+        parts.append(
+            f"{cut['texts']} of {cut['of']} texts are longer than its {cut['context']} tokens, {first!r} first"
+        )
+    if short := result.get("skipped", {}).get("texts"):
+        parts.append(f"{short} texts were shortened to words that it knows, and to as many as it reads")
+    return "; ".join(parts)

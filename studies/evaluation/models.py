@@ -14,9 +14,9 @@ from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, 
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import is_own, short_name
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.analysis.glossary import explained_as
-from menagerie.studies.runs.cell import finished
+from menagerie.studies.analysis.words import explained_as
 from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.results import finished
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Model:
 
 def models_of(names: Sequence[str], code: Sequence[str], towers: TowerConfig) -> list[Model]:
     """All models that the names stand for; one that is nothing raises."""
-    for own in code:
-        if not is_own(own):
-            raise UserError(f"--code {own} is no class of your own; write {own.removesuffix('.py')}.py:CLASS")
+    for given in code:
+        if not is_own(given):
+            raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
     models = [model for name in names for model in models_named(name, code, towers)]
     labels = [model.label for model in models]
     if again := next((label for label in labels if labels.count(label) > 1), None):
@@ -67,13 +67,13 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig) -> list[Mo
     sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
     places = [place_of(folder.parent) for folder in folders]
     same = {item for item in places[0].items() if all(item in place.items() for place in places)}
-    own = [dict(item for item in place.items() if item not in same) for place in places]
-    labels = [of_cell(name, source, place).label for source, place in zip(sources, own, strict=True)]
+    differing = [dict(item for item in place.items() if item not in same) for place in places]
+    labels = [of_cell(name, source, place).label for source, place in zip(sources, differing, strict=True)]
     ids = [
         {"cell": source.folder.parent.name} if labels.count(label) > 1 else {}
         for source, label in zip(sources, labels, strict=True)
     ]
-    models = [of_cell(name, source, place | its) for source, place, its in zip(sources, own, ids, strict=True)]
+    models = [of_cell(name, source, place | more) for source, place, more in zip(sources, differing, ids, strict=True)]
     return sorted(models, key=lambda model: model.label)
 
 
@@ -111,13 +111,15 @@ def trained(model: Model) -> Mapping[str, Any]:
 
 def steps_of(models: Sequence[Model]) -> list[int]:
     """The steps of models that were trained here."""
-    known = [its["settings"]["recipe"] for model in models if "recipe" in (its := trained(model)).get("settings", {})]
+    known = [
+        record["settings"]["recipe"] for model in models if "recipe" in (record := trained(model)).get("settings", {})
+    ]
     return [recipe.get("steps", Recipe.steps) for recipe in known]
 
 
 def trainings(models: Sequence[Model]) -> dict[str, str]:
     """Of models that were trained by a study here, by label: on how much of what, and for how long."""
-    return {model.label: training_line(its) for model in models if (its := trained(model)).get("settings")}
+    return {model.label: training_line(record) for model in models if (record := trained(model)).get("settings")}
 
 
 def training_line(result: Mapping[str, Any]) -> str:

@@ -10,18 +10,26 @@ import pandas as pd
 
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
-from menagerie.studies.analysis.glossary import TERMS
-from menagerie.studies.analysis.paired_bootstrap import difference, read_points
-from menagerie.studies.analysis.record_counts import counts_in, record_line
-from menagerie.studies.analysis.same_caption import QUAD, flagged, meaning_of_flags
-from menagerie.studies.analysis.smoke import smoke_words
-from menagerie.studies.analysis.tables import DASH, by_task, described, pivot, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.paired_bootstrap import counts_in, difference, read_points, record_line
+from menagerie.studies.analysis.tables import (
+    DASH,
+    QUAD,
+    by_task,
+    described,
+    flagged,
+    meaning_of_flags,
+    pivot,
+    print_table,
+    to_csv,
+    to_latex,
+    to_rows,
+)
+from menagerie.studies.analysis.words import CHANCES, TERMS, explained, smoke_words, subsets_explained
+from menagerie.studies.evaluation.loop import unread_texts
 from menagerie.studies.evaluation.models import about, short_labels, steps_of, trainings
 from menagerie.studies.evaluation.pieces import Piece
-from menagerie.studies.evaluation.whole_texts import unread_texts
-from menagerie.studies.grids.task_words import CHANCES, explained, subsets_explained
-from menagerie.studies.runs.cell import finished
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import finished
 
 TOO_FEW = re.compile(r" \[[^\]]* pairs?: no interval\]$")
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"
@@ -34,7 +42,7 @@ def table_of(pieces: Sequence[Piece]) -> pd.DataFrame:
 
 
 def results_of(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    """What is finished."""
+    """The results of the finished pieces."""
     return [result for piece in pieces if (result := result_of(piece))]
 
 
@@ -77,16 +85,10 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
 
 def print_swaps(pieces: Sequence[Piece]) -> None:
     """The tables of swaps on the terminal."""
-    from rich.console import Console
-    from rich.table import Table
-
     table, models = table_of(pieces), list(dict.fromkeys(piece.model.label for piece in pieces))
     for split in table.split.unique():
         header, *rows = to_rows(swaps(table[table.split == split], models))
-        shown = Table(*header, title=f"{split}: swaps preferred right, %")
-        for row in rows:
-            shown.add_row(*row)
-        Console().print(shown)
+        print_table(header, rows, f"{split}: swaps preferred right, %")
 
 
 def result_of(piece: Piece) -> dict[str, Any] | None:
@@ -110,20 +112,20 @@ def tidy(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def tables(frame: pd.DataFrame, names: Mapping[str, str], split: str, pieces: Sequence[Piece]) -> dict[str, Any]:
     """The tables of one split: swaps by subset, how they differ from the first model's, all tasks of each subset that
     has scenes, and numbers of records; `names` are short ones by label."""
-    own = frame[frame.split == split]
-    own = own.assign(model=own.model.map(names))
-    if own.empty:
+    of_split = frame[frame.split == split]
+    of_split = of_split.assign(model=of_split.model.map(names))
+    if of_split.empty:
         return {}
     scored = [piece for piece in pieces if piece.split.label == split and finished(piece.folder)]
-    counts, subsets = [counts_in(piece.folder) for piece in scored], list(own.subset.unique())
-    shown, changes = swaps(own, list(names.values()), flags=True), differences(scored, names, subsets)
+    counts, subsets = [counts_in(piece.folder) for piece in scored], list(of_split.subset.unique())
+    shown, changes = swaps(of_split, list(names.values()), flags=True), differences(scored, names, subsets)
     bare = without_intervals(changes)
     return {
         "swaps": to_rows(shown),
         "flags": meaning_of_flags(shown),
         "numbers": record_line(counts, {(subset, "swap"): subset for subset in subsets}),
         "task_numbers": {
-            subset: record_line(counts, {(subset, task): task for task in sorted(own.task.unique(), key=by_task)})
+            subset: record_line(counts, {(subset, task): task for task in sorted(of_split.task.unique(), key=by_task)})
             for subset in subsets
         },
         "first": names[scored[0].model.label],
@@ -131,10 +133,10 @@ def tables(frame: pd.DataFrame, names: Mapping[str, str], split: str, pieces: Se
         "differences": [[TOO_FEW.sub("", cell) if bare else cell for cell in row] for row in changes],
         "tasks": {
             name: to_rows(tasks(part, list(names.values())))
-            for name, part in own.groupby("subset", sort=False)
+            for name, part in of_split.groupby("subset", sort=False)
             if part.n.any()
         },
-        "records": to_rows(records(own)),
+        "records": to_rows(records(of_split)),
     }
 
 
@@ -144,24 +146,24 @@ def without_intervals(changes: Sequence[Sequence[str]]) -> bool:
     return bool(cells) and all(TOO_FEW.search(cell) for cell in cells)
 
 
-def swaps(own: pd.DataFrame, models: list[str], flags: bool = False) -> pd.DataFrame:
+def swaps(scores: pd.DataFrame, models: list[str], flags: bool = False) -> pd.DataFrame:
     """A row a model, a column a subset; with `flags` at accuracies that are of one caption liked whatever the image."""
-    texts = described(pivot(own[own.task == "swap"], ["model"], ["subset"]), models)
+    texts = described(pivot(scores[scores.task == "swap"], ["model"], ["subset"]), models)
     if flags:
-        texts = flagged(texts, pivot(own[own.task == QUAD], ["model"], ["subset"]))
+        texts = flagged(texts, pivot(scores[scores.task == QUAD], ["model"], ["subset"]))
     return texts.reset_index()
 
 
-def tasks(own: pd.DataFrame, models: list[str]) -> pd.DataFrame:
+def tasks(scores: pd.DataFrame, models: list[str]) -> pd.DataFrame:
     """Of one subset a row for each model, a column a task."""
-    columns = sorted(own.task.unique(), key=by_task)
-    return described(pivot(own, ["model"], ["task"]), models, columns).reset_index()
+    columns = sorted(scores.task.unique(), key=by_task)
+    return described(pivot(scores, ["model"], ["task"]), models, columns).reset_index()
 
 
-def records(own: pd.DataFrame) -> pd.DataFrame:
+def records(scores: pd.DataFrame) -> pd.DataFrame:
     """How many records each subset, a row, has for each task, a column."""
-    columns = sorted(own.task.unique(), key=by_task)
-    counts = own.pivot_table("n", "subset", "task", "max", sort=False).reindex(columns=columns)
+    columns = sorted(scores.task.unique(), key=by_task)
+    counts = scores.pivot_table("n", "subset", "task", "max", sort=False).reindex(columns=columns)
     return counts.map(lambda count: DASH if pd.isna(count) else f"{count:.0f}").reset_index()
 
 
@@ -169,16 +171,16 @@ def differences(scored: Sequence[Piece], names: Mapping[str, str], subsets: list
     """A row for each further model: points above the first one, with the interval of a paired bootstrap."""
     points = [read_points([(0, piece.folder)]) for piece in scored]
     rows = [["model", *subsets]]
-    for piece, its in zip(scored[1:], points[1:], strict=True):
-        deltas = [str(difference(points[0], its, subset, "swap") or DASH) for subset in subsets]
+    for piece, other in zip(scored[1:], points[1:], strict=True):
+        deltas = [str(difference(points[0], other, subset, "swap") or DASH) for subset in subsets]
         rows.append([names[piece.model.label], *deltas])
     return rows
 
 
 def latex(frame: pd.DataFrame, models: list[str], split: str) -> str:
     """The table of one split for a paper."""
-    own = frame[frame.split == split]
-    if own.empty:
+    of_split = frame[frame.split == split]
+    if of_split.empty:
         return ""
-    table = swaps(own, models).rename(columns=lambda name: name.replace("_", " "))
+    table = swaps(of_split, models).rename(columns=lambda name: name.replace("_", " "))
     return to_latex(table, f"{split}: accuracy in percent; chance is 50.")

@@ -1,19 +1,77 @@
-"""The training runs of a grid: each model's towers, recipe and options, on each split."""
+"""The training runs of a grid: each model's towers, recipe (tuned, or its paper's) and options, on each split."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
+from menagerie.envs.core.records import read_record
+from menagerie.envs.core.validation import build
 from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, splits
-from menagerie.studies.grids.tuned_recipes import Tuned, read_tuned
 from menagerie.studies.runs.cell import Cell, own_files
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
+
+# What tuning searches beside the towers; all else of a recipe is the study's own.
+SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "single_object_phase")
+SHIPPED = Path(__file__).parents[1] / "recipes"
+
+
+class Tuned(NamedTuple):
+    """What tuning chose for one model, and under which conditions."""
+
+    architecture: str
+    fields: dict[str, Any]
+    options: dict[str, Any]
+    """The model's own, where they were searched too."""
+    conditions: dict[str, Any]
+
+
+def recipe_file(name: str) -> Path:
+    """The file of shipped recipes called `name`, or the path that it is."""
+    if name.endswith(".json"):
+        return Path(name)
+    return SHIPPED / f"{choose('recipes for --tuned', name, sorted(file.stem for file in SHIPPED.glob('*.json')))}.json"
+
+
+def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
+    """What was tuned for those of `models` that the file has; raises where it has nothing for any of them."""
+    chosen = read_those(name, models)
+    if not chosen:
+        raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
+    return chosen
+
+
+def without_recipe(name: str, models: Sequence[str]) -> list[str]:
+    """Those of `models` that nothing was tuned for in the file."""
+    there = read_those(name, models)
+    return [model for model in models if model not in there]
+
+
+def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
+    """What was tuned for those of `models` that the file has, if any."""
+    path = recipe_file(name)
+    try:
+        file = read_record(path, dict[str, dict[str, Any]])
+        return {model: read_model(file[model]) for model in models if model in file}
+    except (OSError, ValueError, KeyError, TypeError, UserError) as error:
+        raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error
+
+
+def read_model(entry: dict[str, Any]) -> Tuned:
+    """One model's entry; a value that no recipe may have raises `UserError`."""
+    fields = {name: entry["recipe"][name] for name in SEARCHED}
+    build(Recipe, fields)  # refuses what no recipe may have
+    there = entry["tuned_for"]
+    conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": entry["recipe"]["steps"]}
+    return Tuned(str(entry["architecture"]), fields, dict(entry.get("options", {})), conditions)
+
 
 # What a paper decides of a recipe; steps, batch and data stay the study's own, the same for all models.
 PAPER_FIELDS = (
@@ -49,7 +107,7 @@ def towers(grid: Grid, model: str) -> TowerConfig:
 
     A model that wasn't tuned beside others that were takes theirs, if they agree and no others are requested.
     """
-    best, theirs = tuned(grid).get(model), {its.architecture for its in tuned(grid).values()}
+    best, theirs = tuned(grid).get(model), {recipe.architecture for recipe in tuned(grid).values()}
     architecture = best.architecture if best else grid.architecture
     if not best and len(theirs) == 1 and architecture == Grid.architecture:
         architecture = theirs.pop()
@@ -81,7 +139,9 @@ def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
 
 def cell_line(grid: Grid) -> str:
     """What the first place of a grid is: its world, its resolution and its shares of pairs, in words."""
-    values = {name: f"{its:.0%}" if isinstance(its, float) else str(its) for name, its in grid.places[0].items()}
+    values = {
+        name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in grid.places[0].items()
+    }
     place = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in values.items())
     return f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {place}"
 
@@ -117,8 +177,8 @@ def options_of(grid: Grid, model: str) -> dict[str, Any]:
     """A model's own options that are not its defaults: the study's, or those that tuning chose; none of one that isn't
     among its models, but trained before one of them."""
     best, spec = tuned(grid).get(model), spec_of(model)
-    own = getattr(grid.scorers, spec.flag) if model in grid.scorers.models else spec.config()
-    return differing(replace(own, **best.options)) if best else differing(own)
+    config = getattr(grid.scorers, spec.flag) if model in grid.scorers.models else spec.config()
+    return differing(replace(config, **best.options)) if best else differing(config)
 
 
 def cell_of(grid: Grid, model: str, data: CellData, seed: int) -> Cell:
@@ -166,4 +226,9 @@ def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
 
 def cells(grid: Grid, store_identity: str) -> list[Cell]:
     """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
-    return [cell_of(grid, model, *its) for its in data_of(grid, store_identity) for model in grid.models]
+    return [cell_of(grid, model, *pair) for pair in data_of(grid, store_identity) for model in grid.models]
+
+
+def title_of(model: str) -> str:
+    """A model's name in reports."""
+    return spec_of(model).title or spec_of(model).name

@@ -94,8 +94,8 @@ def over_seeds(logged: Sequence[tuple[Curve, Table]]) -> list[tuple[Curve, Table
     for curve, table in logged:
         together.setdefault((curve.model, curve.label, table["step"].tobytes()), []).append((curve, table))
     return [
-        (its[0][0], {name: np.mean([table[name] for _, table in its], axis=0) for name in its[0][1]})
-        for its in together.values()
+        (same[0][0], {name: np.mean([table[name] for _, table in same], axis=0) for name in same[0][1]})
+        for same in together.values()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Figures of a grid, in the layout of OC-CLIP's figure 2."""
+"""Figures of a grid: heat maps in the layout of OC-CLIP's figure 2, bars where there is one place, sample images."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 
-from menagerie.envs.core.figures import ACCURACY, bar_above, chance_line, colour_at, ink, short
-from menagerie.studies.analysis.tables import gap
+from menagerie.envs.core.figures import ACCURACY, COLOURS, bar_above, chance_line, colour_at, ink, short
+from menagerie.studies.analysis.tables import NEAR, QUAD, gap
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.results import Mean, mean_accuracy
@@ -86,12 +86,10 @@ class Side(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name, in words."""
         return LABELS.get(self.name, self.name.replace("_", " "))
 
     @property
     def ticks(self) -> list[str]:
-        """The values, in words."""
         return [ticked(self.name, value) for value in self.values]
 
     def at(self, value: Any) -> dict[str, Any]:
@@ -111,12 +109,12 @@ def layout(grid: Grid) -> tuple[Side, Side, list[dict[str, Any]]]:
     values = {name: list(dict.fromkeys(place[name] for place in grid.places)) for name in grid.places[0]}
     if "split" in values:  # files are at places of their own
         return Side("split", values["split"]), Side("", [None]), [{}]
-    varied = [name for name, its in values.items() if len(its) > 1 and name not in FRACTIONS]
+    varied = [name for name, choices in values.items() if len(choices) > 1 and name not in FRACTIONS]
     sides = []
     for name in FRACTIONS:
         chosen = varied.pop(0) if len(values[name]) == 1 and varied else name
         sides.append(Side(chosen, sorted(values[chosen]) if chosen == "pairs" else values[chosen]))
-    rest = [dict(zip(varied, its, strict=True)) for its in product(*(values[name] for name in varied))]
+    rest = [dict(zip(varied, choices, strict=True)) for choices in product(*(values[name] for name in varied))]
     return sides[0], sides[1], rest
 
 
@@ -164,33 +162,79 @@ def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequenc
     return figure
 
 
-def attention_sheet(
-    images: UInt8[np.ndarray, "n h w 3"],
-    phrases: Sequence[Sequence[str]],
-    things: Float[np.ndarray, "n 2 h w"],
-    rest: Float[np.ndarray, "n h w"],
-) -> Figure:
-    """A row per scene: the image, the map of each of its two queries, and what the default tokens take."""
-    figure = Figure((8.8, 2.3 * len(images)), layout="constrained")
-    for row, image, names, maps, left in zip(
-        figure.subplots(len(images), 4, squeeze=False), images, phrases, things, rest, strict=True
-    ):
-        row[0].imshow(image)
-        row[0].set_title("image", fontsize=9)
-        for axis, name, values in zip(row[1:3], names, maps, strict=True):
-            axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
-            axis.imshow(values, cmap="inferno", alpha=0.75, vmin=0, vmax=max(float(values.max()), 1e-6))
-            axis.set_title(name, fontsize=9)
-        shown = row[3].imshow(left, cmap="inferno", vmin=0, vmax=1)
-        row[3].set_title("default tokens", fontsize=9)
-        figure.colorbar(shown, ax=row[3], shrink=0.8)
-        for axis in row:
-            axis.axis("off")
-    return figure
-
-
 def wrap(text: str, width: int = 30) -> str:
     """Lines of at most `width` characters."""
     import textwrap
 
     return "\n".join(textwrap.wrap(text, width))
+
+
+BAR_PANEL, BAR_NAMES = 2.2, 1.6  # inches of a panel of bars, and of what stands beside it
+
+
+def bars(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tuple[str, str]]) -> Figure:
+    """Accuracy (%) at the one place of the grid: for each subset and task a panel, in it a bar for each model.
+
+    The best of all models is at the top, in the mean over the panels; where there is no number stands why. Of a test
+    without scenes there is no panel.
+    """
+    (place,) = grid.places
+    means = {
+        (subset, task): {model: mean_accuracy(results, model, subset, place, task) for model in grid.models}
+        for subset, task in tests
+    }
+    tests = [test for test in tests if any(mean.mean is not None for mean in means[test].values())] or tests
+    order = ranked(results, grid.models, tests)
+    lines = -(-len(tests) // int((WIDEST - BAR_NAMES) / BAR_PANEL))
+    columns = -(-len(tests) // lines)  # four are two by two, not three and one
+    figure = Figure((BAR_PANEL * columns + BAR_NAMES, lines * (0.24 * len(order) + 0.75) + 0.3), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    for axis, test, name in zip(axes.flat, tests, panel_names(grid, tests), strict=False):
+        axis.set_title(name, fontsize=9, parse_math=False)
+        draw(axis, [means[test][model] for model in order], [liked(results, model, test, place) for model in order])
+    for axis in axes.flat[len(tests) :]:
+        axis.axis("off")
+    axes[0, 0].set_yticks(range(len(order)), list(map(short, order)), parse_math=False)
+    for axis in axes[:, 0]:
+        axis.tick_params("y", labelsize=9)
+    axes[0, 0].set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 100))
+    axes[-1, 0].set_xlabel("accuracy (%)\ndotted line: chance, 50", loc="left", fontsize=9)
+    return figure
+
+
+def ranked(results: Sequence[dict[str, Any]], models: Sequence[str], tests: Sequence[tuple[str, str]]) -> list[str]:
+    """Models by their mean over all their cells and some subsets and tasks, the best first; equal ones as they came."""
+
+    def level(model: str) -> float:
+        scores = [
+            result["subsets"].get(subset, {}).get(task)
+            for result in results
+            if result["model"] == model
+            for subset, task in tests
+        ]
+        known = [score["accuracy"] for score in scores if score and score["accuracy"] is not None]
+        return sum(known) / len(known) if known else -1.0
+
+    return sorted(models, key=level, reverse=True)
+
+
+def liked(results: Sequence[dict[str, Any]], model: str, test: tuple[str, str], place: dict[str, Any]) -> bool:
+    """Whether a model's accuracy on swaps is of one caption that it likes whatever the image."""
+    quads = mean_accuracy(results, model, test[0], place, QUAD).mean
+    return test[1] == "swap" and quads is not None and bool(quads < NEAR)
+
+
+def draw(axis: Axes, means: Sequence[Mean], pale: Sequence[bool]) -> None:
+    """A bar for each model, some of them pale; to the right of all bars, where no line runs, its number and, of several
+    seeds, the deviation, which is drawn too."""
+    for y, (mean, faint) in enumerate(zip(means, pale, strict=True)):
+        text = gap(mean.seeds) if mean.mean is None else f"{100 * mean.mean:.1f}"
+        text += f" ±{100 * mean.deviation:.1f}" if mean.deviation is not None else ""
+        axis.text(103, y, text, va="center", fontsize=8)
+        if mean.mean is not None:
+            axis.barh(y, 100 * mean.mean, height=0.72, color=COLOURS[0], alpha=0.35 if faint else 1)
+        if mean.deviation is not None:
+            axis.errorbar(100 * mean.mean, y, xerr=100 * mean.deviation, color="0.2", linewidth=1, capsize=2)
+    chance_line(axis, "x")
+    axis.tick_params(labelsize=8, length=0)
+    axis.spines[["top", "right", "left"]].set_visible(False)

@@ -6,26 +6,21 @@ A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recip
 
 import os
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import tyro
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
+from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
 from menagerie.envs.core.validation import (
-    PARTS,
     SCENES,
     SEEDS,
     SHARE,
     SIDE,
-    SOME_PROCESSES,
-    STEPS,
-    THREADS,
     VIEWS,
-    Range,
 )
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import HELD_OUT, test_label
@@ -33,13 +28,10 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.runs.command_line import ModelOptions, RunOptions, only, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.runs.scorer_options import ScorerOptions, only, scorer_options
 from menagerie.studies.runs.split_file import SplitFile, describe_file
 
-# Fields that don't decide results, so that a run may go on with others.
-EXECUTION = frozenset({"out", "store", "workers", "loaders", "log", "validate_every", "cluster", "dry_run"})
 # `--tuned paper`: each model's recipe is its paper's.
 PAPER_RECIPES = "paper"
 
@@ -47,7 +39,7 @@ AnyGrid = TypeVar("AnyGrid", bound="Grid")
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(ModelOptions, RunOptions):
     """The options of every grid."""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
@@ -55,10 +47,6 @@ class Grid:
     searched: ClassVar[frozenset[str]] = frozenset()
     """Fields of the recipe that the study searches over: no user's recipe decides them."""
 
-    out: Annotated[Path | None, PLACE, FIRST] = None
-    """Folder of the results; without it, runs/STUDY-PRESET."""
-    store: Annotated[Path, PLACE] = Path("store")
-    """Folder of the image stores; every scene is rendered once for all studies."""
     world: Annotated[str, DATA, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
     resolution: Annotated[int, DATA, FIRST, SIDE] = 64
@@ -87,41 +75,11 @@ class Grid:
     """The recipe that `--recipe` names; None takes the study's own."""
     graph_source: Annotated[GraphSource, tyro.conf.arg(name=""), DATA] = field(default_factory=GraphSource)
     """The graphs that models read, of those that read any."""
-    tuned: Annotated[str, TRAINING, FIRST] = ""
-    """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`
-    takes the rates of each model's paper; empty trains all models alike, with these options."""
-    architecture: Annotated[str, MODEL, FIRST] = "micro"
-    """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
-    pretrained: Annotated[str, MODEL] = ""
-    """open_clip's tag of pretrained weights, or a local file of them, FILE or, where the architecture's weights aren't
-    all prepared alike, FILE@TAG; empty trains from scratch."""
-    tokenizer: Annotated[str, MODEL] = ""
-    """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(
         # Chosen on validation, hardest cell of a world of six animals, 4 seeds: without the first phase
         # the few training pairs' fixed textures are memorised before textures themselves are learnt.
         default_factory=lambda: Recipe(steps=2000, single_object_phase=0.5, singles_share=0.95)
     )
-    """Training recipe, the same for all models. With pretrained weights each model's paper gives learning
-    rates, warm-ups, weight decay and betas in place of these."""
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
-        default_factory=partial(scorer_options, "small")
-    )
-    """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""
-    device: Annotated[str, PLACE, FIRST] = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, PLACE, THREADS] = 1
-    """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each cell's training.csv."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
-    """Where cells run; results don't depend on it."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be rendered and trained, and how long it takes."""
 
@@ -138,10 +96,10 @@ class Grid:
     def split_of(self, seed: int, **place: Any) -> SplitRecipe:
         """The recipe of the split at one place of the grid."""
         plain = self.recipe_given
-        own = {item.name: getattr(self, item.name) for item in fields(plain) if hasattr(self, item.name)}
+        values = {item.name: getattr(self, item.name) for item in fields(plain) if hasattr(self, item.name)}
         if not self.template:
-            own["template"] = plain.template
-        return replace(plain, **own | place | {"seed": plain.seed + seed})
+            values["template"] = plain.template
+        return replace(plain, **values | place | {"seed": plain.seed + seed})
 
     @cached_property
     def files(self) -> dict[SplitFile, Path]:

@@ -1,4 +1,4 @@
-"""A grid's command line: what it is refused for, before anything is made, and its run."""
+"""A grid from its command line: what it is refused for, before anything is made; rendering, training and report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -7,20 +7,29 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.progress import Sparing
 from menagerie.envs.worlds import load_world
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of, specs
 from menagerie.studies.cluster.options import check_cluster
-from menagerie.studies.grids.cells import PAPER_FIELDS, paper_recipe, parser_hash, towers, tuned
-from menagerie.studies.grids.grid import EXECUTION, PAPER_RECIPES, Grid, chosen_alone, splits
-from menagerie.studies.grids.run import run
-from menagerie.studies.grids.tuned_recipes import SEARCHED
-from menagerie.studies.runs.command_line import COMPARE, parse, runs_to_compare
-from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.runs.device import check_device, check_device_here
+from menagerie.studies.grids.cells import (
+    PAPER_FIELDS,
+    SEARCHED,
+    cells,
+    data_of,
+    paper_recipe,
+    parser_hash,
+    recipe_line,
+    towers,
+    tuned,
+    untuned,
+)
+from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, chosen_alone, cores, splits, workers
+from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs.command_line import COMPARE, EXECUTION, parse, runs_to_compare, sized
+from menagerie.studies.runs.data import FRACTIONS, CellData
 from menagerie.studies.runs.loggers import check_loggers
-from menagerie.studies.runs.scorer_options import sized
-from menagerie.studies.runs.server import start_server
+from menagerie.studies.runs.machine import check_device, check_device_here, start_server
 
 # What decides the result of no cell: a folder goes on with more of it.
 FURTHER = EXECUTION | {"models", "seeds", *FRACTIONS}
@@ -29,7 +38,7 @@ FURTHER = EXECUTION | {"models", "seeds", *FRACTIONS}
 def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
     """Parse, check, run; or compare two runs."""
     if runs := runs_to_compare():
-        from menagerie.studies.analysis.compare import compare
+        from menagerie.studies.analysis.paired_bootstrap import compare
 
         print(compare(*runs))
         return
@@ -57,7 +66,6 @@ def further(grid: Grid) -> frozenset[str]:
 
 
 def check(grid: Grid) -> None:
-    """Raise on what can't work."""
     if not grid.split:
         load_world(grid.world)
     for model in grid.models:
@@ -116,12 +124,12 @@ def check_overrides(grid: Grid, preset: Grid) -> None:
     given = [name for name in Recipe.__dataclass_fields__ if getattr(grid.recipe, name) != getattr(preset.recipe, name)]
     given += [name for name in ("architecture", "pretrained") if getattr(grid, name) != getattr(preset, name)]
     # Models whose recipe is the grid's own take these options.
-    lost = [f"--{name.replace('_', '-')}" for name in given if all(name in replaced(grid, its) for its in grid.models)]
+    lost = [f"--{name.replace('_', '-')}" for name in given if all(name in replaced(grid, m) for m in grid.models)]
     for model, best in tuned(grid).items():
         spec = spec_of(model)
-        own, plain = getattr(grid.scorers, spec.flag), sized(spec, grid.scorers.size)
+        config, plain = getattr(grid.scorers, spec.flag), sized(spec, grid.scorers.size)
         before = getattr(preset.scorers, spec.flag, plain)
-        changed = [name for name in best.options if getattr(own, name) != getattr(before, name)]
+        changed = [name for name in best.options if getattr(config, name) != getattr(before, name)]
         lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
     if lost and grid.pretrained and grid.tuned in ("", PAPER_RECIPES):
         raise UserError(f"{lost[0]} is replaced by what each model's paper has with --pretrained weights; leave it out")
@@ -168,12 +176,65 @@ def check_model(grid: Grid, model: str) -> None:
     from menagerie.models.contract import attempt, build, check_contract
     from menagerie.models.towers.config import SMALL_TOWERS
 
-    own, options = towers(grid, model), grid.scorers.of(model)
+    here, options = towers(grid, model), grid.scorers.of(model)
     negatives = bool(negatives_of(grid.recipe, spec_of(model).negatives).texts)
-    if own.architecture in SMALL_TOWERS:
-        check_contract(model, own, options, negatives)
+    if here.architecture in SMALL_TOWERS:
+        check_contract(model, here, options, negatives)
         return
-    scratch = replace(own, pretrained="")
-    attempt(model, f"on {own.architecture} can't be built", lambda: build(model, scratch, options))
+    scratch = replace(here, pretrained="")
+    attempt(model, f"on {here.architecture} can't be built", lambda: build(model, scratch, options))
     nano = replace(scratch, architecture="nano", resolution=32, tokenizer="")
     check_contract(model, nano, dict(spec_of(model).smoke), negatives)
+
+
+def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
+    """Fill the image store and write the split files; returns its identity, and the file of what is trained on.
+
+    Where files were given nothing is rendered.
+    """
+    if grid.split:
+        return "", dict(grid.files)
+    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.studies.runs.split_file import make_splits
+
+    store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
+    files = make_splits(store, splits(grid), workers)
+    return store.identity, {data: files[data.recipe] for data, _ in data_of(grid, store.identity)}
+
+
+def run(grid: Grid, out: Path) -> None:
+    """Render, train what isn't finished, and write results and report."""
+    from menagerie.studies.grids.report import write_report
+    from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.results import collect, write_results
+    from menagerie.studies.runs.shared import clear_shared
+
+    identity, files = render(grid, cores(grid))
+    execution = Execution.of(grid)
+    jobs = [Job(cell, files[cell.data], out, execution=execution) for cell in cells(grid, identity)]
+    folders = [job.folder for job in jobs]
+    data_files = {job.cell.id: job.data_file for job in jobs}
+
+    def publish() -> Path:
+        results = collect(folders)
+        write_results(out, results)
+        return write_report(out, grid, recipes, results, data_files)
+
+    def on_finished(_: Job) -> None:
+        if not sparing(publish):
+            write_results(out, collect(folders))
+
+    recipes = {f"recipe of {model}": recipe_line(grid, model) for model in grid.models}
+    for name, text in recipes.items():
+        print(f"{name}: {text}")
+    if lacking := untuned(grid):
+        print(f"warning: {', '.join(lacking)}: not tuned, unlike the others; compare with care, or add --tuned ''")
+    done = {result["id"] for result in collect(folders)}
+    print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
+    sparing = Sparing()
+    waiting = [job for job in jobs if job.cell.id not in done]
+    if waiting:
+        sparing(publish)
+    run_cells(waiting, grid.cluster, workers(grid), out, on_finished)
+    clear_shared(out)
+    print(f"report: {publish()}")

@@ -49,15 +49,12 @@ class Noise(Captioned):
         return len(self.rows)
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """Noise."""
         return torch.randint(256, (len(indices), 3, self.side, self.side), dtype=torch.uint8)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """Noise."""
         return self.images(indices)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """Those of the scenes."""
         return [self.rows[i][0] for i in indices]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
@@ -87,10 +84,10 @@ def plan(grid: Grid) -> None:
     torch.set_num_threads(grid.threads)
     data, training = training_sample(grid), 0.0
     for model in grid.models:
-        own = [cell for cell in here if cell.model == model]
-        steps, seconds = steps_of(own), step_seconds(own[0], data)
-        training += steps * seconds + REST_SECONDS * len(own)
-        print(f"{model}: {len(own)} cells, {steps} steps, {1000 * seconds:.0f} ms each")
+        of_model = [cell for cell in here if cell.model == model]
+        steps, seconds = steps_of(of_model), step_seconds(of_model[0], data)
+        training += steps * seconds + REST_SECONDS * len(of_model)
+        print(f"{model}: {len(of_model)} cells, {steps} steps, {1000 * seconds:.0f} ms each")
     at_once = min(workers(grid), len(here))
     total = STUDY_SECONDS + rendering + training / at_once
     print(f"about {shown(total)} in all, {at_once} cells at once, as busy as this machine is now")
@@ -103,11 +100,11 @@ def training_sample(grid: Grid) -> Captioned:
     return Noise(splits(grid)[0], grid.resolution)
 
 
-def steps_of(own: Sequence[Cell]) -> int:
+def steps_of(of_model: Sequence[Cell]) -> int:
     """All steps of a model's cells, those of the cells that they start from too; a shared phase counts once a seed."""
-    shared = single_steps(own[0].recipe) * (len(own) - len({cell.seed for cell in own}))
-    bases = [cell.base for cell in own if cell.base]
-    return sum(cell.recipe.steps for cell in own) - shared + (steps_of(bases) if bases else 0)
+    shared = single_steps(of_model[0].recipe) * (len(of_model) - len({cell.seed for cell in of_model}))
+    bases = [cell.base for cell in of_model if cell.base]
+    return sum(cell.recipe.steps for cell in of_model) - shared + (steps_of(bases) if bases else 0)
 
 
 def step_seconds(cell: Cell, data: Captioned) -> float:

@@ -5,37 +5,89 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from menagerie.envs.core.figures import write_figure, write_png
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.generators.captions.hard_negatives.foils import TASKS
-from menagerie.studies.analysis.format import flat
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.record_counts import counts_in, fewest_pairs, record_line
-from menagerie.studies.analysis.smoke import records_in, smoke_words
-from menagerie.studies.analysis.tables import to_rows
+from menagerie.studies.analysis.errors import Source, Surest, breakdown, surest, table
+from menagerie.studies.analysis.paired_bootstrap import counts_in, fewest_pairs, record_line
+from menagerie.studies.analysis.tables import flat, to_csv, to_rows
 from menagerie.studies.analysis.two_levels import meaning
-from menagerie.studies.grids.bars import bars
-from menagerie.studies.grids.cells import untuned
+from menagerie.studies.analysis.words import (
+    CHANCES,
+    TERMS,
+    explained,
+    models_explained,
+    records_in,
+    smoke_words,
+    subsets_explained,
+)
+from menagerie.studies.grids.cells import SEARCHED, title_of, untuned
 from menagerie.studies.grids.curves import Curve, training_curves
-from menagerie.studies.grids.error_section import write_errors
-from menagerie.studies.grids.figures import heat_maps, sample_sheet, ticked
-from menagerie.studies.grids.model_table import model_table, titles_of
+from menagerie.studies.grids.figures import bars, heat_maps, sample_sheet, ticked
 from menagerie.studies.grids.tables import (
     difference_table,
     latex,
+    model_table,
     place_names,
     summary_of,
     task_tables,
     tasks_of,
     varying,
 )
-from menagerie.studies.grids.task_words import CHANCES, explained, subsets_explained
-from menagerie.studies.grids.tuned_recipes import SEARCHED
+from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import place_of
-from menagerie.studies.runs.where_it_ran import where_it_ran
+
+
+class Section(NamedTuple):
+    """What a report says of one model's errors."""
+
+    model: str
+    rows: list[list[str]]
+    """Header and rows: accuracy by what is shown, over all cells of the model."""
+    place: str
+    """The cell whose surest records are shown."""
+    surest: Surest
+
+
+def write_errors(
+    out: Path,
+    results: Sequence[dict[str, Any]],
+    splits: Mapping[str, Path],
+    tests: Mapping[str, str],
+    place: Sequence[str],
+) -> list[Section]:
+    """Write `errors.csv`, a row for each place, test, task, factor and value; returns a section for each model.
+
+    `splits` are the split files of cells by their id, `tests` the words for each test, and `place` names what says
+    where in a grid a result belongs, the model first.
+    """
+    places: dict[tuple[Any, ...], list[Source]] = {}
+    for result in results:
+        source = Source(result["seed"], out / "cells" / result["id"], splits[result["id"]])
+        places.setdefault(place_of(result, place), []).append(source)
+    parts = [breakdown(tuple(sources)).assign(**dict(zip(place, key, strict=True))) for key, sources in places.items()]
+    if parts:
+        whole = pd.concat(parts, ignore_index=True)
+        to_csv(out / "errors.csv", whole[[*place, *(name for name in whole if name not in place)]])
+    models = dict.fromkeys(key[0] for key in places)
+    return [
+        section({key: sources for key, sources in places.items() if key[0] == model}, tests, place) for model in models
+    ]
+
+
+def section(places: Mapping[tuple[Any, ...], list[Source]], tests: Mapping[str, str], names: Sequence[str]) -> Section:
+    """What is said of one model; the surest records are those of its first place and seed, the hardest."""
+    sources = tuple(source for of_place in places.values() for source in of_place)
+    (model, *values), (first, *_) = next(iter(places.items()))
+    facts = [f"{name.replace('_', ' ')} {ticked(name, value)}" for name, value in zip(names[1:], values, strict=True)]
+    rows = to_rows(table(breakdown(sources), list(tests)).rename(columns=tests))
+    return Section(model, rows, ", ".join([*facts, f"seed {first.seed}"]), surest(first, tuple(tests)))
+
 
 SAMPLES = 5
 MOST_LISTED = 5  # models in a title
@@ -47,7 +99,6 @@ def write_report(
 ) -> Path:
     """Write figures and `report.html` from the finished cells; `splits` are the split files of all cells by their id,
     of which the first gives the sample images."""
-    titles = titles_of(config.models)
     counts = [counts_in(out / "cells" / result["id"]) for result in results]
     swaps = {(test, "swap"): config.label(test) for test in config.tests}
     tasks, labels = tasks_of(results), {test: config.label(test) for test in config.tests}
@@ -66,7 +117,7 @@ def write_report(
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title=f"{config.title}: {listed(list(titles.values()))}",
+        title=f"{config.title}: {listed(list(map(title_of, config.models)))}",
         task=config.task,
         config=reported_config(config),
         notes={**notes, **where_it_ran(out, results)},
@@ -112,15 +163,10 @@ def file_name(subset: str) -> str:
 
 def curve_of(config: Any, out: Path, result: dict[str, Any]) -> Curve:
     """A finished cell in the figure of how all trained."""
-    place = {name: ticked(name, value) for name, value in place_of_result(config, result).items()}
+    names = place_names(config)[1:]
+    place = {name: ticked(name, value) for name, value in zip(names, place_of(result, names), strict=True)}
     text = f"{place.pop('pairs')} of pairs, {place.pop('hard_negatives')} with negatives"
     return Curve(result["model"], ", ".join([text, *map(" ".join, place.items())]), out / "cells" / result["id"])
-
-
-def place_of_result(config: Any, result: dict[str, Any]) -> dict[str, Any]:
-    """The place of a result, by axis."""
-    names = place_names(config)[1:]
-    return dict(zip(names, place_of(result, names), strict=True))
 
 
 def reported_config(config: Any) -> dict[str, str]:

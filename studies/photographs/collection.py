@@ -57,7 +57,7 @@ def read_photographs(folder: Path, synthetic: World) -> Photographs:
             load_world(str(path))  # raises for what can't be drawn
             entries = read_table(path).animal.items()
             found |= {
-                name: tuple(folder / its for its in entry["cutouts"]) for name, entry in entries if "cutouts" in entry
+                name: tuple(folder / file for file in entry["cutouts"]) for name, entry in entries if "cutouts" in entry
             }
     if not found:
         raise UserError(f"{folder} has no {NAMES[0]} with cut-outs; write it with menagerie photos {folder}")
@@ -82,7 +82,7 @@ def draw_pictures(world: World, folder: Path) -> Path:
     images, masks = Renderer(PUG, SIDE).render(scenes)
     for number, (image, mask) in enumerate(zip(images, masks, strict=True)):
         rows, columns = (np.flatnonzero((mask > 0).any(axis)) for axis in (1, 0))
-        box = tuple(slice(max(its[0] - MARGIN, 0), its[-1] + 1 + MARGIN) for its in (rows, columns))
+        box = tuple(slice(max(covered[0] - MARGIN, 0), covered[-1] + 1 + MARGIN) for covered in (rows, columns))
         pixels = np.dstack([image, np.where(mask > 0, 255, 0).astype(np.uint8)])[box]
         name = f"{animals[number // EACH].replace(' ', '_')}-{number % EACH + 1}.png"
         with whole_file(folder / name) as temporary:

@@ -1,14 +1,38 @@
-"""What a run is trained on and, in other worlds, tested on."""
+"""What a run is trained on and, in other worlds, tested on; tests whose captions leave out textures."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from menagerie.envs.core.identity import generator
+from menagerie.envs.scene import Scene
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.hard_negatives.foils import TaskContext, choices, possible
+from menagerie.generators.captions.templates import template_of
+from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.studies.runs.data import Material, SplitData, split_texts
 
-if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.split_tests import SplitTests
+TASKS = ("swap", "replace animal", "replace relation")
+
+
+class BareTests(SplitTests):
+    """One subset of a spatial split: "a lion left of a bear" against "a bear left of a lion"."""
+
+    def __init__(self, data: SplitDataset) -> None:
+        self.data, self.name = data, data.name
+        recipe = data.split.recipe
+        context = TaskContext(
+            recipe["kind"], template_of(recipe), recipe["seed"], data.split.vocabulary, tuple(recipe["relations"])
+        )
+        scenes = [without_textures(scene) for scene in data.records.scenes]
+        self.choices = {task: choices(task, scenes, context) for task in TASKS if possible(task, context)}
+        self.items = [item for task in self.choices for item in self._task_items(task)] + self._quads()
+
+
+def without_textures(scene: Scene) -> Scene:
+    """What a caption describes that leaves out textures."""
+    return replace(scene, things=tuple(thing._replace(texture="") for thing in scene.things))
+
 
 VALIDATION = "validation"
 
@@ -50,25 +74,21 @@ class TransferData:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Its place in the study."""
-        own = {"kind": self.kind, "trained_on": self.world, "images": self.images, "factor": self.factor}
-        return self.train.axes | own
+        place = {"kind": self.kind, "trained_on": self.world, "images": self.images, "factor": self.factor}
+        return self.train.axes | place
 
     @property
     def name(self) -> str:
-        """Short text for progress bars."""
         return " ".join(
             [self.kind, self.world, *([f"{self.images} images"] if self.images else []), self.factor]
         ).strip()
 
     @property
     def kind(self) -> str:
-        """The kind of its splits."""
         return self.train.kind
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The names of all tests."""
         return tuple(name for test in self.tested for name in test.subsets)
 
     @property
@@ -78,7 +98,6 @@ class TransferData:
         return settings_of(self.train) | parts | {"tests": [test.settings for test in self.tested]}
 
     def counts(self) -> dict[str, int]:
-        """Pairs in train, swapped ones, and all."""
         return self.train.counts()
 
     def open(self, file: Path) -> Material:
@@ -88,12 +107,16 @@ class TransferData:
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
         for test in self.tested:
-            own = tests_in(test)
-            tests |= own
+            benches = tests_in(test)
+            tests |= benches
             texts.update(
-                text for its in own.values() for item in its.items for each in item.texts for text in all_of(each)
+                text
+                for bench in benches.values()
+                for item in bench.items
+                for each in item.texts
+                for text in all_of(each)
             )
-            texts.update(split_texts(next(iter(own.values())).data.split))
+            texts.update(split_texts(next(iter(benches.values())).data.split))
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
             chosen = sorted(
@@ -104,7 +127,7 @@ class TransferData:
 
 
 def settings_of(split: SplitData) -> dict[str, Any]:
-    """What decides a split: the store's name says all of its world, wherever the file of that lies."""
+    """What decides a split; its image store is named by the content of its world, so the world's path is left out."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 
@@ -119,7 +142,6 @@ def tests_in(test: Tested) -> dict[str, "SplitTests"]:
     from menagerie.generators.benchmarks.split_tests import SplitTests
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.pixels import open_split
-    from menagerie.studies.photographs.bare_tests import BareTests
 
     split, kind = open_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)

@@ -1,14 +1,18 @@
-"""A figure for each question."""
+"""A figure for each question, and sample images of the worlds of a study."""
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import matplotlib
 
-from menagerie.envs.core.figures import COLOURS, chance_line, legend_above, line_style, short
+from menagerie.envs.core.figures import COLOURS, chance_line, legend_above, line_style, short, write_png
+from menagerie.studies.grids.figures import sample_sheet
+from menagerie.studies.photographs.data import Tested, tests_in
+from menagerie.studies.photographs.jobs import Jobs
 from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, level
 from menagerie.studies.photographs.questions import BOTH, Change, Gap, Ladder, Step
-from menagerie.studies.photographs.trainings import OTHERS, OWN, SYNTHETIC
+from menagerie.studies.photographs.trainings import BINDING, OTHERS, OWN, SPATIAL, SYNTHETIC, ZERO_SHOT, Training
 from menagerie.studies.photographs.worlds import HELD_OUT
 
 matplotlib.use("Agg")
@@ -28,7 +32,7 @@ def gap_figure(rows: Sequence[Gap]) -> Figure:
     figure = Figure((NAMES + 3 * PANEL, ROW * 1.5 * len(names) + 0.9), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True, sharex=True)
     for axis, measure in zip(axes, (RECOGNITION, SWAPS, KNOWN), strict=True):
-        for row in (its for its in rows if its.measure == measure):
+        for row in (gap for gap in rows if gap.measure == measure):
             y = names.index((row.model, row.test))
             draw_level(axis, row.synthetic, y - 0.1, RENDERED)
             draw_level(axis, row.photographs, y + 0.1, PHOTOGRAPHED)
@@ -45,23 +49,21 @@ def gap_figure(rows: Sequence[Gap]) -> Figure:
 
 
 def looks() -> list[Line2D]:
-    """Points of both kinds of tests."""
     kinds = (RENDERED, PHOTOGRAPHED)
     return [Line2D([], [], linestyle="none", marker=marker, color=color, label=name) for color, marker, name in kinds]
 
 
-def draw_level(axis: Axes, its: Level, y: float, look: tuple[str, str, str]) -> None:
+def draw_level(axis: Axes, shown: Level, y: float, look: tuple[str, str, str]) -> None:
     """A point with its interval, lying."""
     color, marker, _ = look
-    if math.isnan(its.mean):
+    if math.isnan(shown.mean):
         return
-    axis.plot([100 * its.mean], [y], marker=marker, color=color, markersize=5, linestyle="none")
-    if not math.isnan(its.low):
-        axis.plot([100 * its.low, 100 * its.high], [y, y], color=color, linewidth=1.5)
+    axis.plot([100 * shown.mean], [y], marker=marker, color=color, markersize=5, linestyle="none")
+    if not math.isnan(shown.low):
+        axis.plot([100 * shown.low, 100 * shown.high], [y, y], color=color, linewidth=1.5)
 
 
 def dress(axis: Axes) -> None:
-    """What all panels have."""
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
@@ -71,15 +73,15 @@ def step_figure(rows: Sequence[Step]) -> Figure:
     """(b) Accuracy by the number of photographs in training: a row a measure, photographs of tested and of other
     animals beside one another."""
     held = {row.test for row in rows} >= {HELD_OUT}
-    own = [row for row in rows if row.test == HELD_OUT or not held]
-    worlds = [world for world in (OWN, OTHERS) if any(row.world == world for row in own)]
+    rows_shown = [row for row in rows if row.test == HELD_OUT or not held]
+    worlds = [world for world in (OWN, OTHERS) if any(row.world == world for row in rows_shown)]
     figure = Figure((WIDTH * len(worlds) + 0.4, 2.4 * len(BOTH)), layout="constrained")
     axes = figure.subplots(len(BOTH), len(worlds), squeeze=False, sharey="row", sharex="col")
     models = list(dict.fromkeys(row.model for row in rows))
     names = {OWN: "photographs of each tested animal", OTHERS: "other animals photographed"}
     for line, measure in zip(axes, BOTH, strict=True):
         for axis, world in zip(line, worlds, strict=True):
-            here = [row for row in own if row.world == world and row.measure == measure]
+            here = [row for row in rows_shown if row.world == world and row.measure == measure]
             places = sorted({row.count for row in here})
             for number, model in enumerate(models):
                 mine = {row.count: row for row in here if row.model == model}
@@ -103,12 +105,12 @@ def draw_curve(
     axis: Axes, points: Sequence[tuple[int, Level]], style: dict[str, str], stroke: str, shift: float
 ) -> None:
     """Means with their intervals, upright; lines of several models a little beside one another."""
-    known = sorted((x, its) for x, its in points if not math.isnan(its.mean))
+    known = sorted((x, value) for x, value in points if not math.isnan(value.mean))
     at = [x + 0.05 * shift for x, _ in known]
-    axis.plot(at, [100 * its.mean for _, its in known], linestyle=stroke, linewidth=1.5, markersize=4, **style)
-    for x, (_, its) in zip(at, known, strict=True):
-        if not math.isnan(its.low):
-            axis.plot([x, x], [100 * its.low, 100 * its.high], color=style["color"], linewidth=1, linestyle=stroke)
+    axis.plot(at, [100 * value.mean for _, value in known], linestyle=stroke, linewidth=1.5, markersize=4, **style)
+    for x, (_, value) in zip(at, known, strict=True):
+        if not math.isnan(value.low):
+            axis.plot([x, x], [100 * value.low, 100 * value.high], color=style["color"], linewidth=1, linestyle=stroke)
 
 
 def keys(models: Sequence[str]) -> list[Line2D]:
@@ -124,7 +126,7 @@ def ladder_figure(rows: Sequence[Ladder], targets: Sequence[float]) -> Figure:
     figure = Figure((WIDTH * len(BOTH) + 0.4, 3.0), layout="constrained")
     for axis, measure in zip(figure.subplots(1, len(BOTH), sharey=True), BOTH, strict=True):
         images = sorted({n for row in rows for n in row.images})
-        for row in (its for its in rows if its.measure == measure):
+        for row in (ladder for ladder in rows if ladder.measure == measure):
             number = models.index(row.model)
             style, places = line_style(number), [images.index(n) + 1 for n in row.images]
             draw_curve(axis, list(zip(places, map(level, row.scratch), strict=True)), style, SCRATCH, number + 0.5)
@@ -148,7 +150,7 @@ def change_figure(rows: Sequence[Change]) -> Figure:
     figure = Figure((NAMES + 2 * PANEL, ROW * len(names) + 0.9), layout="constrained")
     axes = figure.subplots(1, len(BOTH), sharey=True)
     for axis, measure in zip(axes, BOTH, strict=True):
-        for row in (its for its in rows if its.measure == measure):
+        for row in (change for change in rows if change.measure == measure):
             y = names.index((row.model, row.factor))
             if row.test == SYNTHETIC:
                 draw_level(axis, row.difference, y - 0.1, RENDERED)
@@ -162,3 +164,30 @@ def change_figure(rows: Sequence[Change]) -> Figure:
     axes[0].set_xlabel("percentage points\nchanged minus as it is", loc="left", fontsize=9)
     legend_above(figure, looks())
     return figure
+
+
+SAMPLES = 5
+
+
+def sample_sheets(jobs: Jobs, folder: Path) -> dict[str, str]:
+    """Of each test a row of images with captions, as files and as data URIs."""
+    sheets: dict[str, str] = {}
+    for kind in (BINDING, SPATIAL) if ZERO_SHOT in jobs.config.parts else (BINDING,):
+        for test in jobs.tests(Training(jobs.config.models[0], 0, kind)):
+            name = f"{kind}, {test.label}"
+            file = folder / f"samples-{name.replace(', ', '-')}.png"
+            if sheet := sample_of(test, file):
+                sheets[name] = sheet
+    return sheets
+
+
+def sample_of(test: Tested, file: Path) -> str:
+    """Some images of a test, drawn evenly, as a file and a data URI; empty where it has none."""
+    bench = next((tested for tested in tests_in(test).values() if len(tested.data)), None)
+    if bench is None:
+        return ""
+    swaps = [item for item in bench.items if item.group == "swap"]
+    chosen = [swaps[len(swaps) * (2 * k + 1) // (2 * SAMPLES)] for k in range(SAMPLES)]
+    images = bench.images([item.images[0] for item in chosen]).permute(0, 2, 3, 1).numpy()
+    captions = [(item.texts[0].text, item.texts[1].text) for item in chosen]
+    return write_png(file, sample_sheet(list(images), captions))

@@ -17,8 +17,9 @@ from menagerie.studies.grids.grid import cores
 from menagerie.studies.photographs.data import Tested, TransferData
 from menagerie.studies.photographs.trainings import OWN, SPATIAL, SYNTHETIC, Training
 from menagerie.studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS, world_name, worlds_tested
-from menagerie.studies.runs.cell import CHECKPOINT, Cell, Execution, Job, Start, finished
+from menagerie.studies.runs.cell import CHECKPOINT, Cell, Execution, Job, Start
 from menagerie.studies.runs.data import SplitData
+from menagerie.studies.runs.results import finished
 
 NAMED = 0.5  # share of training animals whose texture a spatial caption states, so that both ways of it are known
 PARTNERS = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
@@ -47,7 +48,6 @@ class Jobs:
         return Job(cell, file, self.out, what, Execution.of(self.config))
 
     def cell(self, training: Training, start: Start | None) -> Cell:
-        """The cell of a run."""
         recipe = train_recipe(self.config, training, self.worlds)
         train = self.split(world_name(training), recipe)
         data = TransferData(train, called(training), tuple(self.tests(training)), training.images, training.factor)
@@ -70,7 +70,6 @@ class Jobs:
         return tests
 
     def split(self, world: str, recipe: SplitRecipe) -> SplitData:
-        """A split by its world."""
         return SplitData(recipe, self.stores[world])
 
 
@@ -143,11 +142,11 @@ def recipes_of(config: Any, trainings: list[Training], worlds: Mapping[str, Path
     found: dict[str, dict[SplitRecipe, None]] = {}
     for training in trainings:
         base = training._replace(factor="")
-        own = [base] if training.world == SYNTHETIC else []
-        for its in (training, *own):
-            recipe = train_recipe(config, its, worlds)
-            check_pairs(recipe, world_name(its))
-            found.setdefault(world_name(its), {})[recipe] = None
+        plain = [base] if training.world == SYNTHETIC else []
+        for run in (training, *plain):
+            recipe = train_recipe(config, run, worlds)
+            check_pairs(recipe, world_name(run))
+            found.setdefault(world_name(run), {})[recipe] = None
         for world in (PHOTOGRAPHS, NATURAL) if training.kind == SPATIAL else worlds_tested(training):
             if world in worlds:
                 found.setdefault(world, {})[recipe_tested(config, training.kind, training.seed, world, worlds)] = None
@@ -156,7 +155,7 @@ def recipes_of(config: Any, trainings: list[Training], worlds: Mapping[str, Path
 
 def rendered(config: Any, trainings: list[Training], worlds: Mapping[str, Path], out: Path) -> Jobs:
     """Render what the stores lack, and write all split files."""
-    from menagerie.studies.runs.rendering import make_splits
+    from menagerie.studies.runs.split_file import make_splits
 
     files, stores = {}, {}
     for world, recipes in recipes_of(config, trainings, worlds).items():

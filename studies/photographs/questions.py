@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from menagerie.studies.analysis.image_ratios import ImageRatio, image_ratio
-from menagerie.studies.analysis.paired_bootstrap import Points
-from menagerie.studies.analysis.pareto import Bound, Curve, Tally, bound
-from menagerie.studies.photographs.lines import Lines
-from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, compared, measured
+from menagerie.studies.analysis.paired_bootstrap import Points, tally
+from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, Tally, bound, image_ratio
+from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, Lines, compared, measured
 from menagerie.studies.photographs.trainings import (
     BINDING,
     OTHERS,
@@ -49,8 +47,8 @@ def gaps(lines: Lines, models: Sequence[str]) -> list[Gap]:
             training = Training(model, 0, kind)
             first, second = lines.points(training, synthetic), lines.points(training, photographs)
             for measure in (RECOGNITION, SWAPS, KNOWN):
-                own = [measured(points, measure) for points in (first, second)]
-                rows.append(Gap(model, test, measure, *compared(*own)))
+                both = [measured(points, measure) for points in (first, second)]
+                rows.append(Gap(model, test, measure, *compared(*both)))
     return [row for row in rows if row.synthetic.clusters]
 
 
@@ -72,12 +70,12 @@ class Step(NamedTuple):
 def steps(lines: Lines, models: Sequence[str]) -> list[Step]:
     """(b) More and more photographs, with and without synthetic training."""
     config, material = lines.study.config, lines.study.material
-    own = [(OWN, count, HELD_OUT) for count in (0, *counts(config.photographs, material.several))]
+    of_tested = [(OWN, count, HELD_OUT) for count in (0, *counts(config.photographs, material.several))]
     tests = [HELD_OUT, PHOTOGRAPHS] if material.several else [PHOTOGRAPHS]
     others = [(OTHERS, count, test) for test in tests for count in (0, *counts(config.other_animals, material.others))]
     rows = []
     for model in models:
-        for world, count, test in (*(own if material.several else []), *(others if material.others else [])):
+        for world, count, test in (*(of_tested if material.several else []), *(others if material.others else [])):
             rows += steps_at(lines, model, world, count, test)
     return [row for row in rows if row.scratch.clusters or row.tuned.clusters]
 
@@ -87,14 +85,14 @@ def steps_at(lines: Lines, model: str, world: str, count: int, test: str) -> lis
     base = Training(model, 0)
     tuned = Training(model, 0, world=world, count=count, tuned=True) if count else base
     config, material = lines.study.config, lines.study.material
-    own = [base._replace(world=OWN, count=count) for count in counts(config.photographs, material.several)]
-    shown = (base, *own[:1]) if test == HELD_OUT else (base,)  # all of them show the same pairs
+    runs = [base._replace(world=OWN, count=count) for count in counts(config.photographs, material.several)]
+    shown = (base, *runs[:1]) if test == HELD_OUT else (base,)  # all of them show the same pairs
     after = lines.points(tuned, test, *shown)
     before = lines.points(tuned._replace(tuned=False), test, *shown) if count and world == OWN else {}
     rows = []
     for measure in BOTH:
-        own = [measured(points, measure) for points in (before, after)]
-        rows.append(Step(model, measure, world, count, test, *compared(*own)))
+        both = [measured(points, measure) for points in (before, after)]
+        rows.append(Step(model, measure, world, count, test, *compared(*both)))
     return rows
 
 
@@ -114,16 +112,18 @@ def ladders(lines: Lines, models: Sequence[str]) -> list[Ladder]:
     """(c) The ladders of images of which all runs are finished."""
     found = []
     for model in models:
-        places = [its for its in trainings(lines.study.config, lines.study.material, WORTH) if its.model == model]
-        places = list(dict.fromkeys(its.place for its in places))
-        base, runs = Training(model, 0), [its for its in places if its.images]
-        if not runs or not all(lines.points(its, HELD_OUT, base, runs[0]) for its in places):
+        places = [run for run in trainings(lines.study.config, lines.study.material, WORTH) if run.model == model]
+        places = list(dict.fromkeys(run.place for run in places))
+        base, runs = Training(model, 0), [run for run in places if run.images]
+        if not runs or not all(lines.points(run, HELD_OUT, base, runs[0]) for run in places):
             continue
-        images = sorted({its.images for its in runs})
+        images = sorted({run.images for run in runs})
         for measure in BOTH:
-            own = {its: measured(lines.points(its, HELD_OUT, base, runs[0]), measure) for its in places}
-            by_start = [[own[runs[0]._replace(images=n, tuned=tuned)] for n in images] for tuned in (False, True)]
-            found.append(Ladder(model, measure, [distinct(lines, runs[0], n) for n in images], *by_start, own[base]))
+            records = {run: measured(lines.points(run, HELD_OUT, base, runs[0]), measure) for run in places}
+            by_start = [[records[runs[0]._replace(images=n, tuned=tuned)] for n in images] for tuned in (False, True)]
+            found.append(
+                Ladder(model, measure, [distinct(lines, runs[0], n) for n in images], *by_start, records[base])
+            )
     return found
 
 
@@ -146,31 +146,27 @@ class Worth(NamedTuple):
 def worths(found: Sequence[Ladder], targets: Sequence[float]) -> list[Worth]:
     """(c) With and without synthetic training, and how many times more the latter takes."""
     rows = []
-    for its in found:
-        scratch = Curve(its.images, [tallies(points) for points in its.scratch])
+    for ladder in found:
+        scratch = Curve(ladder.images, [tallies(points) for points in ladder.scratch])
         # A model that needs no photograph counts as one that needs a single image: a ratio to none has no number.
-        tuned = Curve([1, *its.images], [tallies(points) for points in (its.synthetic, *its.tuned)])
+        tuned = Curve([1, *ladder.images], [tallies(points) for points in (ladder.synthetic, *ladder.tuned)])
         for target in targets:
             bounds = [
                 bound(curve.images, [share(tests) >= target for tests in curve.tests]) for curve in (scratch, tuned)
             ]
-            rows.append(Worth(its.model, its.measure, target, *bounds, image_ratio(scratch, tuned, target)))
+            rows.append(Worth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target)))
     return rows
 
 
 def tallies(points: Points) -> list[Tally]:
     """Points and numbers of each animal pair, by seed."""
-    found: dict[int, Tally] = {}
-    for key, score in points.items():
-        own = found.setdefault(key[0], {}).setdefault(score.animals, [0.0, 0])
-        own[0] += score.value
-        own[1] += 1
-    return [found[seed] for seed in sorted(found)]
+    seeds = sorted({key[0] for key in points})
+    return [tally({key: score for key, score in points.items() if key[0] == seed}) for seed in seeds]
 
 
 def share(tests: Sequence[Tally]) -> float:
     """The accuracy over all seeds."""
-    both = [its for tally in tests for its in tally.values()]
+    both = [sums for test in tests for sums in test.values()]
     return sum(points for points, _ in both) / sum(number for _, number in both)
 
 
@@ -196,6 +192,6 @@ def changes(lines: Lines, models: Sequence[str]) -> list[Change]:
             for test in (PHOTOGRAPHS, SYNTHETIC):
                 both = lines.points(base, test, other), lines.points(other, test, base)
                 for measure in BOTH if all(both) else ():
-                    own = [measured(points, measure) for points in both]
-                    rows.append(Change(model, factor, test, measure, *compared(*own)))
+                    records = [measured(points, measure) for points in both]
+                    rows.append(Change(model, factor, test, measure, *compared(*records)))
     return rows

@@ -6,26 +6,136 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.core.figures import write_figure
+from menagerie.envs.core.figures import short, write_figure
 from menagerie.envs.core.pages import write_page
-from menagerie.studies.analysis.format import flat
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.smoke import records_in, smoke_words
-from menagerie.studies.analysis.tables import to_csv, to_rows
+from menagerie.studies.analysis.tables import DASH, flat, to_csv, to_rows
 from menagerie.studies.analysis.two_levels import meaning
-from menagerie.studies.photographs import figures, questions, tables
-from menagerie.studies.photographs.lines import Lines, Study, done_jobs, results_of
-from menagerie.studies.photographs.measures import MEASURES, Level
+from menagerie.studies.analysis.words import TERMS, models_explained, records_in, smoke_words
+from menagerie.studies.photographs import figures, questions
+from menagerie.studies.photographs.measures import (
+    KNOWN,
+    MEASURES,
+    RECOGNITION,
+    SWAPS,
+    Level,
+    Lines,
+    StudyState,
+    done_jobs,
+)
 from menagerie.studies.photographs.trainings import (
     FACTORS,
     FACTORS_PART,
     FINE_TUNING,
+    OWN,
+    SYNTHETIC,
     WORTH,
     ZERO_SHOT,
     all_trainings,
 )
-from menagerie.studies.runs.results import write_results
-from menagerie.studies.runs.where_it_ran import where_it_ran
+from menagerie.studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import collect, write_results
+
+# Tests in tables.
+TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
+
+
+def gap_table(rows: list[questions.Gap]) -> pd.DataFrame:
+    """(a) Rendered and photographed animals, and their difference."""
+    columns = ["model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"]
+    return pd.DataFrame([[short(row.model), *row[1:3], *map(str, row[3:])] for row in rows], columns=columns)
+
+
+def step_table(rows: list[questions.Step]) -> pd.DataFrame:
+    """(b) By the photographs in training, with and without synthetic training."""
+    columns = ["model", "measure", "photographs in training", "tested on", "from scratch (%)", "after synthetic (%)"]
+    texts = [
+        [
+            short(row.model),
+            row.measure,
+            trained_on(row),
+            TESTED[row.test],
+            *map(str, (row.scratch, row.tuned, row.saved)),
+        ]
+        for row in rows
+    ]
+    table = pd.DataFrame(texts, columns=[*columns, "after synthetic − from scratch"])
+    return table.drop_duplicates()  # without photographs both lines of the figure begin alike
+
+
+def trained_on(row: questions.Step) -> str:
+    """The photographs of a row."""
+    if not row.count:
+        return "none"
+    return f"{row.count} of each animal" if row.world == OWN else f"of {row.count} other animals"
+
+
+def worth_table(rows: list[questions.Worth]) -> pd.DataFrame:
+    """(c) The fewest images that reach each target."""
+    columns = [
+        "model",
+        "measure",
+        "target (%)",
+        "images from scratch",
+        "images after synthetic",
+        "ratio",
+        "95 % interval",
+    ]
+    texts = []
+    for row in rows:
+        numbers = [f"{100 * row.target:.0f}", str(row.scratch), "0" if str(row.tuned) == "1" else str(row.tuned)]
+        texts.append([short(row.model), row.measure, *numbers, ratio_text(row), row.ratio.interval])
+    return pd.DataFrame(texts, columns=columns)
+
+
+def ratio_text(row: questions.Worth) -> str:
+    """How many times the images a model needs from scratch; a bound where one of both never reaches the target."""
+    if row.scratch.censored and row.tuned.censored:
+        return DASH
+    sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
+    ratio = row.scratch.images / row.tuned.images
+    return f"{sign}{ratio:.2g}" if ratio < 100 else f"{sign}{ratio:.0f}"
+
+
+def change_table(rows: list[questions.Change]) -> pd.DataFrame:
+    """(d) What each factor changes."""
+    columns = ["model", "changed", "tested on", "measure", "as it is (%)", "changed (%)", "difference"]
+    return pd.DataFrame(
+        [[short(row.model), row.factor, TESTED[row.test], row.measure, *map(str, row[4:])] for row in rows],
+        columns=columns,
+    )
+
+
+def audit_table(study: StudyState) -> pd.DataFrame:
+    """How many photographs training and test have, and how many both."""
+    columns = ["photographs in training", "number", "photographs tested", "their number", "in both"]
+    return pd.DataFrame([list(map(str, row)) for row in study.audit], columns=columns)
+
+
+def gap_words(rows: list[questions.Gap]) -> list[str]:
+    """What (a) found, a sentence for each model and test."""
+    found: dict[tuple[str, str], dict[str, questions.Gap]] = {}
+    for row in rows:
+        found.setdefault((row.model, row.test), {})[row.measure] = row
+    return [
+        f"{short(model)}, {test}: from rendered to photographed animals recognition changes by {gaps[RECOGNITION].gap} "
+        f"points to {gaps[RECOGNITION].photographs} %, swaps by {gaps[SWAPS].gap} to {gaps[SWAPS].photographs} %, and "
+        f"swaps where all is recognised by {gaps[KNOWN].gap if KNOWN in gaps else '– (no scene is, rendered)'}."
+        for (model, test), gaps in found.items()
+    ]
+
+
+def step_words(rows: list[questions.Step]) -> list[str]:
+    """What (b) found, at the most photographs of the tested animals."""
+    of_tested = [row for row in rows if row.world == OWN and row.count]
+    most = max((row.count for row in of_tested), default=0)
+    return [
+        f"{short(row.model)}, {row.measure} on held-out photographs after training on up to {row.count} others of each "
+        f"animal: {row.scratch} % from scratch, {row.tuned} % after synthetic training ({row.saved} points)."
+        for row in of_tested
+        if row.count == most
+    ]
+
 
 # What each factor changes.
 FACTOR_WORDS = {
@@ -37,24 +147,24 @@ FACTOR_WORDS = {
 }
 
 
-def publish(study: Study) -> Path:
+def publish(study: StudyState) -> Path:
     """Write all that the finished runs allow; returns the report."""
     config, out, done = study.config, study.out, done_jobs(study)
-    results = results_of(done)
+    results = collect(job.folder for job in done.values())
     write_results(out, results)
     lines = Lines(study, done)
     rows = {part: rows_of(part, lines) for part in config.parts}
     pairs = pairs_of(rows)
-    texts = {part: table_of(part, its, config) for part, its in rows.items() if its}
+    texts = {part: table_of(part, found, config) for part, found in rows.items() if found}
     for part, table in texts.items():
         to_csv(out / f"{part}.csv", table)
-    drawn = {part: figure_of(part, its, config) for part, its in rows.items() if its}
+    drawn = {part: figure_of(part, found, config) for part, found in rows.items() if found}
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
         title="Synthetic first, then real: what training in a rendered world buys on photographs",
         rehearsal=config.rehearsal and not config.photos and not config.package,
-        sentences=[*tables.gap_words(rows.get(ZERO_SHOT, [])), *tables.step_words(rows.get(FINE_TUNING, []))],
+        sentences=[*gap_words(rows.get(ZERO_SHOT, [])), *step_words(rows.get(FINE_TUNING, []))],
         about=models_explained(config.models),
         measures=MEASURES,
         meaning=meaning(config.seeds, min(pairs, default=0) // config.seeds),
@@ -68,7 +178,7 @@ def publish(study: Study) -> Path:
         tested={name: f"{len(files)}" for name, files in study.photographs.tested.items()},
         several=len(study.photographs.several),
         others=len(study.photographs.others),
-        audit=to_rows(tables.audit_table(study)),
+        audit=to_rows(audit_table(study)),
         left_out=study.lacking,
         finished=len(done),
         runs=len(all_trainings(config, study.material)),
@@ -80,7 +190,7 @@ def publish(study: Study) -> Path:
 
 def pairs_of(rows: dict[str, list[Any]]) -> list[int]:
     """How many animal pairs, each of one seed, the measures of all parts are over; of each number one."""
-    levels = [value for its in rows.values() for row in its for value in row if isinstance(value, Level)]
+    levels = [value for found in rows.values() for row in found for value in row if isinstance(value, Level)]
     return sorted({level.clusters for level in levels} - {0})
 
 
@@ -94,13 +204,11 @@ def rows_of(part: str, lines: Lines) -> list[Any]:
 
 
 def table_of(part: str, rows: list[Any], config: Any) -> pd.DataFrame:
-    """The table of one question, texts."""
-    makers = {ZERO_SHOT: tables.gap_table, FINE_TUNING: tables.step_table, FACTORS_PART: tables.change_table}
-    return tables.worth_table(questions.worths(rows, config.targets)) if part == WORTH else makers[part](rows)
+    makers = {ZERO_SHOT: gap_table, FINE_TUNING: step_table, FACTORS_PART: change_table}
+    return worth_table(questions.worths(rows, config.targets)) if part == WORTH else makers[part](rows)
 
 
 def figure_of(part: str, rows: list[Any], config: Any) -> Any:
-    """The figure of one question."""
     if part == WORTH:
         return figures.ladder_figure(rows, config.targets)
     makers = {ZERO_SHOT: figures.gap_figure, FINE_TUNING: figures.step_figure, FACTORS_PART: figures.change_figure}

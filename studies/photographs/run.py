@@ -1,25 +1,32 @@
-"""Writes the worlds of a study, renders and trains what isn't finished, and writes its report."""
+"""Writes the worlds of a study, renders and trains what isn't finished, and writes its report; `--dry-run`."""
 
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.progress import Sparing
-from menagerie.studies.grids.cells import recipe_line, untuned
-from menagerie.studies.grids.grid import workers
-from menagerie.studies.photographs.apart import shared_photographs
+from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.estimate import estimate
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.studies.grids.cells import cell_of, recipe_line, untuned
+from menagerie.studies.grids.grid import cores, workers
+from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
 from menagerie.studies.photographs.collection import FEWEST, Photographs, photographs_of
-from menagerie.studies.photographs.jobs import Jobs, rendered
+from menagerie.studies.photographs.jobs import Jobs, recipes_of, rendered, steps_of, train_recipe
 from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, WORTH, Material, Training, all_trainings
-from menagerie.studies.photographs.world_files import write_worlds
-from menagerie.studies.photographs.worlds import material_of
-from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.photographs.worlds import material_of, shared_photographs, world_name, write_worlds
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.data import SplitData
+from menagerie.studies.runs.results import finished
 
 
 def run(config: Any, out: Path) -> None:
     """From photographs to the report; what is finished is skipped."""
-    from menagerie.studies.photographs.lines import Study
-    from menagerie.studies.photographs.pictures import sample_sheets
+    from menagerie.studies.photographs.figures import sample_sheets
+    from menagerie.studies.photographs.measures import StudyState
     from menagerie.studies.photographs.report import publish
     from menagerie.studies.runs.dispatch import run_cells
     from menagerie.studies.runs.shared import clear_shared
@@ -36,7 +43,7 @@ def run(config: Any, out: Path) -> None:
         print(f"warning: {', '.join(odd)}: not tuned, unlike the others; compare with care")
     audit = shared_photographs(config, material, worlds)
     samples = sample_sheets(jobs, out / "figures")
-    study, sparing = Study(config, material, photographs, jobs, audit, lacking, samples, notes), Sparing()
+    study, sparing = StudyState(config, material, photographs, jobs, audit, lacking, samples, notes), Sparing()
 
     def show(_: Job) -> None:
         sparing(lambda: publish(study))
@@ -57,7 +64,7 @@ def some_trainings(config: Any, material: Material, lacking: list[str]) -> list[
 
 def waiting_jobs(jobs: Jobs, trainings: list[Training]) -> list[Job]:
     """What can be trained now and isn't finished; two runs with the same settings are one job."""
-    found = {job.cell.id: job for its in trainings if (job := jobs.job(its))}
+    found = {job.cell.id: job for training in trainings if (job := jobs.job(training))}
     return [job for job in found.values() if finished(job.folder) is None]
 
 
@@ -78,3 +85,42 @@ def left_out(config: Any, photographs: Photographs, material: Material) -> list[
         if name not in material.factors and FACTORS_PART in config.parts
     ]
     return lines
+
+
+def plan(config: Any) -> None:
+    """Print what is to be rendered and trained, and how long both take."""
+    with scratch_folder() as folder:
+        photographs = photographs_of(config, folder / "photos")
+        worlds, material = write_worlds(config, photographs, folder / "worlds"), material_of(config, photographs)
+        lacking = left_out(config, photographs, material)
+        print(*lacking, sep="\n")
+        trainings = some_trainings(config, material, lacking)
+        rendering = 0.0
+        for world, recipes in recipes_of(config, trainings, worlds).items():
+            store = ImageStore(config.store, load_world(str(worlds[world])), config.resolution)
+            cost = estimate(
+                store, sorted({scene for recipe in recipes for scene in recipe.scenes_to_render()}), cores(config)
+            )
+            rendering += cost.seconds
+            print(f"{world}: {cost.scenes} scenes to render, {cost.megabytes:.0f} MB, {shown(cost.seconds)}")
+        torch.set_num_threads(config.threads)
+        training = sum(model_seconds(config, model, trainings, worlds) for model in config.models)
+    at_once = min(workers(config), len(trainings))
+    print(
+        f"about {shown(STUDY_SECONDS + rendering + training / at_once)} in all, {at_once} runs at once, as busy as "
+        "this machine is now"
+    )
+
+
+def model_seconds(config: Any, model: str, trainings: list[Training], worlds: Any) -> float:
+    """Processor seconds of all runs of a model, tests included."""
+    seconds, steps, of_model = 0.0, 0, [run for run in trainings if run.model == model]
+    for kind in dict.fromkeys(run.kind for run in of_model):
+        here = [run for run in of_model if run.kind == kind]
+        recipe = train_recipe(config, here[0], worlds)
+        cell = cell_of(config, model, SplitData(recipe, world_name(here[0])), 0)
+        each = step_seconds(cell, Noise(recipe, config.resolution))
+        count = sum(steps_of(config, run, cell.recipe).steps for run in here)
+        print(f"{model}: {len(here)} runs of {kind}, {count} steps, {1000 * each:.0f} ms each")
+        seconds, steps = seconds + each * count, steps + count
+    return seconds + REST_SECONDS * len(of_model)

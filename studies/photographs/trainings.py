@@ -54,16 +54,16 @@ def trainings(config: Any, material: Material, part: str) -> list[Training]:
     """The training runs of one question, by model and seed."""
     makers = {ZERO_SHOT: zero_shot, FINE_TUNING: fine_tuning, WORTH: worth, FACTORS_PART: factors}
     return [
-        its
+        training
         for seed in range(config.seeds)
         for model in config.models
-        for its in makers[part](config, material, model, seed)
+        for training in makers[part](config, material, model, seed)
     ]
 
 
 def all_trainings(config: Any, material: Material) -> list[Training]:
     """Those of all questions, each once."""
-    return list(dict.fromkeys(its for part in config.parts for its in trainings(config, material, part)))
+    return list(dict.fromkeys(training for part in config.parts for training in trainings(config, material, part)))
 
 
 def zero_shot(config: Any, material: Material, model: str, seed: int) -> list[Training]:
@@ -76,14 +76,16 @@ def fine_tuning(config: Any, material: Material, model: str, seed: int) -> list[
 
     From scratch photographs of other animals teach nothing about the tested ones' names.
     """
-    own = [Training(model, seed, world=OWN, count=count) for count in counts(config.photographs, material.several)]
+    of_tested = [
+        Training(model, seed, world=OWN, count=count) for count in counts(config.photographs, material.several)
+    ]
     others = [
         Training(model, seed, world=OTHERS, count=count, tuned=True)
         for count in counts(config.other_animals, material.others)
     ]
-    if not own and not others:
+    if not of_tested and not others:
         return []
-    return [Training(model, seed), *own, *(its._replace(tuned=True) for its in own), *others]
+    return [Training(model, seed), *of_tested, *(run._replace(tuned=True) for run in of_tested), *others]
 
 
 def worth(config: Any, material: Material, model: str, seed: int) -> list[Training]:

@@ -16,18 +16,17 @@ from menagerie.models.towers.config import READ_AS, file_and_tag
 from menagerie.studies.grids.launch import check as check_grid
 from menagerie.studies.grids.launch import check_overrides
 from menagerie.studies.real_training.config import NONE, Config, grid_of
-from menagerie.studies.real_training.opening import names_of
+from menagerie.studies.real_training.photographs import names_of
 
 
 def check(config: Config, preset: Config) -> None:
-    """Raise on what can't work."""
     axes = {"sources": config.sources, "parser": config.parser, "mix": config.mix, "from": config.starts or (NONE,)}
     for name, values in axes.items():
         if not values or len(set(values)) != len(values):
             raise UserError(f"--{name} needs one or more different values, got {' '.join(map(str, values)) or 'none'}")
     for together in config.sources:
         check_sources(together)
-    recipes = {recipe for its in config.sources for name in names_of(its) for recipe in sources.load(name).recipes}
+    recipes = {recipe for some in config.sources for name in names_of(some) for recipe in sources.load(name).recipes}
     choose("caption recipe", config.caption, {"", *recipes})
     for parser in config.parser:
         read_parser(parser)
@@ -61,7 +60,7 @@ def check_training(config: Config, preset: Config) -> None:
     grid = grid_of(config)
     check_overrides(grid, grid_of(preset))
     scenes = {"--split": config.split, "--recipe": config.base != preset.base, "--world": config.world != preset.world}
-    unused = [name for name, its in scenes.items() if its and (name == "--split" or not config.rehearse)]
+    unused = [name for name, given in scenes.items() if given and (name == "--split" or not config.rehearse)]
     if unused and not any(config.mix):
         raise UserError(f"{unused[0]} names the scenes for --mix, which is 0: give a share such as --mix 0.5")
     if config.split and (side := next(iter(grid.files)).side) != config.resolution:
@@ -117,7 +116,7 @@ def check_weights(config: Config) -> None:
 
 
 def check_image_weights(config: Config) -> None:
-    """The same of an image tower of timm's."""
+    """Raise where the weights of a timm image tower are neither here nor to be had."""
     import timm
 
     from menagerie.models.towers import paired
@@ -153,6 +152,6 @@ def report_states(config: Config, root: Path, folders: Given) -> int:
     for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):
         place = opening_of(config, name, DEFAULT, root, folders, KeptOut()).place(name, one_node)
         there.append(reported(f"source {name}", state(sources.load(name), place)))
-    for its in states(benchmarks.chosen(config.benchmarks), Place(root, folders=folders)):
-        there.append(reported(f"benchmark {its.name}", its, f", {its.records} records"))
+    for bench in states(benchmarks.chosen(config.benchmarks), Place(root, folders=folders)):
+        there.append(reported(f"benchmark {bench.name}", bench, f", {bench.records} records"))
     return int(not all(there))

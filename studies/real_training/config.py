@@ -1,33 +1,28 @@
 """What a study on photographs is configured with; presets are in `studies/real_data.py`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
-from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, WHAT
-from menagerie.envs.core.validation import PARTS, SEEDS, SHARE, SIDE, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.options import DATA, FIRST, PLACE, TRAINING, WHAT
+from menagerie.envs.core.validation import SEEDS, SHARE, SIDE, Range
 from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.grids.grid import Grid
-from menagerie.studies.runs.scorer_options import ScorerOptions, scorer_options
+from menagerie.studies.runs.command_line import EXECUTION, ModelOptions, RunOptions
 
-NONE = "none"  # of --from: no weights of before
-# Fields that don't decide results, so that a run may go on with others.
-EXECUTION = frozenset(
-    {"out", "store", "workers", "loaders", "log", "validate_every", "cluster", "dry_run", "check"}
-    | {"data_root", "images", "parses", "benchmarks", "allow_missing", "allow_unanswered", "unknown_words"}
-)
+NONE = "none"  # of --from: no trained weights
+# What doesn't decide the result of any cell: a folder goes on with more of it.
+FURTHER = EXECUTION | {"seeds", "check", "data_root", "images", "parses", "benchmarks"}
+FURTHER |= {"allow_missing", "allow_unanswered", "unknown_words"}
 
 
-class Place(NamedTuple):
+class TrainedOn(NamedTuple):
     """What a cell is trained on, beside its seed."""
 
     sources: str
@@ -37,13 +32,9 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(ModelOptions, RunOptions):
     """One study on photographs."""
 
-    out: Annotated[Path | None, PLACE, FIRST] = None
-    """Folder of the results; without it, runs/real_data-PRESET."""
-    store: Annotated[Path, PLACE] = Path("store")
-    """Folder of the image stores of rendered scenes."""
     models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "oc-clip")
     """Scorers by name, or FILE.py:Class of your own."""
     sources: Annotated[tuple[str, ...], WHAT, FIRST] = ("coco",)
@@ -86,40 +77,10 @@ class Config:
     """Take captions to which a parser's server gave no answer as one node."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
     """What a model with a vocabulary of its own does with other words of benchmarks."""
-    tuned: Annotated[str, TRAINING] = ""
-    """Each model's rates: `paper`, a name in studies/recipes, or the best.json of studies/tune.py."""
-    architecture: Annotated[str, MODEL, FIRST] = "micro"
-    """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
-    pretrained: Annotated[str, MODEL] = ""
-    """open_clip's tag of pretrained weights, or a local file of them, FILE or, where the architecture's weights aren't
-    all prepared alike, FILE@TAG; empty trains from scratch."""
-    tokenizer: Annotated[str, MODEL] = ""
-    """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
     epochs: Annotated[float, TRAINING, FIRST, Range(0.0, 1_000_000.0)] = 20.0
     """Passes over the photographs. As many steps with any --mix; 0 takes --steps."""
-    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
-    """Training recipe of all models. With pretrained weights each model's paper gives rates, warm-ups, weight decay and
-    betas in place of these."""
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
-        default_factory=partial(scorer_options, "small")
-    )
-    """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""
-    device: Annotated[str, PLACE, FIRST] = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, PLACE, THREADS] = 1
-    """Threads of each training run; part of the configuration, because sums depend on it."""
-    workers: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it."""
     parses: Annotated[Path, PLACE] = Path("parses")
     """Folder of the graphs that are kept, also by menagerie parse."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each cell's training.csv."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at the held-out photographs, which select nothing; 0: a tenth of the run."""
-    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
-    """Where cells are trained; results don't depend on it."""
 
     def with_recipe(self, recipe: SplitRecipe) -> "Config":
         """The study with scenes of a recipe of the user's."""
@@ -134,10 +95,10 @@ def grid_of(config: Config) -> Grid:
     return plain.with_recipe(replace(recipe, world=config.world))
 
 
-def places(config: Config) -> list[Place]:
+def places(config: Config) -> list[TrainedOn]:
     """What cells are trained on, in the order of tables."""
     return [
-        Place(sources, parser, mix, start)
+        TrainedOn(sources, parser, mix, start)
         for sources in config.sources
         for parser in config.parser
         for mix in config.mix
@@ -150,15 +111,17 @@ def parser_of(model: str, parser: str) -> str:
     return parser if "graphs" in spec_of(model).reads else DEFAULT
 
 
-def chosen(config: Config) -> Iterator[tuple[str, Place]]:
+def chosen(config: Config) -> Iterator[tuple[str, TrainedOn]]:
     """Every model at every place, once: a model that reads captions alone is the same with every parser."""
     every = (
-        (model, its._replace(parser=parser_of(model, its.parser))) for its in places(config) for model in config.models
+        (model, place._replace(parser=parser_of(model, place.parser)))
+        for place in places(config)
+        for model in config.models
     )
     return iter(dict.fromkeys(every))
 
 
 def constant(config: Config) -> dict[str, Any]:
     """The axes that don't vary, with their value."""
-    rows = [its._asdict() for _, its in chosen(config)]
-    return {name: rows[0][name] for name in Place._fields if len({row[name] for row in rows}) == 1}
+    rows = [place._asdict() for _, place in chosen(config)]
+    return {name: rows[0][name] for name in TrainedOn._fields if len({row[name] for row in rows}) == 1}

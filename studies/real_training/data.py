@@ -10,9 +10,7 @@ from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.sources.mixture import Mixture, Part
 from menagerie.generators.sources.photographs import Photographs
-from menagerie.studies.real_training.hold_out import HeldOut, held_out
-from menagerie.studies.real_training.numbers import Numbers
-from menagerie.studies.real_training.opening import Opening, open_photographs
+from menagerie.studies.real_training.photographs import HeldOut, Numbers, Opening, held_out, open_photographs
 from menagerie.studies.runs.data import CellData, Material
 
 VERSION = 1  # of which photographs are held out, and of how parts are mixed
@@ -42,23 +40,20 @@ class RealData:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """What is trained on."""
         return {"sources": self.sources, "parser": self.parser, "mix": self.mix}
 
     @property
     def name(self) -> str:
-        """Short text for progress bars."""
         share = f", {100 * self.mix:g}% synthetic" if self.mix else ""
         return f"{self.sources}, {self.parser}{share}"
 
     @property
     def settings(self) -> dict[str, Any]:
         """The photographs, the split and its share."""
-        own = {"photographs": self.photographs, "version": VERSION}
-        return own | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
+        photographs = {"photographs": self.photographs, "version": VERSION}
+        return photographs | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
 
     def counts(self) -> dict[str, Any]:
-        """Photographs and captions."""
         return {"photographs": self.numbers.images, "captions": self.numbers.captions}
 
     def open(self, file: Path) -> Material:

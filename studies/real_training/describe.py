@@ -1,22 +1,78 @@
-"""Reads the photographs of a study once, in the command itself: what they are, how many, and their graphs."""
+"""Reads the photographs of a study once, in the command itself: what they are, how many, and their graphs.
 
+A rehearsal has rendered scenes as the files of COCO, through the same readers and without any outside file: what
+`menagerie export` writes becomes JPEG files with COCO's numbers for names.
+"""
+
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+from PIL import Image
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import whole_file, write_text
+from menagerie.envs.core.reading import LARGEST_TEXT, read_json
+from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.export.write import export
 from menagerie.generators.parsers.parser import Unanswered
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
 from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.registry import SourcePlace, load, names, one_node
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.storage.image_store import ImageStore
 from menagerie.studies.real_training.cells import Described
 from menagerie.studies.real_training.config import Config, chosen
-from menagerie.studies.real_training.numbers import Numbers, numbers_of
-from menagerie.studies.real_training.opening import Opened, Opening, names_of, open_photographs
+from menagerie.studies.real_training.photographs import Numbers, Opened, Opening, names_of, numbers_of, open_photographs
+from menagerie.studies.runs.split_file import make_splits
 from menagerie.studies.transferring.check import folders_given
+
+SEED = 1000  # above those of the study: other assignments of textures than its own scenes have
+# COCO's parts by the subset of a split that takes their place.
+PARTS = {"train": "train2017", "unseen_pairs": "val2017"}
+QUALITY = 95
+
+
+def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, workers: int) -> Path:
+    """Render, export and rename; returns the data root. What is there already stays."""
+    others = replace(recipe, seed=recipe.seed + SEED)
+    images = ImageStore(store, load_world(recipe.world), resolution)
+    split = make_splits(images, [others], workers)[others]
+    root, exported = out / "rendered", out / "rendered" / "export"
+    root.mkdir(parents=True, exist_ok=True)
+    subsets = [subset for subset in PARTS if subset in {"train", *recipe.all_tests}]
+    export(split, "coco", exported, subsets)
+    first = 1
+    for subset in subsets:
+        content = read_json(exported / f"{subset}.json", most=LARGEST_TEXT)
+        write_part(content, exported / "images", root / "coco", PARTS[subset], first)
+        first += len(content["images"])
+    return root
+
+
+def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str, first: int) -> None:
+    """One part of COCO, its photographs numbered from `first`: no two of COCO have one number."""
+    annotations = folder / "annotations" / f"captions_{part}.json"
+    if annotations.exists():  # which is written last
+        return
+    numbers = {image["id"]: first + place for place, image in enumerate(content["images"])}
+    entries = []
+    for image in content["images"]:
+        name = f"{numbers[image['id']]:012d}.jpg"
+        with whole_file(folder / part / name) as temporary, Image.open(images / image["file_name"]) as picture:
+            picture.save(temporary, "JPEG", quality=QUALITY)
+        entries.append({"id": numbers[image["id"]], "file_name": name})
+    texts = [
+        {"id": first + place, "image_id": numbers[note["image_id"]], "caption": note["caption"]}
+        for place, note in enumerate(content["annotations"])
+    ]
+    write_text(annotations, json.dumps({"images": entries, "annotations": texts}))
 
 
 def folders_of(config: Config) -> Given:
@@ -25,10 +81,10 @@ def folders_of(config: Config) -> Given:
 
     if not config.images:
         return {}
-    own = {folder for name in names() for folder in load(name).images}
+    read_by_sources = {folder for name in names() for folder in load(name).images}
     tests = {folder for name in registry.names() for folder in registry.load(name).images}
-    given = folders_given(config.images, own | tests)
-    if twice := next((name for name in sorted(own) if len(given.get(name, ())) > 1), None):
+    given = folders_given(config.images, read_by_sources | tests)
+    if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
         raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
     return given
 
@@ -63,7 +119,7 @@ def described(config: Config, root: Path, folders: Given) -> dict[tuple[str, str
     """What every cell trains on, by sources and parser; prints the counts."""
     out = kept_out(config, root, folders)
     found = {}
-    for sources, parser in dict.fromkeys((its.sources, its.parser) for _, its in chosen(config)):
+    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in chosen(config)):
         opening = opening_of(config, sources, parser, root, folders, out)
         if parser != DEFAULT:
             opening = replace(opening, unanswered=parse_captions(opening, config.allow_unanswered))

@@ -3,17 +3,19 @@
 import hashlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import defaults_version, differing, digest, identity_of
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
-from menagerie.models.recipe import Recipe
+from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
-from menagerie.studies.runs.result_file import read_result
+
+if TYPE_CHECKING:
+    from menagerie.generators.captioned import Captioned
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
 DIVERGED = "diverged.txt"  # why a cell has no result and never will
@@ -71,7 +73,7 @@ class Cell:
             "recipe": identity_of(self.recipe),
             "data": self.data.settings,
         }
-        if self.towers.pretrained:  # said since such towers keep theirs: runs of before started elsewhere
+        if self.towers.pretrained:  # such towers keep theirs, which decides the result
             parts["towers"]["temperature"] = "kept"
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
         given["base"] = self.base.settings if self.base else None
@@ -122,7 +124,7 @@ class Execution(NamedTuple):
     log: tuple[str, ...] = ()
     """Where the training log goes beside its file (see menagerie.studies.runs.loggers)."""
     validate_every: int = 0
-    """Steps between two looks at validation (see menagerie.studies.runs.validation); selection never sees them."""
+    """Steps between two looks at validation (see menagerie.studies.runs.evaluation); selection never sees them."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
@@ -163,11 +165,11 @@ def own_files(*paths: str) -> str:
     parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
     files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
     here = [file for file in files if file.is_file()]
-    hashed, own = hashlib.sha256(), [each for file in here for each in sources(file)]
-    for path in own:
+    hashed, files_read = hashlib.sha256(), [each for file in here for each in sources(file)]
+    for path in files_read:
         with open_file(path) as file:
             hashed.update(file.read())
-    return hashed.hexdigest()[:12] if own else ""
+    return hashed.hexdigest()[:12] if files_read else ""
 
 
 def sources(file: Path) -> list[Path]:
@@ -175,6 +177,25 @@ def sources(file: Path) -> list[Path]:
     return own_sources(file) if file.suffix == ".py" else [file]
 
 
-def finished(folder: Path) -> dict[str, Any] | None:
-    """The result in a cell's folder, or None where the cell isn't finished."""
-    return read_result(folder)
+def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
+    """What it sees beside other images and their captions: false captions, partner images, altered graphs.
+
+    Partners that a model wants by itself count only where its training data have them, altered graphs only where
+    captions state relations.
+    """
+    wanted = negatives_of(cell.recipe, cell.negatives)
+    if wanted.images:
+        wanted = wanted._replace(images=bool((train.partner_items(range(len(train))) >= 0).any()))
+    spec = spec_of(cell.model)
+    options = spec.configured(cell.options)
+    altered = spec.local_loss and options.local_weight and states_relations(cell)
+    return [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
+
+
+def states_relations(cell: Cell) -> bool:
+    """Whether the captions of a cell's data state relations: those of its kind, or of the photographs themselves."""
+    from menagerie.generators.splits.recipe_file import KINDS
+
+    if cell.data.kind in KINDS:
+        return KINDS[cell.data.kind].relational
+    return getattr(cell.data, "relational", False)

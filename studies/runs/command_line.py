@@ -1,15 +1,24 @@
-"""What every study's command line shares: presets by name, overrides by field."""
+"""What every study's command line shares: presets by name, overrides by field, and the options of all scorers."""
 
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+import tyro
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.options import DATA, Option
-from menagerie.studies.runs.scorer_options import with_own_scorers
+from menagerie.envs.core.identity import differing
+from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, Option
+from menagerie.envs.core.validation import PARTS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of, specs
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.cluster.options import Cluster
 
 Config = TypeVar("Config")
 
@@ -21,27 +30,6 @@ def runs_to_compare() -> tuple[Path, Path] | None:
     if len(sys.argv) != 4 or sys.argv[1] != "--compare":
         raise UserError("write --compare RUN_A RUN_B, two folders of finished runs and nothing else")
     return Path(sys.argv[2]), Path(sys.argv[3])
-
-
-# Options of earlier versions, and what takes their place, if anything does.
-RENAMED = {
-    "--warm-start": "--single-object-phase",
-    "--leave-out-true": "--mask-false-negatives",
-    "--no-leave-out-true": "--no-mask-false-negatives",
-    "--oc-clip.context": "",
-    "--clip.context": "",
-}
-
-
-def check_renamed(arguments: list[str]) -> None:
-    """Raise for an option of an earlier version, with the new one."""
-    for argument in arguments:
-        option = argument.partition("=")[0].replace("_", "-")
-        if option in RENAMED:
-            new = RENAMED[option]
-            raise UserError(
-                f"{option} is now {new}" if new else f"{option} is gone: the context follows from the texts"
-            )
 
 
 COMPARE = Option("--compare RUN_A RUN_B", "How run B differs from run A, record by record; without other options.")
@@ -59,7 +47,6 @@ def parse(
     first.add_argument("--preset", default=default)
     first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
-    check_renamed(rest)
     preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
     if chosen.recipe:
         from menagerie.generators.splits.recipe_file import read_recipe
@@ -69,3 +56,136 @@ def parse(
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
     command = started_as()
     return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, *more, RECIPE))
+
+
+SIZES = ("paper", "small", "smoke")
+
+
+@dataclass(frozen=True)
+class ScorerOptions:
+    """The config of each scorer that may be chosen, under its flag (`oc_clip`). Made by `scorer_options`."""
+
+    models: ClassVar[tuple[str, ...]] = ()
+    """Registered names and file.py:Class, one for each field."""
+    size: ClassVar[str] = "paper"
+
+    def of(self, model: str) -> dict[str, Any]:
+        """The options of a model that are not its paper's."""
+        return differing(getattr(self, spec_of(model).flag))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        configs = [getattr(self, item.name) for item in fields(self)]
+        # Plain values: in another process a user's own file has to be run before its config can be had.
+        values = tuple({item.name: getattr(one, item.name) for item in fields(one)} for one in configs)
+        return restored, (self.size, self.models, values)
+
+
+@cache
+def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
+    """The class with a field for each of `models`."""
+    items = [
+        (spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models
+    ]
+    if len({flag for flag, *_ in items}) < len(items):
+        raise UserError(f"two of {', '.join(models)} have one name for their options; rename a class")
+    kind = make_dataclass("ScorerOptions", items, bases=(ScorerOptions,), frozen=True)
+    kind.models, kind.size, kind.__module__ = models, size, __name__
+    return kind
+
+
+def sized(spec: ScorerSpec, size: str) -> object:
+    """A scorer's config in one of `SIZES`."""
+    return spec.config(**{"paper": {}, "small": spec.small, "smoke": spec.smoke}[size])
+
+
+def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
+    """The options of all registered scorers in one of `SIZES`, and of `more` models."""
+    return options_class(size, (*specs(), *(model for model in more if model not in specs())))()
+
+
+def restored(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
+    """What was pickled."""
+    configs = (spec_of(model).config(**given) for model, given in zip(models, values, strict=True))
+    return options_class(size, models)(*configs)
+
+
+def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
+    """The options of the chosen models alone, as a run records them."""
+    chosen = tuple(models)
+    return options_class(options.size, chosen)(*(getattr(options, spec_of(model).flag) for model in chosen))
+
+
+def with_own_scorers(config: Config, arguments: list[str]) -> Config:
+    """The configuration with options for the `file.py:Class` that a command line names after --models."""
+    classes = [model for model in values_of("--models", arguments) if ".py:" in model]
+    for name in ("scorers", "grid"):
+        inner = getattr(config, name, None)
+        if classes and isinstance(inner, ScorerOptions):
+            return replace(config, scorers=scorer_options(inner.size, classes))
+        if classes and is_dataclass(inner):
+            return replace(config, **{name: with_own_scorers(inner, arguments)})
+    return config
+
+
+def values_of(option: str, arguments: list[str]) -> list[str]:
+    """What a command line gives for an option, before it is parsed."""
+    values: list[str] = []
+    for start, argument in enumerate(arguments):
+        if argument == option:
+            rest = arguments[start + 1 :]
+            end = next((k for k, value in enumerate(rest) if value.startswith("--")), len(rest))
+            values = rest[:end]
+        elif argument.startswith(f"{option}="):
+            values = argument.partition("=")[2].split()
+    return values
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where the runs of a study are made; only device and threads decide results, as sums depend on them."""
+
+    out: Annotated[Path | None, PLACE, FIRST] = None
+    """Folder of the results; without it, runs/STUDY-PRESET."""
+    store: Annotated[Path, PLACE] = Path("store")
+    """Folder of the image stores; every scene is rendered once for all studies."""
+    device: Annotated[str, PLACE, FIRST] = "cpu"
+    """cpu or cuda."""
+    threads: Annotated[int, PLACE, THREADS] = 1
+    """Threads of each training run; part of the configuration, because sums depend on it."""
+    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
+    """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
+    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
+    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
+    """Where runs are made; results don't depend on it."""
+
+
+# Fields that don't decide results, so that a run may go on with others.
+EXECUTION = frozenset({item.name for item in fields(RunOptions)} - {"device", "threads"} | {"dry_run"})
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What every model of a study is trained with."""
+
+    tuned: Annotated[str, TRAINING, FIRST] = ""
+    """Each model's own towers and rates: a name in studies/recipes, or the best.json of studies/tune.py. `paper`
+    takes the rates of each model's paper; empty trains all models alike, with these options."""
+    architecture: Annotated[str, MODEL, FIRST] = "micro"
+    """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
+    pretrained: Annotated[str, MODEL] = ""
+    """open_clip's tag of pretrained weights, or a local file of them, FILE or, where the architecture's weights aren't
+    all prepared alike, FILE@TAG; empty trains from scratch."""
+    tokenizer: Annotated[str, MODEL] = ""
+    """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
+    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
+    """Training recipe, the same for all models. With pretrained weights each model's paper gives learning
+    rates, warm-ups, weight decay and betas in place of these."""
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
+        default_factory=partial(scorer_options, "small")
+    )
+    """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""

@@ -85,13 +85,11 @@ class SplitData:
 
     @property
     def name(self) -> str:
-        """Short text for progress bars."""
         place = f"{self.recipe.pairs:.0%} pairs {self.recipe.hard_negatives:.0%} negatives"
         return " ".join([place, *(f"{name} {getattr(self.recipe, name)}" for name in self.varied)])
 
     @property
     def kind(self) -> str:
-        """The kind of the recipe."""
         return self.recipe.kind
 
     @property
@@ -111,7 +109,6 @@ class SplitData:
         return {"training_pairs": counts.train, "swapped_pairs": counts.swapped, "all_pairs": counts.trainable}
 
     def open(self, file: Path) -> Material:
-        """The split's training subset, and a benchmark of each other one; raises for another split in that file."""
         material = split_material(file)
         self.check(material.train.split)
         return material

@@ -9,7 +9,8 @@ from menagerie.envs.core.progress import PlainLines
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, still_running
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Job, finished
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import Watch, run_cell
 from menagerie.studies.runs.training_log import Latest
 
@@ -31,7 +32,7 @@ def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None 
         if lines.due():
             line = f"{job.name}: step {step} of {job.cell.recipe.steps}"
             print(f"{line}, {latest.text}" if latest.text else line, flush=True)
-        interruption.held = True
+        interruption.deferred = True
         interruption.check()
 
     try:

@@ -1,15 +1,17 @@
-"""Tests of one training run: accuracies by subset and task, and the score of every single record."""
+"""Tests of a training run: accuracies by subset and task with all scores, and looks at validation as it trains."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.identity import generator
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
+    from menagerie.models.recipe import Recipe
     from menagerie.models.scorer import Scorer
 
 FILE = "predictions.csv"
@@ -48,11 +50,11 @@ def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[s
         else:
             outcomes[item.group].append(test.outcome(item, matrix))
     tasks = {}
-    for group, its in outcomes.items():
-        official, neutral, tie_rate, n = summarise(its)
+    for group, found in outcomes.items():
+        official, neutral, tie_rate, n = summarise(found)
         tasks[group] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
-    for part, its in quads.items():  # officially: a tie is wrong
-        tasks[f"quad {part}"] = {"accuracy": summarise(its).official, "tie_rate": None, "n": len(its)}
+    for part, found in quads.items():  # officially: a tie is wrong
+        tasks[f"quad {part}"] = {"accuracy": summarise(found).official, "tie_rate": None, "n": len(found)}
     return tasks
 
 
@@ -88,3 +90,32 @@ def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) 
     outcomes = [test.outcome(*pair) for pair in zip(items, score_items(scorer, test, items), strict=True)]
     neutral = summarise(outcomes).neutral
     return float("nan") if neutral is None else neutral
+
+
+# The most swaps of a look, always the same ones.
+MOST = 200
+# Unless `--validate-every` says otherwise: as many looks in a run, at least so many steps apart.
+LOOKS, LEAST_STEPS = 10, 100
+
+
+def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
+    """Whether to look after a step: every so many of them (0: a tenth of all) and after the last.
+
+    Not in the single-object phase, whose steps cells with different validation share.
+    """
+    from menagerie.models.training.feed import single_steps
+
+    every = every or max(LEAST_STEPS, -(-recipe.steps // LOOKS))
+    return step > single_steps(recipe) and (step % every == 0 or step == recipe.steps)
+
+
+def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
+    """Accuracy on the sample; nan where there is no swap, or a score is no number (the loss will say so)."""
+    import torch
+
+    devices = [scorer.device] if scorer.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        try:
+            return swap_accuracy(scorer, test, MOST)
+        except UserError:
+            return float("nan")

@@ -1,10 +1,11 @@
-"""A study's output folder: one configuration, one writer at a time."""
+"""A study's output folder: one configuration, one writer at a time; and where its runs were made."""
 
 import contextlib
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,14 +23,15 @@ from menagerie.envs.core.provenance import commit, without_passwords
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.runs.processor import processor
+from menagerie.studies.runs.machine import processor
+from menagerie.studies.runs.results import read_result
 
 CONFIG = "config.json"
 LIBRARIES = ("torch", "open_clip_torch", "numpy", "numba", "h5py")
 
 
 class RunConfig(msgspec.Struct):
-    """Of a run's `config.json` what is read: the configuration; beside it stands its provenance."""
+    """The part of a run's `config.json` that is read back."""
 
     config: dict[str, Any]
 
@@ -108,3 +110,36 @@ def provenance() -> dict[str, Any]:
 def readable(word: str) -> str:
     """A word of a command as UTF-8, whatever the terminal's encoding; what is none of a path as \\xff."""
     return os.fsencode(word).decode("utf-8", "backslashreplace")
+
+
+# Of what a run records: its command and start are those of the study's first, the rest may differ from run to run.
+OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")
+
+
+def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
+    """What the folder of a study recorded of itself and of its finished runs, and last of all who draws this page.
+
+    `results` are those of its runs, where they have been read. A study that is drawn anew keeps its start, commit and
+    machine. Nothing is said of what wasn't recorded.
+    """
+    file, now = out / CONFIG, provenance()
+    study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
+    runs = [each["provenance"] for each in (results_in(out) if results is None else results) if each.get("provenance")]
+    known = {name: study[name] for name in OF_STUDY if name in study}
+    known |= {name: text for name in OF_RUNS if (text := together(run.get(name) for run in runs or [study]))}
+    drawn = f"{now['started']}, commit {now['commit'] or 'unknown'}, {now['command']}"
+    return {name: str(value) for name, value in known.items()} | {"this page was drawn": drawn}
+
+
+def results_in(out: Path) -> Iterable[dict[str, Any]]:
+    """The results of all finished cells or pieces of a study's folder."""
+    folders = sorted(folder for kind in ("cells", "pieces") for folder in (out / kind).glob("*"))
+    return filter(None, map(read_result, folders))
+
+
+def together(values: Iterable[Any]) -> str:
+    """What runs recorded as one text: of different values each with the number of its runs."""
+    counted = Counter(str(value) for value in values if value not in (None, ""))
+    if len(counted) < 2:
+        return next(iter(counted), "")
+    return "; ".join(f"{value} ({number} run{'s' * (number > 1)})" for value, number in counted.most_common())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Graphs(NamedTuple):
-    """What is read of each caption; None for its own graph."""
+    """The graphs that are read of captions in training and in tests; None for a caption's own graph."""
 
     train: ReadGraphs | None = None
     test: ReadGraphs | None = None
@@ -30,8 +30,8 @@ def read_graphs(job: Job, material: Material) -> Graphs:
         return PLAIN
     if material.words is None:
         raise UserError("other graphs are for data of our worlds; choose a parser of photographs' captions by --parser")
-    own = ReadGraphs(source, material.words, seed, job.out / "parses")
-    return Graphs(*(None if source.at(place).plain else own for place in ("train", "test")))
+    read = ReadGraphs(source, material.words, seed, job.out / "parses")
+    return Graphs(*(None if source.at(place).plain else read for place in ("train", "test")))
 
 
 def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
@@ -62,7 +62,7 @@ def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
 
 def parser_of(graphs: Graphs) -> "CaptionParser | None":
     """What makes the graphs, where that is a parser."""
-    return next((its.parser for its in graphs if its and its.parser), None)
+    return next((read.parser for read in graphs if read and read.parser), None)
 
 
 def parsed_record(graphs: Graphs) -> dict[str, str]:

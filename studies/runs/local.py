@@ -20,7 +20,7 @@ from menagerie.envs.core.processes import call, end_processes, end_with_parent, 
 from menagerie.envs.core.progress import PlainLines, progress_bar
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.server import start_server
+from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.training_log import Latest
 
 POLL_SECONDS = 0.2
@@ -88,10 +88,9 @@ class Ending(Interruption):
     """SIGTERM to a run with processes of its own, which must not be cut off while they start or hand over a batch: it
     ends after the step that it is at, whose state is saved, and is requested once."""
 
-    held: bool = True
+    deferred: bool = True
 
     def request(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
         if not self.requested:
             super().request(number, frame)
 

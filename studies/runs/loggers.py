@@ -37,7 +37,6 @@ class TensorBoard:
         self.writer: Any = None
 
     def write(self, rows: Sequence["Row"]) -> None:
-        """Add a point to each curve."""
         if self.writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -49,7 +48,6 @@ class TensorBoard:
         self.writer.flush()
 
     def close(self) -> None:
-        """End the file."""
         if self.writer is not None:
             self.writer.close()
 

@@ -1,17 +1,100 @@
-"""Results of a grid: one line per cell, one row per cell, subset and task, and tables of means."""
+"""Results: the file in the folder of a cell or piece with its digests, and the tables of a grid's cells."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import plain
-from menagerie.envs.core.records import read_records, write_records
-from menagerie.studies.runs.cell import finished
+from menagerie.envs.core.records import (
+    FILES,
+    RESULT,
+    check_file,
+    damaged,
+    file_digest,
+    noted_in,
+    read_records,
+    result_in,
+    write_record,
+    write_records,
+)
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.runs.result_file import Result
+
+Numbers = dict[str, float | None]
+
+
+class CutTexts(msgspec.Struct):
+    """Texts that were longer than a model reads; none of it where its reader can't tell."""
+
+    texts: int = 0
+    of: int = 0
+    context: int = 0
+    first: str = ""
+
+
+class Result(msgspec.Struct):
+    """Types of the keys we read; those beside them say where in a study the cell is, and count things."""
+
+    id: str
+    model: str
+    seed: int = 0
+    axes: list[str] = []
+    settings: dict[str, Any] = {}
+    subsets: dict[str, dict[str, Numbers]] = {}
+    train_images: int = 0
+    images_seen: int = 0
+    parameters: int = 0
+    carried: dict[str, Any] = {}
+    split: str = ""
+    benchmark: str = ""
+    groups: dict[str, Numbers] = {}
+    headlines: dict[str, Numbers] = {}
+    wrong: list[dict[str, Any]] = []
+    cut: CutTexts | None = None
+    skipped: dict[str, int] = {}
+    files: dict[str, str] = {}
+    seconds: float = 0.0
+    provenance: dict[str, Any] = {}
+
+
+def write_result(folder: Path, result: dict[str, Any], files: tuple[str, ...] = (), varying: tuple[str, ...] = ()):
+    """Write a result with the digests of files in its folder; of two runs of one cell only `varying` ones differ."""
+    noted = {FILES: digests_in(folder, files)} if files else {}
+    origin = result.get("provenance", {}) | ({FILES: digests_in(folder, varying)} if varying else {})
+    write_record(folder / RESULT, result | noted | ({"provenance": origin} if origin else {}))
+
+
+def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
+    """The digests of files by their names."""
+    return {name: file_digest(folder / name) for name in names}
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """The result in a folder, or None where there is none yet."""
+    result = result_in(folder, Result)
+    if result is not None and not result.keys() & {"subsets", "groups"}:
+        raise damaged(folder / RESULT, "it has no numbers")
+    return result
+
+
+def checked_file(folder: Path, name: str) -> Path:
+    """A file beside a result, as it was when the result was written; raises `Unreadable` if it isn't.
+
+    A file that no result names is taken as it is.
+    """
+    if digest := noted_in(read_result(folder) or {}, name):
+        check_file(folder / name, digest)
+    return folder / name
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The result in a cell's folder, or None where the cell isn't finished."""
+    return read_result(folder)
+
 
 # What varies beside fractions has a column of its own behind theirs.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")

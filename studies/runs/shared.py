@@ -1,11 +1,16 @@
-"""Same work once: what several cells of a run begin with is trained by whoever comes first.
+"""Train a shared prefix once: what several cells of a run begin with is trained by whoever comes first.
 
-The single-object phase at a run's start shows the same images with the same captions in the same order to
-all cells of one model, seed and recipe, whatever their pairs. Its last state is kept in the run's folder, and
-every such cell goes on from it with the same bytes as if it had trained it by itself. Others that need it wait;
-where its file system knows no locks, each trains its own.
+The single-object phase at a run's start shows the same images with the same captions in the same order to all cells
+of one model, seed and recipe, whatever their pairs. Its last state is kept in the run's folder, and every such cell
+goes on from it with the same bytes as if it had trained the phase by itself. Others that need it wait; where its file
+system knows no locks, each trains its own.
+
+Where the rate is constant before it decays (`Recipe.decay`), runs that differ only in their number of steps begin
+alike: the state in which such a cell leaves this trunk is kept too, and a longer cell goes on from it. Shorter cells
+must be finished before longer ones begin, else steps are taken twice.
 """
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +23,9 @@ from menagerie.envs.core.identity import digest, identity_of
 from menagerie.envs.core.locks import FileLock
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import STATE, Cell, Job, finished
+from menagerie.studies.runs.cell import STATE, Cell, Job
 from menagerie.studies.runs.data import Material, content_digest
+from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.training_log import TrainingLog
 
 if TYPE_CHECKING:
@@ -46,7 +52,7 @@ def start_from_shared_phase(
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
-    if job.cell.recipe.decay is not None:  # it shares more than this phase (studies/runs/trunk.py)
+    if job.cell.recipe.decay is not None:  # it shares more than this phase (studies/runs/shared.py)
         return 0
     if not steps or (look is not None and steps > look) or material.train.shares or not any(singles):
         return 0
@@ -111,7 +117,7 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
 
 
 def phase_recipe(recipe: Recipe) -> Recipe:
-    """The recipe without what only decides later steps: how many singles they show beside what."""
+    """The recipe without fields that only decide later steps."""
     plain = Recipe()
     later = ("singles_share", "image_negatives")
     return replace(recipe, **{name: getattr(plain, name) for name in later})
@@ -119,7 +125,7 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 @contextmanager
 def first_come(path: Path, report: Report) -> Iterator[None]:
-    """Hold a lock, or wait for who has it; `report` of no step lets a waiting run be stopped."""
+    """Hold a lock, or wait for its holder; `report(0)` lets a waiting run be stopped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
@@ -140,3 +146,72 @@ def clear_shared(out: Path) -> None:
     for state in out.glob(f"cells/*/{STATE}"):
         if finished(state.parent) is not None:
             state.unlink()
+
+
+FOLDER = "trunks"
+NUMBER = re.compile("[0-9]+")
+
+
+def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
+    """Bring a cell whose recipe decays to the end of its stable phase, and keep that state for longer ones.
+
+    `train_until` trains the cell from its own state, if it has one, to a step, and saves its state there.
+    """
+    from menagerie.models.training.state import StateFile, hand_on
+
+    branch, state = job.cell.recipe.stable_steps, job.folder / STATE
+    if not branch:
+        return
+    kept = states(job)
+    if branch not in kept:
+        nearest = max((step for step in kept if step < branch), default=None)
+        if not state.exists() and nearest is not None:
+            hand_on(StateFile(kept[nearest], trunk_key(job.cell)), StateFile(state, job.cell.id))
+        if not state.exists() or saved_step(state) < branch:
+            train_until(branch)
+        if saved_step(state) == branch:  # not where the kept state was deleted while the rate decays
+            keep(job, state, branch)
+    elif not state.exists():
+        hand_on(StateFile(kept[branch], trunk_key(job.cell)), StateFile(state, job.cell.id))
+
+
+def keep(job: Job, state: Path, branch: int) -> None:
+    """Keep a state, and delete those of shorter cells, which no longer cell starts from any more."""
+    from menagerie.models.training.state import StateFile, hand_on
+
+    hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
+    kept = states(job)
+    for step, file in kept.items():
+        if step < branch and branch in kept:  # not where its state was damaged meanwhile, and nothing was kept
+            file.unlink(missing_ok=True)
+
+
+def states(job: Job) -> dict[int, Path]:
+    """What is kept of the cell's stable phase, by step; files that somebody else put there are passed over."""
+    return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
+
+
+def folder_of(job: Job) -> Path:
+    """Where states are kept: the same for cells that are the same but for the number of their steps."""
+    return job.shared / FOLDER / trunk_key(job.cell)
+
+
+def trunk_key(cell: Cell) -> str:
+    """Hash of all settings but the number of steps, and what follows from it."""
+    from menagerie.models.training.feed import single_steps
+
+    of_length = {"steps", "decay", "single_object_phase"}
+    recipe = {name: value for name, value in cell.settings["recipe"].items() if name not in of_length}
+    return digest(cell.settings | {"recipe": recipe, "single_steps": single_steps(cell.recipe)})
+
+
+def saved_step(state: Path) -> int:
+    """The step after which a state was saved; 0 for one that was damaged, from which nothing can go on."""
+    import torch
+
+    from menagerie.models.training.state import damage, damaged_state
+
+    if damage(state):
+        return 0
+    with damaged_state(state):
+        return int(torch.load(state, weights_only=True, map_location="cpu", mmap=True)["step"])

@@ -1,14 +1,17 @@
-"""A split file that was made before as the data of a training run: `--split FILE`."""
+"""Split files that training runs read: given by the user (`--split FILE`), or made of recipes."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import build
+from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.runs.data import FRACTIONS, Material, split_material
 
 if TYPE_CHECKING:
+    from menagerie.generators.storage.image_store import ImageStore
     from menagerie.generators.storage.split_file import Split
 
 
@@ -40,7 +43,6 @@ class SplitFile:
 
     @property
     def name(self) -> str:
-        """Short text for progress bars."""
         return str(self.axes.get("split", self.kind))
 
     @property
@@ -49,7 +51,6 @@ class SplitFile:
         return {"kind": self.kind, "split_file": self.content, "store": self.store}
 
     def counts(self) -> dict[str, int]:
-        """Pairs in train, swapped ones, and all."""
         return dict(zip(("training_pairs", "swapped_pairs", "all_pairs"), self.pairs, strict=True))
 
     def open(self, file: Path) -> Material:
@@ -104,3 +105,18 @@ def tests_of(split: "Split") -> tuple[str, ...]:
     except UserError:  # a recipe of another version
         order = ()
     return (*(name for name in order if name in names), *(name for name in names if name not in order))
+
+
+def make_splits(store: "ImageStore", recipes: Iterable[SplitRecipe], workers: int) -> dict[SplitRecipe, Path]:
+    """The split file of each recipe, after one rendering of all that the store lacks of their scenes."""
+    from menagerie.envs.core.progress import progress_bars
+    from menagerie.generators.storage.split_file import make_split
+
+    chosen: Sequence[SplitRecipe] = list(dict.fromkeys(recipes))
+    scenes = list({scene for recipe in chosen for scene in recipe.scenes_to_render()})
+    missing = len(store.missing(scenes))
+    megabytes = missing * store.scene_bytes / 1e6
+    print(f"{len(scenes)} scenes, {missing} of them to render: {megabytes:.0f} MB in {store.folder}", flush=True)
+    with progress_bars("factors", "scenes") as progress:
+        store.add(scenes, workers, progress=progress)
+    return {recipe: make_split(store, recipe) for recipe in chosen}

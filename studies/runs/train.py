@@ -12,20 +12,16 @@ import msgspec
 from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, finished
-from menagerie.studies.runs.clock import StepClock
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, loss_negatives
 from menagerie.studies.runs.data import Material
-from menagerie.studies.runs.evaluation import FILE, evaluate, swap_accuracy
+from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy, swap_accuracy
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
 from menagerie.studies.runs.loggers import Logger
-from menagerie.studies.runs.loss_negatives import loss_negatives
-from menagerie.studies.runs.result_file import write_result
-from menagerie.studies.runs.shared import Report, first_come, start_from_shared_phase
+from menagerie.studies.runs.results import finished, write_result
+from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.runs.training_log import TrainingLog, training_log
-from menagerie.studies.runs.trunk import reach_branch
-from menagerie.studies.runs.validation import looks_after, sample_accuracy
+from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer

@@ -8,6 +8,8 @@ line short, and the next one writes it anew.
 import csv
 import math
 import os
+import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +23,38 @@ from menagerie.envs.core.files import write_csv, writing
 from menagerie.envs.core.reading import read_text
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.loggers import LOGGERS, Logger
-from menagerie.studies.runs.result_file import checked_file
+from menagerie.studies.runs.results import checked_file
 
 if TYPE_CHECKING:
     from menagerie.models.training.state import History, Row
+
+
+class StepClock:
+    """Processor time (s) of steps, all threads of this process counted, processes that prepare batches not.
+
+    Stopped after each step and started again when what follows it (looks, logs) is done. The first step after a pause,
+    which loads and compiles, doesn't count; the median doesn't see the few steps before which a state was saved.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[float] = []
+        self.started: float | None = None
+
+    def start(self) -> None:
+        self.started = time.process_time()
+
+    def stop(self) -> None:
+        if self.started is not None:
+            self.steps.append(time.process_time() - self.started)
+
+    def pause(self) -> None:
+        self.started = None
+
+    @property
+    def median(self) -> float | None:
+        """Seconds of a step; None if none was timed."""
+        return statistics.median(self.steps) if self.steps else None
+
 
 FILE = "training.csv"
 COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second")
@@ -67,13 +97,12 @@ class Latest:
         self.text, self.validation = "", ""
 
     def write(self, rows: Sequence["Row"]) -> None:
-        """Keep what is last."""
         looks = [row.validation for row in rows if not math.isnan(row.validation)]
         self.validation = f", validation {looks[-1]:.1%}" if looks else self.validation
         self.text = f"loss {rows[-1].loss:.3g}{self.validation}, {rows[-1].images_per_second:.0f} images/s"
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
 
 class TrainingLog:
@@ -83,7 +112,7 @@ class TrainingLog:
         self.history, self.loggers, self.written = history, loggers, 0
 
     def aside(self, accuracy: Callable[[], float]) -> float:
-        """What is no training: its time is not counted."""
+        """Compute an accuracy without counting its time as training."""
         self.history.read()
         try:
             return accuracy()

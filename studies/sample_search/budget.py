@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from menagerie.envs.core.options import DATA, FIRST, PLACE, TRAINING, WHAT
+from menagerie.envs.core.validation import FIRST_SEED, RUNS, SHARE, Several
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
@@ -16,26 +18,50 @@ from menagerie.studies.grids.cells import cell_of as grid_cell
 from menagerie.studies.grids.cells import training_recipe, tuned
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.cell import Cell, Execution, Job
-from menagerie.studies.runs.data import SplitData
+from menagerie.studies.runs.data import FRACTIONS, SplitData
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.image_store import ImageStore
 
 
-class SampleStudy(Grid):
-    """The configuration of a study of sample efficiency: a grid, and the fields of `studies/sample_efficiency.py`."""
+@dataclass(frozen=True)
+class Config(Grid):
+    """One study of sample efficiency."""
 
-    singles_shares: tuple[float, ...]
-    reserve: float
-    validation: float
-    trials: int
-    target: float
-    storage: str
-    study: str
-    sampler_seed: int
-    budgets: tuple[int, ...]
-    patience: int
-    rise: float
+    title: ClassVar[str] = "Sample efficiency: how little data is enough"
+    searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
+
+    pairs: tuple[float, ...] = (0.0, 1.0)
+    """Least and most of the trainable animal pairs in training; one value leaves nothing to search."""
+    hard_negatives: tuple[float, ...] = (0.0, 1.0)
+    """Least and most of the training pairs that also have their hard negatives."""
+    singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
+    """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
+    views: int = 8
+    """Views of each training scene of two, and the most views of a lone animal (the least is 1)."""
+    reserve: Annotated[float, DATA, SHARE] = 0.1
+    """Share of all pairs that no setting trains on: the test."""
+    validation: Annotated[float, DATA, SHARE] = 0.1
+    """Share of all pairs kept for validation, by which settings are judged."""
+    seeds: int = 3
+    """Seeds of each setting. Its median counts, with `budgets` its mean. Each seed decides what is drawn."""
+    trials: Annotated[int, WHAT, FIRST, RUNS] = 12
+    """Settings that each search tries for each model."""
+    target: Annotated[float, WHAT, FIRST] = 0.95
+    """Accuracy that the second search wants to reach."""
+    storage: Annotated[str, PLACE] = ""
+    """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
+    on many machines; empty takes journal.log in the folder of the results."""
+    study: Annotated[str, PLACE] = ""
+    """Name of the study in its storage; empty takes sample_efficiency-PRESET."""
+    sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
+    """Seed of what the searches draw."""
+    budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
+    """Steps, more until validation stops. They rise from `steps`; empty: `steps` alone."""
+    patience: Annotated[int, TRAINING, RUNS] = 1
+    """Budgets in a row without a rise of validation, the mean over seeds, after which a setting gets no larger one."""
+    rise: Annotated[float, TRAINING, SHARE] = 0.01
+    """The least rise that counts, as a share: 0.01 is a point. One that lacks less to 100 % gets no larger one."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +78,7 @@ class Setting:
     """Share of a batch that shows one animal alone."""
 
 
-def setting_of(config: SampleStudy, params: Mapping[str, Any]) -> Setting:
+def setting_of(config: Config, params: Mapping[str, Any]) -> Setting:
     """The setting of a trial's parameters, with fractions as they come out in whole pairs: the same data
     has one name, and is trained on once."""
     requested = Setting(**{name: params[name] for name in Setting.__dataclass_fields__})
@@ -61,8 +87,7 @@ def setting_of(config: SampleStudy, params: Mapping[str, Any]) -> Setting:
     return replace(requested, pairs=counts.train / counts.trainable, hard_negatives=swapped)
 
 
-def split_recipe(config: SampleStudy, setting: Setting, seed: int) -> SplitRecipe:
-    """The split of a setting."""
+def split_recipe(config: Config, setting: Setting, seed: int) -> SplitRecipe:
     plain = config.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
     return replace(plain, singles_views=setting.singles_views)
 
@@ -87,34 +112,34 @@ def distinct_images(recipe: SplitRecipe) -> int:
     return lone + (counts.train + counts.swapped) * orders * len(world.backgrounds) * recipe.views
 
 
-def images_of(config: SampleStudy, setting: Setting) -> int:
+def images_of(config: Config, setting: Setting) -> int:
     """The distinct training images of a setting; the same for all seeds."""
     return distinct_images(split_recipe(config, setting, seed=0))
 
 
-def images_seen(config: SampleStudy, model: str, steps: int = 0) -> int:
+def images_seen(config: Config, model: str, steps: int = 0) -> int:
     """Images of all steps of a run, those of the stage that it starts from among them; 0: of the study's steps."""
     stage = spec_of(model).stage
     seen = (steps or config.recipe.steps) * config.recipe.batch
     return seen + (images_seen(config, stage.scorer, steps) if stage else 0)
 
 
-def equal_steps(config: SampleStudy) -> int:
+def equal_steps(config: Config) -> int:
     """The largest budget that every run is trained for, whatever its validation does."""
     return config.budgets[min(config.patience, len(config.budgets) - 1)]
 
 
-def everything(config: SampleStudy) -> Setting:
+def everything(config: Config) -> Setting:
     """The setting with most data."""
     return Setting(max(config.pairs), max(config.hard_negatives), config.views, statistics.mean(config.singles_shares))
 
 
-def least(config: SampleStudy) -> Setting:
+def least(config: Config) -> Setting:
     """The setting with least data."""
     return Setting(min(config.pairs), min(config.hard_negatives), 1, statistics.mean(config.singles_shares))
 
 
-def recipe_of(config: SampleStudy, model: str, singles_share: float | None, steps: int = 0) -> Recipe:
+def recipe_of(config: Config, model: str, singles_share: float | None, steps: int = 0) -> Recipe:
     """The training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the steps.
 
     A larger budget of `steps` has the same first ones: the warm-up and the phase of lone animals stay as long.
@@ -128,7 +153,7 @@ def recipe_of(config: SampleStudy, model: str, singles_share: float | None, step
     return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
 
 
-def cell_of(config: SampleStudy, identity: str, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
+def cell_of(config: Config, identity: str, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
     """The training run of a model in a setting, of the study's steps or of one of its budgets."""
     recipe = split_recipe(config, setting, seed)
     cell = grid_cell(config, model, SplitData(recipe, identity), recipe.seed)
@@ -147,17 +172,17 @@ def job_of(store: "ImageStore", cell: Cell, out: Path, execution: Execution) -> 
     return Job(cell, make_split(store, cell.data.recipe), out, execution=execution)
 
 
-def over_seeds(config: SampleStudy, values: Sequence[float]) -> float:
+def over_seeds(config: Config, values: Sequence[float]) -> float:
     """What a setting is judged by: the median over seeds, which one lucky seed of three does not move; of settings that
     are trained until they stop rising the mean, of which there is an interval for new seeds."""
     return float((statistics.mean if config.budgets else statistics.median)(values))
 
 
-def out_of_reach(config: SampleStudy, values: Sequence[float]) -> bool:
+def out_of_reach(config: Config, values: Sequence[float]) -> bool:
     """Whether `over_seeds` will miss the target, whatever the seeds get that are still to come."""
     return over_seeds(config, [*values, *[1.0] * (config.seeds - len(values))]) < config.target
 
 
-def within_reach(config: SampleStudy, values: Sequence[float]) -> bool:
+def within_reach(config: Config, values: Sequence[float]) -> bool:
     """Whether `over_seeds` will reach the target, whatever the seeds get that are still to come."""
     return over_seeds(config, [*values, *[0.0] * (config.seeds - len(values))]) >= config.target

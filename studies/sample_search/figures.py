@@ -1,14 +1,17 @@
-"""Figures of sample efficiency: Pareto fronts of all models, and accuracy between the settings tried."""
+"""Figures of sample efficiency: Pareto fronts, accuracy between settings, and how the searches got on."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import matplotlib
 import numpy as np
+from optuna.trial import FrozenTrial
 
 from menagerie.envs.core.figures import (
     ACCURACY,
     CHANCE,
+    MOST_TOGETHER,
     PALE,
     bar_above,
     chance_line,
@@ -19,14 +22,17 @@ from menagerie.envs.core.figures import (
     panels_size,
     short,
 )
-from menagerie.studies.analysis.surrogate import surrogate
-from menagerie.studies.sample_search.budget import SampleStudy
-from menagerie.studies.sample_search.tables import Point
+from menagerie.studies.analysis import pareto
+from menagerie.studies.analysis.trial_figures import parallel_figures
+from menagerie.studies.sample_search.budget import Config
+from menagerie.studies.sample_search.samplers import surrogate
+from menagerie.studies.sample_search.tables import Point, axis_of, state_of
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 # Points along each side of an interpolated map.
 SIDE = 41
@@ -35,17 +41,17 @@ PANELS = 3  # maps beside one another
 RING: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.1}
 
 
-def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
+def pareto_figure(config: Config, all_points: Sequence[Point], chosen: Mapping[str, Sequence[Point]]) -> Figure:
     """Accuracy (%) by distinct images (log): rings for what was tried (validation), points for the fronts (test)."""
     figure = Figure(panels_size(list(chosen), (9.4, 4.2), (2.4, 2.1)), layout="constrained")
     panels = model_panels(figure, list(chosen))
     for axis, strong in panels:
-        for k, (model, its) in enumerate(chosen.items()):
+        for k, (model, front) in enumerate(chosen.items()):
             if model in strong:
                 tried = [p for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
-                draw_front(axis, tried, its, line_style(k))
+                draw_front(axis, tried, front, line_style(k))
             else:
-                axis.plot([p.images for p in its], [100 * p.test for p in its], **PALE)
+                axis.plot([p.images for p in front], [100 * p.test for p in front], **PALE)
         axis.axhline(100 * config.target, color="0.6", linewidth=1, linestyle="--")
         chance_line(axis)
     for axis, _ in panels:
@@ -60,17 +66,17 @@ def pareto_figure(config: SampleStudy, all_points: Sequence[Point], chosen: Mapp
     return figure
 
 
-def draw_front(axis: Axes, tried: Sequence[Point], its: Sequence[Point], style: dict[str, str]) -> None:
+def draw_front(axis: Axes, tried: Sequence[Point], front: Sequence[Point], style: dict[str, str]) -> None:
     """One model's Pareto front on validation, a line, on the test, where it needn't rise, and all that was tried."""
     accuracies = [100 * p.accuracy for p in tried]
     axis.plot([p.images for p in tried], accuracies, **style | {"linestyle": "none"}, **RING)
-    images = [p.images for p in its]
+    images = [p.images for p in front]
     thin = {"color": style["color"], "linewidth": 1}
-    axis.step(images, [100 * p.accuracy for p in its], where="post", **thin)
-    axis.plot(images, [100 * p.test for p in its], **style, linestyle="none", markersize=5)
+    axis.step(images, [100 * p.accuracy for p in front], where="post", **thin)
+    axis.plot(images, [100 * p.test for p in front], **style, linestyle="none", markersize=5)
 
 
-def front_keys(config: SampleStudy, front: str) -> list[Line2D]:
+def front_keys(config: Config, front: str) -> list[Line2D]:
     """What lines and points mean, whatever their colour."""
     grey = {"color": "0.4", "linewidth": 1}
     return [
@@ -82,7 +88,7 @@ def front_keys(config: SampleStudy, front: str) -> list[Line2D]:
     ]
 
 
-def map_figure(config: SampleStudy, all_points: Sequence[Point]) -> Figure:
+def map_figure(config: Config, all_points: Sequence[Point]) -> Figure:
     """Interpolated validation accuracy (%) over pairs and hard negatives, a panel per model; points were tried."""
     columns = min(PANELS, len(config.models))
     lines = -(-len(config.models) // columns)
@@ -121,3 +127,93 @@ def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
     extent = (-1.25, 101.25, -1.25, 101.25)
     axis.imshow(near, origin="lower", extent=extent, aspect="auto", alpha=0.5, **ACCURACY)
     return axis.scatter(*(100 * places.T), c=100 * values, s=60, edgecolors="black", linewidths=1, zorder=3, **ACCURACY)
+
+
+IMAGES = "distinct training images"
+Panels = list[tuple[Axes, Sequence[str]]]
+
+
+def history_figure(config: Config, all_points: Sequence[Point]) -> Figure:
+    """By number of trials: hypervolume of the Pareto front (validation), and images of each trial for the target."""
+    models = config.models
+    width, height = panels_size(models, (9.2, 3.4), (2.4, 1.7))
+    figure = Figure((width, 2 * height if len(models) > MOST_TOGETHER else height), layout="constrained")
+    volumes, images = history_panels(figure, models)
+    draw_volumes(volumes, config, all_points)
+    draw_images(images, config, all_points)
+    for axis, _ in (*volumes, *images):
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    grey = {"color": "0.4", "linestyle": "none", "marker": "o"}
+    keys = [Line2D([], [], **grey, label="reaches the target"), Line2D([], [], **grey, mfc="none", label="does not")]
+    keys.append(Line2D([], [], **grey | {"marker": "x"}, label="pruned"))
+    colours = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(models)]
+    legend_above(figure, keys if len(models) > MOST_TOGETHER else [*colours, *keys])
+    return figure
+
+
+def history_panels(figure: Figure, models: Sequence[str]) -> tuple[Panels, Panels]:
+    """The panels of both searches beside one another; of many models below one another, with one for each model."""
+    names = ("trial of the first search", "hypervolume on validation"), ("trial of the second search", IMAGES)
+    if len(models) <= MOST_TOGETHER:
+        axes = figure.subplots(1, 2)
+        for axis, (below, beside) in zip(axes, names, strict=True):
+            axis.set(xlabel=below, ylabel=beside)
+        return [(axes[0], models)], [(axes[1], models)]
+    parts = figure.subfigures(2, 1)
+    for part, (below, beside) in zip(parts, names, strict=True):
+        part.supxlabel(below, fontsize=10)
+        part.supylabel(beside, fontsize=10)
+    return model_panels(parts[0], models), model_panels(parts[1], models)
+
+
+def draw_volumes(panels: Panels, config: Config, all_points: Sequence[Point]) -> None:
+    """The hypervolume of what the first search had tried by each of its trials."""
+    for k, model in enumerate(config.models):
+        whole = [p for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
+        numbers, course = [p.trial.number for p in whole], volumes_so_far(config, whole)
+        for axis, strong in panels:
+            axis.plot(numbers, course, **({**line_style(k), "markersize": 4} if model in strong else PALE))
+    for axis, _ in panels:
+        axis.set_ylim(0, None)
+
+
+def draw_images(panels: Panels, config: Config, all_points: Sequence[Point]) -> None:
+    """The images of each trial of the second search."""
+    tried = [p for p in all_points if p.question == "target" and "images" in p.trial.user_attrs]
+    for axis, strong in panels:
+        for k, model in enumerate(config.models):
+            if model in strong:
+                scatter_reached(axis, [p for p in tried if p.model == model], config, line_style(k))
+    for axis, _ in panels:
+        count_axis(axis, "y")
+
+
+def volumes_so_far(config: Config, points: Sequence[Point]) -> list[float]:
+    """Hypervolume on validation of the first, the first two, ... settings."""
+    images, accuracy = np.array([p.images for p in points], float), np.array([p.accuracy for p in points])
+    counts = range(1, len(points) + 1)
+    return [float(pareto.hypervolume(images[:n], accuracy[:n], axis_of(config))) for n in counts]
+
+
+def scatter_reached(axis: Axes, points: Sequence[Point], config: Config, style: dict[str, str]) -> None:
+    """The images of trials, filled where they reach the target; a cross for one pruned before that is known."""
+    for p in points:
+        if state_of(config, p.trial) == "pruned":
+            axis.scatter(p.trial.number, p.images, 28, marker="x", color=style["color"])
+            continue
+        face = style["color"] if p.whole and p.accuracy >= config.target else "none"
+        axis.scatter(p.trial.number, p.images, 28, marker=style["marker"], facecolor=face, edgecolor=style["color"])
+
+
+def settings_figures(config: Config, all_points: Sequence[Point]) -> dict[str, Figure]:
+    """For each model the settings of both searches, as parallel coordinates."""
+    tried = {model: [p.trial for p in all_points if p.model == model] for model in config.models}
+    return parallel_figures(
+        tried, partial(percent, config), "validation accuracy (%)", ("pairs", "hard_negatives", "singles_share")
+    )
+
+
+def percent(config: Config, trial: FrozenTrial) -> float | None:
+    """Accuracy of a trial on validation in percent; None for one that failed, or was pruned before all seeds ended."""
+    known = "accuracy" in trial.user_attrs and state_of(config, trial) != "pruned"
+    return 100 * trial.user_attrs["accuracy"] if known else None

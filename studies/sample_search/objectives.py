@@ -19,13 +19,14 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.analysis.pareto import Tally
-from menagerie.studies.budgets.rounds import has_stopped
+from menagerie.studies.budgets.courses import has_stopped
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.dispatch import run_interruptible
+from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import Watch
 from menagerie.studies.sample_search.budget import (
-    SampleStudy,
+    Config,
     Setting,
     cell_of,
     equal_steps,
@@ -38,7 +39,7 @@ from menagerie.studies.sample_search.budget import (
 )
 from menagerie.studies.sample_search.samplers import space
 from menagerie.studies.trials.space import draw
-from menagerie.studies.trials.training import alone, divergence, validation
+from menagerie.studies.trials.workers import alone, divergence, validation
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.image_store import ImageStore
@@ -57,7 +58,7 @@ Hear = Callable[[int, float], None]
 class Runs:
     """What turns settings into results: a configuration, its image store and the folder of its cells."""
 
-    config: SampleStudy
+    config: Config
     store: "ImageStore"
     out: Path
     interruption: Interruption
@@ -83,7 +84,7 @@ class Runs:
                 run_interruptible(job, self.interruption, Watch(interim.look, interim.every))
             else:
                 interim.replay()
-        return {"cell": job.cell.id, "validation": validation(job), "test": tally(job)}
+        return {"cell": job.cell.id, "validation": validation(job), "test": tally_of(job)}
 
     def converged(self, model: str, setting: Setting) -> list[dict[str, Any]]:
         """The runs of the budget that is best on validation, of equal ones the smallest; beside each the one of the
@@ -101,7 +102,7 @@ class Runs:
                 break
         best = ended[means.index(max(means))]
         equal = ended[self.config.budgets.index(equal_steps(self.config))]
-        return [run | {"equal": its, "at_cap": not stopped} for run, its in zip(best, equal, strict=True)]
+        return [run | {"equal": at_equal, "at_cap": not stopped} for run, at_equal in zip(best, equal, strict=True)]
 
     def has_converged(self, means: Sequence[float]) -> bool:
         """Whether no larger budget is trained: the last ones brought no rise, or there is no room for one."""
@@ -117,7 +118,7 @@ class Runs:
     def at_budget(self, job: Job) -> dict[str, Any]:
         """One run of a budget, with its tallies of validation and of the test."""
         self.train(job)
-        known = {"validation": validation(job), "known": tally(job, ("validation",)), "test": tally(job)}
+        known = {"validation": validation(job), "known": tally_of(job, ("validation",)), "test": tally_of(job)}
         return {"cell": job.cell.id, "step": job.cell.recipe.steps, **known}
 
     def job(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Job:
@@ -159,23 +160,18 @@ class Interim:
         self.hear(check, known[str(check)])
 
     def replay(self) -> None:
-        """Hear it all again."""
+        """Report all known accuracies again."""
         for check, accuracy in self.known().items():
             self.hear(int(check), accuracy)
 
 
-def tally(job: Job, tests: tuple[str, ...] = ()) -> Tally:
-    """Points and number of the swaps of some tests, else of those that are judged, by animal pair: what a bootstrap
-    draws from."""
-    from menagerie.studies.analysis.paired_bootstrap import read_points
+def tally_of(job: Job, tests: tuple[str, ...] = ()) -> Tally:
+    """Points and number of the swaps of some tests, else of those that are judged, by animal pair."""
+    from menagerie.studies.analysis.paired_bootstrap import read_points, tally
 
-    points: Tally = {}
-    for key, point in sorted(read_points([(job.cell.seed, job.folder)]).items()):
-        if key[1] in (tests or job.cell.data.recipe.judged) and key[2] == "swap":
-            entry = points.setdefault(point.animals, [0.0, 0])
-            entry[0] += point.value
-            entry[1] += 1
-    return points
+    chosen = tests or job.cell.data.recipe.judged
+    points = read_points([(job.cell.seed, job.folder)])
+    return tally({key: point for key, point in points.items() if key[1] in chosen and key[2] == "swap"})
 
 
 def begin(runs: Runs, trial: Any) -> Setting:
@@ -234,7 +230,7 @@ def to_target(runs: Runs, model: str, trial: Any) -> tuple[float]:
     return (float(trial.user_attrs["images"]),)
 
 
-def report(config: SampleStudy, trial: Any, results: list[dict[str, Any]], check: int, accuracy: float) -> None:
+def report(config: Config, trial: Any, results: list[dict[str, Any]], check: int, accuracy: float) -> None:
     """Report accuracy of the run after `results` to Optuna; raise where the trial should end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial that was taken up again reports some checks again

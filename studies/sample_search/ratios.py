@@ -5,14 +5,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from menagerie.studies.analysis import pareto
-from menagerie.studies.analysis.image_ratios import image_ratio
-from menagerie.studies.analysis.pareto import Bound, Curve
+from menagerie.studies.analysis.pareto import Bound, Curve, image_ratio
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.sample_search.budget import SampleStudy, equal_steps
+from menagerie.studies.sample_search.budget import Config, equal_steps
 from menagerie.studies.sample_search.tables import Point, reached_of
 
 
-def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
+def ratio_table(config: Config, all_points: Sequence[Point]) -> pd.DataFrame:
     """How many times the images of each further model the first one needs, as a number and in words.
 
     Of settings that were trained until they stopped rising also at equal compute, both with intervals.
@@ -31,7 +30,7 @@ def ratio_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFram
     return pd.DataFrame(rows, columns=[*names, "compared", "95 % interval of the ratio"])
 
 
-def ratio_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[list[str]]:
+def ratio_rows(config: Config, all_points: Sequence[Point]) -> list[list[str]]:
     """Each further model, how many times its images the first one needs, and that in words."""
     first, *others = config.models
     need = {model: reached_of(config, all_points, model).bound for model in config.models}
@@ -41,34 +40,33 @@ def ratio_rows(config: SampleStudy, all_points: Sequence[Point]) -> list[list[st
     ]
 
 
-def interval_of(config: SampleStudy, all_points: Sequence[Point], other: str) -> str:
+def interval_of(config: Config, all_points: Sequence[Point], other: str) -> str:
     """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
     curves = []
     for model in (config.models[0], other):
-        own = [point.known for point in all_points if point.model == model and len(point.seeds_known) == config.seeds]
-        curves.append(Curve([its.images[0] for its in own], [its.tests[0] for its in own]))
+        points = [
+            point.known for point in all_points if point.model == model and len(point.seeds_known) == config.seeds
+        ]
+        curves.append(Curve([known.images[0] for known in points], [known.tests[0] for known in points]))
     if not all(curve.images for curve in curves):
         return DASH
     return image_ratio(*curves, config.target).interval
 
 
-def compared(one: str, needs: Bound, other: str, its: Bound) -> str:
+def compared(one: str, needs: Bound, other: str, rival: Bound) -> str:
     """Which of two models reached the target with how many images, and what that says of their ratio."""
-    if needs.censored and its.censored:
-        return f"neither reached the target, {one} with up to {needs.images} images and {other} with up to {its.images}"
-    times, reached = f"{needs.images / its.images:.2f} times as many", "reached the target on validation with"
+    mine, theirs = needs.images, rival.images
+    if needs.censored and rival.censored:
+        return f"neither reached the target, {one} with up to {mine} images and {other} with up to {theirs}"
+    times, reached = f"{mine / theirs:.2f} times as many", "reached the target on validation with"
     if needs.censored:
-        return (
-            f"{other} {reached} {its.images} images, {one} not even with {needs.images}: {one} needs more than {times}"
-        )
-    if its.censored:
-        return (
-            f"{one} {reached} {needs.images} images, {other} not even with {its.images}: {one} needs less than {times}"
-        )
-    return f"{one} {reached} {needs.images} images, {other} with {its.images}: {one} needs {times}"
+        return f"{other} {reached} {theirs} images, {one} not even with {mine}: {one} needs more than {times}"
+    if rival.censored:
+        return f"{one} {reached} {mine} images, {other} not even with {theirs}: {one} needs less than {times}"
+    return f"{one} {reached} {mine} images, {other} with {theirs}: {one} needs {times}"
 
 
-def on_the_test(config: SampleStudy, all_points: Sequence[Point]) -> list[str]:
+def on_the_test(config: Config, all_points: Sequence[Point]) -> list[str]:
     """A sentence for each model that reached the target on validation: its setting's accuracy on the test, and whether
     that says otherwise."""
     best = {model: reached_of(config, all_points, model).best for model in config.models}
@@ -77,8 +75,8 @@ def on_the_test(config: SampleStudy, all_points: Sequence[Point]) -> list[str]:
 
 def tested(model: str, point: Point, target: float) -> str:
     """What the test says of the setting by which a model reached the target."""
-    known, its = f"{100 * point.accuracy:.1f} % on validation", f"{100 * point.test:.1f} %"
-    has = f"On the test the setting by which {model} reached the target, {point.images} images, has {its}"
+    known, reached = f"{100 * point.accuracy:.1f} % on validation", f"{100 * point.test:.1f} %"
+    has = f"On the test the setting by which {model} reached the target, {point.images} images, has {reached}"
     if point.test >= target:
         return f"{has}, {known}."
     return (
@@ -87,12 +85,12 @@ def tested(model: str, point: Point, target: float) -> str:
     )
 
 
-def capped_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
+def capped_of(config: Config, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
     """Of each model how many settings got the largest budget before validation had stopped rising, and all settings."""
     # By the cells of a setting: both searches share some settings.
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in config.models}
     for point in all_points:
-        its = point.trial.user_attrs
-        if point.model in settings and "at_caps" in its:
-            settings[point.model][tuple(its["cells"])] = its["at_caps"][0]  # seeds get budgets together
-    return {model: (sum(its.values()), len(its)) for model, its in settings.items() if its}
+        known = point.trial.user_attrs
+        if point.model in settings and "at_caps" in known:
+            settings[point.model][tuple(known["cells"])] = known["at_caps"][0]  # seeds get budgets together
+    return {model: (sum(capped.values()), len(capped)) for model, capped in settings.items() if capped}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from optuna.trial import FrozenTrial
@@ -11,22 +12,21 @@ from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.registry import spec_of
-from menagerie.studies.analysis.format import flat, write_trials
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.record_counts import Column, Count, counts_in, fewest_pairs, record_line
-from menagerie.studies.analysis.smoke import smoke_words
-from menagerie.studies.analysis.tables import DASH, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.paired_bootstrap import Column, Count, counts_in, fewest_pairs, record_line
+from menagerie.studies.analysis.tables import DASH, flat, to_csv, to_latex, to_rows, write_trials
 from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.grids.cells import recipe_line
 from menagerie.studies.grids.grid import chosen_alone
-from menagerie.studies.runs.cell import finished
-from menagerie.studies.runs.where_it_ran import where_it_ran
-from menagerie.studies.sample_search.budget import SampleStudy, equal_steps, images_seen, recipe_of
-from menagerie.studies.sample_search.course import history_figure, settings_figures
-from menagerie.studies.sample_search.figures import map_figure, pareto_figure
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import finished
+from menagerie.studies.sample_search.budget import Config, equal_steps, images_seen, recipe_of
+from menagerie.studies.sample_search.figures import history_figure, map_figure, pareto_figure, settings_figures
+from menagerie.studies.sample_search.objectives import CHECKS
 from menagerie.studies.sample_search.ratios import capped_of, on_the_test, ratio_table
 from menagerie.studies.sample_search.tables import (
     FEWEST,
+    HEADER,
     Point,
     axis_of,
     importance_table,
@@ -34,19 +34,72 @@ from menagerie.studies.sample_search.tables import (
     pareto_table,
     points,
     reached_of,
+    state_of,
     target_table,
     volume_table,
     volumes_of,
 )
-from menagerie.studies.sample_search.trial_table import trial_rows, trial_texts
+
+LOOKS = CHECKS + 1  # at a seed: while it trains, and its end
+# What each question's search is called.
+SEARCHES = {"front": "first", "target": "second"}
+
+
+def ended_early(config: Config, trial: FrozenTrial) -> float | str:
+    """Accuracy on validation of the seed in whose training a trial was pruned, when it was; empty for any other."""
+    trained = len(trial.user_attrs.get("validations", ()))
+    if state_of(config, trial) != "pruned" or trial.last_step is None:
+        return ""
+    return trial.intermediate_values[trial.last_step] if trial.last_step // LOOKS == trained else ""
+
+
+def trial_rows(config: Config, all_points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Every trial as a row of a CSV file."""
+    rows = []
+    for point in all_points:
+        known = point.trial.user_attrs
+        if "images" not in known:
+            continue
+        by_seed = {f"validation_{k}": value for k, value in enumerate(known.get("validations", []))}
+        rows.append(
+            {"question": point.question, "model": point.model, "trial": point.trial.number}
+            | {"state": state_of(config, point.trial), **known["setting"], "images": point.images}
+            | {"images_seen": images_seen(config, point.model, point.steps), "validation": known.get("accuracy", "")}
+            | {f"validation_{k}": by_seed.get(f"validation_{k}", "") for k in range(config.seeds)}
+            | {"ended_early": ended_early(config, point.trial)}
+        )
+    return rows
+
+
+def trial_texts(config: Config, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Header and rows of all trials as people read them, in the words and units of the other tables."""
+    header = ["search", "model", "trial", "state", *HEADER[2:], HEADER[0], "images seen", "validation (%)"]
+    table = [[*header, *(f"seed {k} (%)" for k in range(config.seeds))]]
+    for row in rows:
+        shares = [f"{row[name]:.0%}" for name in ("pairs", "hard_negatives")]
+        lone = [str(row["singles_views"]), f"{row['singles_share']:.0%}"]
+        seeds = [percent(row[f"validation_{k}"]) for k in range(config.seeds)]
+        if row["ended_early"] != "":
+            seeds[seeds.index(DASH)] = f"{percent(row['ended_early'])} (ended early)"
+        so_far = " (so far)" if row["state"] == "pruned" and row["validation"] != "" else ""
+        place = [SEARCHES[row["question"]], row["model"], str(row["trial"]), row["state"]]
+        counts = [str(row["images"]), str(row["images_seen"])]
+        table.append([*place, *shares, *lone, *counts, percent(row["validation"]) + so_far, *seeds])
+    return table
+
+
+def percent(value: float | str) -> str:
+    """An accuracy in percent; a dash where a seed wasn't trained."""
+    return DASH if value == "" else f"{100 * float(value):.1f}"
+
 
 VALIDATION, TEST = ("validation", "swap"), ("the test", "swap")
 # Not among the settings: stated elsewhere in the report, or replaced in each trial.
 ELSEWHERE = {"storage", "study", "recipe.singles_share"}
 
 
-def write_all(out: Path, config: SampleStudy, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
-    """Write all of it; returns the report."""
+def write_all(out: Path, config: Config, trials: Mapping[str, Sequence[FrozenTrial]]) -> Path:
+    """Write all tables, figures and the page; returns the report."""
     all_points = points(trials)
     chosen = pareto_fronts_of(config, all_points)
     tables = {
@@ -108,24 +161,26 @@ def counts_by_run(out: Path, all_points: Sequence[Point]) -> list[tuple[str, dic
     for point in all_points:
         known = point.trial.user_attrs
         for cell, tally in zip(known.get("cells", ()), known.get("tests", ()), strict=True):
-            own = {TEST: Count(sum(int(count) for _, count in tally.values()), len(tally))}
+            counts = {TEST: Count(sum(int(count) for _, count in tally.values()), len(tally))}
             if finished(out / "cells" / cell):
-                own |= {column: its for column, its in counts_in(out / "cells" / cell).items() if column == VALIDATION}
-            found[cell] = own
+                counts |= {
+                    column: count for column, count in counts_in(out / "cells" / cell).items() if column == VALIDATION
+                }
+            found[cell] = counts
     return list(found.items())
 
 
-def judged(config: SampleStudy) -> str:
+def judged(config: Config) -> str:
     """What settings are judged by over seeds, in a word."""
     return "mean" if config.budgets else "median"
 
 
-def recipes(config: SampleStudy) -> dict[str, str]:
+def recipes(config: Config) -> dict[str, str]:
     """The recipe of each model, in which the share of single-object scenes is the setting's."""
     return {f"recipe of {model}": recipe_line(config, model, recipe_of(config, model, None)) for model in config.models}
 
 
-def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: SampleStudy) -> None:
+def write_tables(out: Path, tables: Mapping[str, pd.DataFrame], config: Config) -> None:
     """Each table as CSV, and the three that papers print as LaTeX."""
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)

@@ -1,10 +1,11 @@
-"""The space of settings, and what draws near the boundary of a target (the Pareto front has trials/samplers.py)."""
+"""The space of settings, a smooth guess of accuracy between those that were tried, and what draws near a target."""
 
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import numpy as np
 import optuna
+from jaxtyping import Float64
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
@@ -12,9 +13,41 @@ from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import norm
 
 from menagerie.envs.core.identity import seed_of
-from menagerie.studies.analysis.surrogate import log_odds, surrogate, trend
-from menagerie.studies.sample_search.budget import SampleStudy
+from menagerie.studies.analysis.pareto import CHANCE
+from menagerie.studies.sample_search.budget import Config
 from menagerie.studies.trials.space import Params, Space, from_cube, spread, to_cube
+
+# How far apart, in a cube of side 1, settings say of each other: half an edge. Not fitted: a dozen
+# points don't determine it.
+REACH = 0.5
+# Variance put down to chance, as a share of the variance of what is guessed.
+NOISE = 0.05
+
+Guess = Callable[[Float64[np.ndarray, "m d"]], tuple[Float64[np.ndarray, " m"], Float64[np.ndarray, " m"]]]
+
+
+def surrogate(points: Float64[np.ndarray, "n d"], values: Float64[np.ndarray, " n"]) -> Guess:
+    """Gaussian process regression (scikit-learn's): gives mean and standard deviation at other points."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    kernel = ConstantKernel(1.0) * RBF(REACH) + WhiteKernel(NOISE)
+    process = GaussianProcessRegressor(kernel, normalize_y=True, optimizer=None).fit(points, values)
+    return lambda others: process.predict(others, return_std=True)
+
+
+def log_odds(accuracy: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    """Accuracy above chance on a scale without ends, on which more data goes on to count near 100 %."""
+    share = np.clip((accuracy - CHANCE) / (1 - CHANCE), 0.02, 0.995)
+    return np.log(share / (1 - share))
+
+
+def trend(images: Float64[np.ndarray, " n"], odds: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " 2"]:
+    """Slope and height of the line of log-odds by the logarithm of images; flat where images are all alike."""
+    if len(np.unique(images)) < 2:
+        return np.array([0.0, odds.mean()])
+    return np.polyfit(np.log(images), odds, 1)
+
 
 # Candidates of which the boundary sampler takes the best.
 CANDIDATES = 512
@@ -22,7 +55,7 @@ CANDIDATES = 512
 MARGIN = 0.1
 
 
-def space(config: SampleStudy) -> dict[str, BaseDistribution]:
+def space(config: Config) -> dict[str, BaseDistribution]:
     """What is searched; pairs and hard negatives are rounded to whole pairs (`setting_of`)."""
     return {
         "pairs": FloatDistribution(min(config.pairs), max(config.pairs), step=0.05),
@@ -54,7 +87,6 @@ class BoundarySampler(BaseSampler):
         self.space, self.first, self.images, self.target, self.seed = space, first, images, target, seed
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Space:
-        """All parameters at once."""
         return self.space
 
     def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Space) -> Params:

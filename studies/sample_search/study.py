@@ -1,14 +1,16 @@
-"""A study of sample efficiency: its searches, its workers, its end. Optuna and torch are imported late."""
+"""A study of sample efficiency: its searches, its workers, its report. Optuna and torch are imported late."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import plain, seed_of
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.grid import EXECUTION
-from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, setting_of
+from menagerie.studies.grids.grid import cores, workers
+from menagerie.studies.grids.launch import render
+from menagerie.studies.runs.command_line import EXECUTION
+from menagerie.studies.sample_search.budget import Config, everything, images_of, setting_of
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -20,15 +22,15 @@ if TYPE_CHECKING:
 # The directions of each search: images and accuracy, images alone.
 QUESTIONS = {"front": ("minimize", "maximize"), "target": ("minimize",)}
 # What doesn't decide results.
-PLACES = EXECUTION | {"storage", "study"}
+FURTHER = EXECUTION | {"storage", "study"}
 
 
-def identity(config: SampleStudy) -> dict[str, Any]:
+def identity(config: Config) -> dict[str, Any]:
     """What must be the same for all that work on one study."""
-    return {name: value for name, value in plain(asdict(config)).items() if name not in PLACES}
+    return {name: value for name, value in plain(asdict(config)).items() if name not in FURTHER}
 
 
-def searches(config: SampleStudy, study: str) -> list["Search"]:
+def searches(config: Config, study: str) -> list["Search"]:
     """Both searches of every model, all Pareto fronts first: their runs are of use to the second ones."""
     from menagerie.studies.sample_search.samplers import ReachPruner
     from menagerie.studies.trials.queue import Search
@@ -46,10 +48,10 @@ def searches(config: SampleStudy, study: str) -> list["Search"]:
     ]
 
 
-def sampler_of(config: SampleStudy, question: str, number: int) -> "BaseSampler":
+def sampler_of(config: Config, question: str, number: int) -> "BaseSampler":
     """What draws trial `number`; it begins with the same settings for all models and both questions."""
     from menagerie.studies.sample_search.samplers import BoundarySampler, first_points, space
-    from menagerie.studies.trials.samplers import SpaceSampler
+    from menagerie.studies.trials.space import SpaceSampler
 
     ranges = space(config)
     first = first_points(ranges, asdict(everything(config)), max(3, config.trials // 3), config.sampler_seed)
@@ -61,15 +63,15 @@ def sampler_of(config: SampleStudy, question: str, number: int) -> "BaseSampler"
     )
 
 
-class Worker(NamedTuple):
+class SearchJob(NamedTuple):
     """What a worker works on."""
 
-    config: SampleStudy
+    config: Config
     study: str
     out: Path
 
 
-def run_worker(worker: Worker, interruption: Interruption) -> None:
+def run_worker(worker: SearchJob, interruption: Interruption) -> None:
     """One worker: runs trials until all have ended, or it is stopped."""
     from menagerie.envs.worlds import load_world
     from menagerie.generators.storage.image_store import ImageStore
@@ -91,3 +93,30 @@ def run_worker(worker: Worker, interruption: Interruption) -> None:
         help_with(runs, parts(search)[1], trial)
 
     work(Trials(config.storage), searches(config, study), objective, helping)
+
+
+def run(config: Config, study: str, out: Path) -> None:
+    """Run all trials that still wait, and write the report."""
+    from menagerie.studies.runs.shared import clear_shared
+    from menagerie.studies.sample_search.report import write_all
+    from menagerie.studies.trials.launch import Resources, run_trials
+    from menagerie.studies.trials.queue import Trials
+
+    config = replace(config, storage=config.storage or str(out / "journal.log"))
+    trials, both = Trials(config.storage), searches(config, study)
+    for search in both:
+        trials.open(search, identity(config))
+    fill_store(config)
+    resources = Resources(workers(config), config.threads, config.device, config.cluster)
+    run_trials(trials, [both], run_worker, SearchJob(config, study, out), resources, out)
+    clear_shared(out)
+    by_name = {search.name.removeprefix(f"{study} "): trials.all(search) for search in both}
+    print(f"report: {write_all(out, config, by_name)}")
+
+
+def fill_store(config: Config) -> None:
+    """Render what most settings show, with all cores; workers render the rest of theirs."""
+    most = everything(config)
+    # As many workers as there are tasks on a cluster are no measure for this machine.
+    here = cores(config if config.cluster.engine == "none" else replace(config, workers=0))
+    render(replace(config, pairs=(most.pairs,), hard_negatives=(most.hard_negatives,)), here)

@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from menagerie.studies.analysis import pareto
 from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Volume
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.sample_search.budget import SampleStudy, everything, images_of, images_seen, least
+from menagerie.studies.sample_search.budget import Config, everything, images_of, images_seen, least
 
 SETTING = ("pairs", "hard_negatives", "singles_views", "singles_share")
 # What is kept of each seed at every budget.
@@ -31,7 +31,6 @@ class Point(NamedTuple):
 
     @property
     def images(self) -> int:
-        """Distinct training images."""
         return self.trial.user_attrs["images"]
 
     @property
@@ -72,10 +71,9 @@ class Point(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all seeds ended."""
         return self.trial.state is TrialState.COMPLETE
 
-    def row(self, config: SampleStudy) -> list[str]:
+    def row(self, config: Config) -> list[str]:
         """Images, passes over them, and the setting, as texts."""
         setting = self.trial.user_attrs["setting"]
         fractions = [f"{setting[name]:.0%}" for name in ("pairs", "hard_negatives")]
@@ -84,21 +82,27 @@ class Point(NamedTuple):
         return [str(self.images), f"{passes:.0f}", *fractions, *lone]
 
 
+def state_of(config: Config, trial: FrozenTrial) -> str:
+    """complete or pruned, as Optuna has it; missed where all seeds were trained and they miss the target together."""
+    ended = len(trial.user_attrs.get("validations", ())) == config.seeds
+    return "missed" if trial.state is TrialState.PRUNED and ended else trial.state.name.lower()
+
+
 HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
 
 
 def points(trials: Mapping[str, Sequence[FrozenTrial]]) -> list[Point]:
     """All trials, by question and model, as they are in the storage."""
-    named = ((*name.split(" ", 1), trial) for name, own in trials.items() for trial in own)
+    named = ((*name.split(" ", 1), trial) for name, tried in trials.items() for trial in tried)
     return [Point(model, question, trial) for question, model, trial in named]
 
 
-def axis_of(config: SampleStudy) -> Axis:
+def axis_of(config: Config) -> Axis:
     """The least and the most distinct images of the space."""
     return Axis(images_of(config, least(config)), images_of(config, everything(config)))
 
 
-def pareto_fronts_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[str, list[Point]]:
+def pareto_fronts_of(config: Config, all_points: Sequence[Point]) -> dict[str, list[Point]]:
     """Each model's Pareto front, chosen on validation among the settings of the first search."""
     fronts = {}
     for model in config.models:
@@ -108,12 +112,12 @@ def pareto_fronts_of(config: SampleStudy, all_points: Sequence[Point]) -> dict[s
     return fronts
 
 
-def volumes_of(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
+def volumes_of(config: Config, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
     """Hypervolumes on the test, and differences to the first model; of models that have a Pareto front."""
     curves = {
-        model: Curve([point.images for point in its], [point.trial.user_attrs["tests"] for point in its])
-        for model, its in chosen.items()
-        if its
+        model: Curve([point.images for point in settings], [point.trial.user_attrs["tests"] for point in settings])
+        for model, settings in chosen.items()
+        if settings
     }
     return pareto.volumes(curves, axis_of(config)) if curves else {}
 
@@ -126,7 +130,7 @@ class Reached(NamedTuple):
     most_missed: int | None  # the most images of a setting that did not
 
 
-def reached_of(config: SampleStudy, all_points: Sequence[Point], model: str) -> Reached:
+def reached_of(config: Config, all_points: Sequence[Point], model: str) -> Reached:
     """Images to the target, over the settings of both searches."""
     mine = [point for point in all_points if point.model == model and "images" in point.trial.user_attrs]
     did = [point.whole and point.accuracy >= config.target for point in mine]
@@ -135,13 +139,13 @@ def reached_of(config: SampleStudy, all_points: Sequence[Point], model: str) -> 
     return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
 
 
-def pareto_table(config: SampleStudy, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
+def pareto_table(config: Config, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
     """A row for each setting on a Pareto front."""
     header = ["model", *HEADER, "validation (%)", "unseen pairs (%)"]
     rows = [
         [model, *point.row(config), f"{100 * point.accuracy:.1f}", f"{100 * point.test:.1f}"]
-        for model, its in chosen.items()
-        for point in its
+        for model, settings in chosen.items()
+        for point in settings
     ]
     return pd.DataFrame(rows, columns=header)
 
@@ -152,7 +156,7 @@ def volume_table(volumes: Mapping[str, Volume]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["model", "hypervolume", "95 % interval"])
 
 
-def target_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
+def target_table(config: Config, all_points: Sequence[Point]) -> pd.DataFrame:
     """For each model what it needs to reach the target."""
     header = [
         "model",
@@ -173,11 +177,11 @@ def target_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFra
     return pd.DataFrame(rows, columns=header)
 
 
-def importance_table(config: SampleStudy, all_points: Sequence[Point]) -> pd.DataFrame:
+def importance_table(config: Config, all_points: Sequence[Point]) -> pd.DataFrame:
     """Each parameter's share in the variance of accuracy over the settings of the first search."""
     shares = {model: importances(all_points, model) for model in config.models}
     rows = [
-        [word, *(f"{its[name]:.2f}" if name in its else DASH for its in shares.values())]
+        [word, *(f"{share[name]:.2f}" if name in share else DASH for share in shares.values())]
         for name, word in zip(SETTING, HEADER[2:], strict=True)
     ]
     return pd.DataFrame(rows, columns=["parameter", *config.models])

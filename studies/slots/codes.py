@@ -19,8 +19,9 @@ from menagerie.models.contract import TEXTS, TOLERANCE, build
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.paired_bootstrap import Key, Points, RecordScore
-from menagerie.studies.runs.cell import CHECKPOINT, Job, finished
+from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.results import finished
 
 BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"
@@ -37,14 +38,12 @@ class Coded(NamedTuple):
     """Of the image's vector."""
 
     def of_tasks(self, tasks: Iterable[str]) -> "Coded":
-        """The items of some tasks."""
         wanted = set(tasks)
         return self.chosen(np.array([key[2] in wanted for key in self.keys], bool))
 
     def chosen(self, mask: Bool[np.ndarray, " n"]) -> "Coded":
-        """Some of the items."""
         numbers = np.flatnonzero(mask)
-        keys, animals = ([its[k] for k in numbers] for its in (self.keys, self.animals))
+        keys, animals = ([values[k] for k in numbers] for values in (self.keys, self.animals))
         return Coded(keys, animals, self.products[numbers], self.squares[numbers])
 
     def in_parts(self, parts: int) -> "Coded":
@@ -73,14 +72,14 @@ class Coding(NamedTuple):
 
 @cache  # what is finished doesn't change
 def coding(folder: Path, model: str, data: CellData, data_file: Path, seed: int) -> Coding:
-    """Those of a finished run."""
+    """The items of a finished run, encoded."""
     scorer, tests = load_checkpoint(folder / CHECKPOINT, model), data.open(data_file).tests
     parts = {"validation": tests["validation"]}, {name: tests[name] for name in data.tests}
-    return Coding(*(coded(scorer, its, seed) for its in parts))
+    return Coding(*(coded(scorer, tested, seed) for tested in parts))
 
 
 def codings(jobs: Sequence[Job]) -> dict[int, Coding]:
-    """Those of all seeds that are finished."""
+    """The encoded items of all finished seeds."""
     done = [job for job in jobs if finished(job.folder) is not None]
     return {
         job.cell.seed: coding(job.folder, job.cell.model, job.cell.data, job.data_file, job.cell.seed) for job in done
@@ -101,25 +100,18 @@ def binary(test: Benchmark) -> list[Item]:
 
 
 def of_test(scorer: Scorer, name: str, test: Benchmark, seed: int) -> Coded:
-    """The items of one test."""
     items = binary(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts[:2]))}
     images, codes = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
-    own = images[[numbers[item.images[0]] for item in items]]
+    image_codes = images[[numbers[item.images[0]] for item in items]]
     both = codes[[[texts[text] for text in item.texts[:2]] for item in items]]
-    keys = [key_of(item, name, seed) for item in items]
-    return Coded(keys, [item.cluster for item in items], own[:, None] * both, own**2)
-
-
-def key_of(item: Item, subset: str, seed: int) -> Key:
-    """The name of a record, as predictions have it."""
-    return seed, subset, item.group, item.record, item.texts[0].text
+    keys = [(seed, name, item.group, item.record, item.texts[0].text) for item in items]  # as predictions have them
+    return Coded(keys, [item.cluster for item in items], image_codes[:, None] * both, image_codes**2)
 
 
 @torch.no_grad()
 def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Float[np.ndarray, "n d"]:
-    """A vector for each image of a test."""
     blocks = [numbers[k : k + BLOCK] for k in range(0, len(numbers), BLOCK)]
     pixels = (test.images(block).to(scorer.device) for block in blocks)
     return vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
@@ -127,7 +119,6 @@ def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Fl
 
 @torch.no_grad()
 def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, "m d"]:
-    """A vector for each text."""
     blocks = [texts[k : k + BLOCK] for k in range(0, len(texts), BLOCK)]
     read = (scorer.read(*zip(*block, strict=True)) for block in blocks)
     return vectors(scorer, (scorer.encode_texts(block) for block in read))

@@ -8,30 +8,32 @@ from menagerie.envs.core.figures import write_figure, write_png
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.models.checkpoint import load_checkpoint
-from menagerie.studies.ablation.claims import EXPECTED, OUTCOME, VERDICTS, verdict
 from menagerie.studies.ablation.figures import accuracy_figure
 from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.report import HEADER, records_of, rows_explained, scores_of, smoke_of
 from menagerie.studies.ablation.rows import ablated
-from menagerie.studies.ablation.runs import columns_of, read_runs
-from menagerie.studies.ablation.tables import column_name
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.record_counts import Count, counts_in, fewest_pairs, record_line
+from menagerie.studies.ablation.tables import EXPECTED, OUTCOME, VERDICTS, column_name, columns_of, read_runs, verdict
+from menagerie.studies.analysis.paired_bootstrap import Count, counts_in, fewest_pairs, record_line
 from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.words import TERMS, columns_explained, models_explained
 from menagerie.studies.grids.cells import cell_line
 from menagerie.studies.grids.curves import Curve, alike, training_curves
-from menagerie.studies.grids.task_words import columns_explained
 from menagerie.studies.runs.cell import CHECKPOINT, Job
-from menagerie.studies.runs.where_it_ran import where_it_ran
-from menagerie.studies.slots.figures import sweep_figure
-from menagerie.studies.slots.masks import LEAST_GAIN, Masked
-from menagerie.studies.slots.masks import Place as MaskPlace
-from menagerie.studies.slots.pictures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.slots.figures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread, sweep_figure
+from menagerie.studies.slots.masks import LEAST_GAIN, Masked, MaskRow, Selected
 from menagerie.studies.slots.runs import MODEL, SWEPT, Jobs, Rows, shown, whole
-from menagerie.studies.slots.selection import Selected
-from menagerie.studies.slots.tables import Done, selections, tables_of, trained_masks
-from menagerie.studies.slots.verdicts import Verdict, of_masks, of_selection, of_sweeps
+from menagerie.studies.slots.tables import (
+    Done,
+    Verdict,
+    of_masks,
+    of_selection,
+    of_sweeps,
+    selections,
+    tables_of,
+    trained_masks,
+)
 
 # What the vectors of table 5 are compared with, if it is among the models.
 BESIDE = "clip-gap"
@@ -49,7 +51,7 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
     done = Done(config, rows, jobs, read_runs(ablated(MODEL), jobs), columns_of(data))
     points, masks = selections(done), trained_masks(done)
     tables = tables_of(done, points, masks)
-    counts = [tested_counts(job) for its in jobs.values() for job in whole(its)]
+    counts = [tested_counts(job) for batch in jobs.values() for job in whole(batch)]
     for name, table in tables.items():
         to_csv(out / f"{name}.csv", table)
     write_text(out / "tables.tex", "\n".join(to_latex(table, CAPTIONS[name]) for name, table in tables.items()))
@@ -75,8 +77,8 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
         meaning=meaning(config.seeds, fewest_pairs(counts, done.columns)),
         captions=CAPTIONS,
         figures=figures(out / "figures", done),
-        finished=len({job.folder for its in jobs.values() for job in whole(its)}),
-        runs=len({job.folder for its in jobs.values() for job in its}),
+        finished=len({job.folder for batch in jobs.values() for job in whole(batch)}),
+        runs=len({job.folder for batch in jobs.values() for job in batch}),
         base=rows.base,
         alike=alike(curves(done)),
         agreeing=AGREE,
@@ -86,7 +88,7 @@ def publish(out: Path, config: Any, rows: Rows, jobs: Jobs, notes: dict[str, Any
     )
 
 
-def verdicts(done: Done, points: Selected, masks: Mapping[MaskPlace, Masked]) -> list[Verdict]:
+def verdicts(done: Done, points: Selected, masks: Mapping[MaskRow, Masked]) -> list[Verdict]:
     """All claims of the parts that were requested."""
     config, rows = done.config, []
     if "selection" in config.parts:
@@ -108,7 +110,7 @@ def tested_counts(job: Job) -> dict[tuple[str, str], Count]:
 
 def tested(done: Done, points: Selected) -> list[tuple[str, str]]:
     """The subsets and tasks of all tables."""
-    found = {key[1:3] for its in points.values() for key in its}
+    found = {key[1:3] for records in points.values() for key in records}
     return [*done.columns, *sorted(found), *(("validation", task) for task in done.config.mask_tasks)]
 
 
@@ -131,13 +133,13 @@ def figures(folder: Path, done: Done) -> dict[str, str]:
 
 def curves(done: Done) -> list[Curve]:
     """The finished runs in the figure of how all trained, each once."""
-    labels = {job.folder: place.row for place, its in reversed(done.jobs.items()) for job in whole(its)}
+    labels = {job.folder: place.row for place, batch in reversed(done.jobs.items()) for job in whole(batch)}
     return [Curve(group_of(done, row), shown(row), folder) for folder, row in reversed(labels.items())]
 
 
 def group_of(done: Done, row: str) -> str:
     """The column of panels that a row's training is in: few lines can be told apart in one."""
-    swept = next((field for field, its in done.rows.sweeps.items() if row in its), "")
+    swept = next((field for field, rows in done.rows.sweeps.items() if row in rows), "")
     return SWEPT[swept] if swept else "rows of table 6, models"
 
 

@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from menagerie.models.registry import spec_of
 from menagerie.studies.ablation.papers import ablations_of
-from menagerie.studies.ablation.rows import Place, ablated, base_row, changed
-from menagerie.studies.grids.cells import cells
+from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changed
+from menagerie.studies.grids.cells import cells, title_of
 from menagerie.studies.grids.grid import Grid
-from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.results import finished
 
 MODEL = "sparo"
 # Figure 3: the field of each sweep, and what reports call it.
 SWEPT = {"slots": "number of slots", "dim": "width of slots"}
 
-Jobs = dict[Place, list[Job]]
+Jobs = dict[SplitRow, list[Job]]
 
 
 class Rows(NamedTuple):
@@ -29,7 +29,6 @@ class Rows(NamedTuple):
 
     @property
     def lines(self) -> dict[str, str]:
-        """All of them."""
         swept = {row: line for rows in self.sweeps.values() for row, line in rows.items()}
         return {self.base: ""} | dict(self.ladder) | swept
 
@@ -46,10 +45,10 @@ def jobs_of(grid: Grid, identity: str, files: Mapping[CellData, Path], out: Path
     jobs: Jobs = {}
     spec, execution = ablated(MODEL), Execution.of(grid)
     for cell in cells(grid, identity):
-        varied = lines.items() if cell.model == MODEL else ((title(cell.model), ""),)
+        varied = lines.items() if cell.model == MODEL else ((title_of(cell.model), ""),)
         for row, line in varied:
-            its = changed(spec, cell, line) if line else cell
-            jobs.setdefault(Place(grid.kind, row), []).append(Job(its, files[cell.data], out, row, execution))
+            other = changed(spec, cell, line) if line else cell
+            jobs.setdefault(SplitRow(grid.kind, row), []).append(Job(other, files[cell.data], out, row, execution))
     return jobs
 
 
@@ -59,11 +58,5 @@ def shown(row: str) -> str:
     return f"{SWEPT[field]}: {value}" if given and field in SWEPT else row
 
 
-def title(model: str) -> str:
-    """A model's name in reports."""
-    return spec_of(model).title or spec_of(model).name
-
-
 def whole(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs that are finished."""
     return [job for job in jobs if finished(job.folder) is not None]

@@ -28,7 +28,6 @@ class State(NamedTuple):
 
 
 def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
-    """The state of each benchmark."""
     for spec in specs:
         problem, records = state_of(spec, replace(place, allow_missing=True, tag=None))
         yield State(spec.name, not problem, problem, records, spec.source, spec.licence)

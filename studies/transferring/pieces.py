@@ -1,34 +1,130 @@
-"""One model on one benchmark of photographs: scored once, kept as a finished piece."""
+"""One model on one benchmark of photographs: each test rated under the model, scored once, kept as a finished piece."""
 
+import csv
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from menagerie.envs.core.files import whole_file
 from menagerie.envs.core.identity import digest
-from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.generators.benchmarks.benchmark import Benchmark, Result, Summary, summarise
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.models.contract import attempt
 from menagerie.models.evaluation.codes import Codes
+from menagerie.models.evaluation.scoring import score_items, score_pool
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.evaluation.loop import cut_record
 from menagerie.studies.evaluation.models import Model
-from menagerie.studies.evaluation.whole_texts import cut_record
 from menagerie.studies.runs.folder import provenance
-from menagerie.studies.runs.result_file import write_result
-from menagerie.studies.transferring.graphs import identity_of, parsed, parsed_by
-from menagerie.studies.transferring.rating import (
-    groups_of,
-    headlines_of,
-    images_of,
-    rated,
-    surely_wrong,
-    write_scores,
-    write_texts,
-)
-from menagerie.studies.transferring.words import readable
+from menagerie.studies.runs.results import write_result
+from menagerie.studies.transferring.texts import identity_of, parsed, parsed_by, readable
+
+SCORES = ("record", "group", "official", "neutral", "tied", "scores")
+SHOWN = 6  # records of a report that are most surely wrong
+
+
+def images_of(bench: Benchmark) -> int:
+    """The number of images that its tests need."""
+    if isinstance(bench, MatrixBenchmark):
+        return sum(len(pool.images) for pool in bench.pools)
+    return len({number for item in bench.items for number in item.images})
+
+
+def rated(codes: Codes, bench: PhotographSet, report: Callable[[int], None]) -> list[Result]:
+    """All tests of a benchmark; `report` is called with the number of images that are encoded at once."""
+    encode = partial(codes.encode, bench, report=report)
+    if isinstance(bench, MatrixBenchmark):
+        matrices = ((pool, score_pool(codes.scorer, pool, encode)) for pool in bench.pools if pool.pairs)
+        return [result for pool, scores in matrices for result in bench.results(pool, scores)]
+    scores = score_items(codes.scorer, bench, encode=encode)
+    return [Result(item, matrix, bench.outcome(item, matrix)) for item, matrix in zip(bench.items, scores, strict=True)]
+
+
+def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """The numbers of each group; how many of its tests were left out, for want of their images or of a word."""
+    parts = by_group([result.item for result in results], [result.outcome for result in results])
+    every, missing = bench.tests(), bench.untested()
+    return {
+        group: numbers(summarise(parts.get(group, [])))
+        | {"missing": missing[group], "unread": every[group] - len(parts.get(group, []))}
+        for group in bench.groups
+    }
+
+
+def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """What papers report of it."""
+    headlines = bench.headlines([result.item for result in results], [result.outcome for result in results])
+    return {name: numbers(summary) for name, summary in headlines.items()}
+
+
+def numbers(summary: Summary) -> dict[str, Any]:
+    """A summary as results have it."""
+    return {"official": summary.official, "neutral": summary.neutral, "tie_rate": summary.tie_rate, "n": summary.n}
+
+
+def write_scores(path: Path, results: Sequence[Result]) -> None:
+    """A row for each test: how it went, and the scores of its texts, an image after another."""
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(SCORES)
+        writer.writerows(score_rows(results))
+
+
+def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
+    for item, scores, outcome in results:
+        texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)
+        yield item.record, item.group, f"{outcome.official:g}", f"{outcome.neutral:.6g}", int(outcome.tied), texts
+
+
+def write_texts(path: Path, bench: Benchmark) -> None:
+    """A row for each item with its texts, for benchmarks whose texts were made here."""
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(
+            (item.record, *(t.text for t in item.texts)) for item in bench.items
+        )
+
+
+def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
+    """The images that preferred a false text by the widest margin in tests that went wrong, each once."""
+    examples = [example for result in results if result.outcome.official < 1 for example in preferences(result)]
+    shown: dict[int, Mapping[str, Any]] = {}
+    for example in sorted(examples, key=margin, reverse=True):
+        if len(shown) < SHOWN:
+            shown.setdefault(example["image"], example)
+    return list(shown.values())
+
+
+def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
+    """The images of a test that prefer a false text to their own, or have both level: both texts with their scores."""
+    item, scores, _ = result
+    if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
+        return
+    for k, row in enumerate(scores):
+        true_text = min(item.own(k), key=row.__getitem__)
+        best = max((place for place in range(len(row)) if place not in item.own(k)), key=row.__getitem__)
+        if row[best] >= row[true_text]:
+            yield {
+                **{
+                    "image": item.images[k],
+                    "record": item.record if item.record.startswith(item.group) else f"{item.group}, {item.record}",
+                },
+                **{"true": item.texts[true_text].text, "preferred": item.texts[best].text},
+                "scores": [float(row[true_text]), float(row[best])],
+            }
+
+
+def margin(example: Mapping[str, Any]) -> float:
+    """How far the preferred text is above the true one."""
+    true, preferred = example["scores"]
+    return preferred - true
+
 
 VERSION = 3  # of how records are scored
 FILE, TEXTS = "scores.csv", "texts.csv"
@@ -47,7 +143,6 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """Its name."""
         return self.spec.name
 
 
@@ -69,7 +164,6 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """In messages."""
         return f"{self.model.label} on {self.subject.label}"
 
 
@@ -97,14 +191,13 @@ def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str
 
 
 def pieces_of(models: Sequence[Model], subjects: Sequence[Subject], out: Path, skip: bool) -> list[Piece]:
-    """Every model on every benchmark."""
     contents = [
-        {"benchmark": its.label, "records": its.records, **identity_of(its.bench, its.parser)} for its in subjects
+        {"benchmark": one.label, "records": one.records, **identity_of(one.bench, one.parser)} for one in subjects
     ]
     return [
-        Piece(model, its, out, skip, digest({"model": model.weights, **what, "skip": skip, "version": VERSION}))
+        Piece(model, one, out, skip, digest({"model": model.weights, **what, "skip": skip, "version": VERSION}))
         for model in models
-        for its, what in zip(subjects, contents, strict=True)
+        for one, what in zip(subjects, contents, strict=True)
     ]
 
 

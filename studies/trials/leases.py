@@ -1,51 +1,82 @@
 """Which workers live: a trial belongs to its worker for as long as the worker does.
 
-In a journal a running trial's worker holds a lock on a file beside it, which the kernel frees when
-the process ends, however it ends. A database has no such locks for all its clients; there the
-worker writes heartbeats, and one that hasn't for a while is taken for dead.
+In a journal a running trial's worker holds a lock on a file beside it, which the kernel frees when the process ends,
+however it ends. A database has no such locks for all its clients; there the worker writes heartbeats, and one that
+hasn't for a while is taken for dead.
+
+Optuna's own loop fails a trial whose worker died. Here the trial waits again, under its own number and with what was
+drawn for it: the functions before the leases are all that this project uses of Optuna beyond the interface that it
+documents for users. tests/studies/test_optuna_internals.py says which of them a new version has changed;
+pyproject.toml keeps out major versions that the tests were not run with.
 """
 
 import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
+import optuna
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.locks import FileLock
-from menagerie.studies.trials.optuna_internals import HeartbeatStorage, record_heartbeat, without_heartbeat
+
+# Major versions that the tests passed with, as in pyproject.toml.
+TESTED = (4, 5)
 
 
-class JournalLock:
-    """Keeps writers of a journal apart by a lock that dies with its holder.
+@runtime_checkable
+class HeartbeatStorage(Protocol):
+    """What Optuna's storages in databases have beside their other methods."""
 
-    Optuna's own are files that a killed process leaves behind, and the others then wait 30 seconds.
+    def record_heartbeat(self, trial_id: int) -> None:
+        """Write that the worker of a trial lives."""
+
+    def _get_stale_trial_ids(self, study_id: int) -> list[int]:
+        """Running trials without a recent heartbeat."""
+
+
+def check_version(version: str = optuna.__version__) -> None:
+    """Raise for a major version of Optuna that the tests were not run with."""
+    if int(version.partition(".")[0]) not in TESTED:
+        wanted = f"optuna>={TESTED[0]},<{TESTED[-1] + 1}"
+        raise UserError(f"searches were never tested with the installed optuna {version}: pip install '{wanted}'")
+
+
+def set_state(storage: BaseStorage, trial_id: int, state: TrialState) -> bool:
+    """Whether the trial now has that state, be it from running back to waiting; one that has ended keeps its own."""
+    try:
+        return storage.set_trial_state_values(trial_id, state)
+    except RuntimeError:  # Optuna's: it has finished
+        return False
+
+
+def resume(study: optuna.Study, trial_id: int) -> optuna.Trial:
+    """A running trial as objectives take it; what was drawn for it before is kept."""
+    return optuna.Trial(study, trial_id)
+
+
+def record_heartbeat(storage: HeartbeatStorage, trial_id: int) -> None:
+    """Write that the worker of a trial lives."""
+    storage.record_heartbeat(trial_id)
+
+
+def without_heartbeat(storage: HeartbeatStorage, study_id: int) -> list[int]:
+    """Running trials whose last heartbeat is older than the storage's grace period.
+
+    Optuna's public call, `fail_stale_trials`, would fail them for good.
     """
-
-    def __init__(self, journal: Path, lock: Path) -> None:
-        self.journal, self.lock = journal, FileLock(lock)
-
-    def acquire(self) -> bool:
-        """Wait for the lock; then cut off what a writer that died left of its last line."""
-        self.lock.acquire()
-        with self.journal.open("rb+") as file:
-            if file.seek(0, 2) and (file.seek(-1, 2), file.read(1))[1] != b"\n":
-                file.seek(0)
-                file.truncate(file.read().rfind(b"\n") + 1)
-        return True
-
-    def release(self) -> None:
-        """Let others write."""
-        self.lock.release()
+    return storage._get_stale_trial_ids(study_id)
 
 
 class FileLeases:
-    """Locks on files, one for each running trial and one, the door, for whoever hands out trials."""
+    """Locks on files: one for each running trial, and the door, which one worker at a time holds to hand out trials."""
 
     def __init__(self, storage: BaseStorage, folder: Path) -> None:
         self.storage, self.folder = storage, folder
-        self.held: dict[int, FileLock] = {}
+        self.locks: dict[int, FileLock] = {}
 
     @contextlib.contextmanager
     def door(self) -> Iterator[None]:
@@ -58,12 +89,11 @@ class FileLeases:
         lock = FileLock(self.folder / str(trial_id))
         if not lock.acquire(wait=False):
             return False
-        self.held[trial_id] = lock
+        self.locks[trial_id] = lock
         return True
 
     def free(self, trial_id: int) -> None:
-        """Give a trial up."""
-        self.held.pop(trial_id).release()
+        self.locks.pop(trial_id).release()
 
     def abandoned(self, study_id: int) -> list[int]:
         """Running trials of a study that nobody holds; to be called behind the door."""
@@ -104,7 +134,6 @@ class Heartbeats:
                 record_heartbeat(self.storage, trial_id)
 
     def free(self, trial_id: int) -> None:
-        """Stop beating."""
         stop, thread = self.threads.pop(trial_id)
         stop.set()
         thread.join()

@@ -7,7 +7,7 @@ whose worker died goes back to waiting, under its own number and with what was d
 
 import contextlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.identity import completed, differences
-from menagerie.studies.trials.optuna_internals import check_version, resume, set_state
+from menagerie.envs.core.identity import differences
+from menagerie.studies.trials.leases import check_version, resume, set_state
 from menagerie.studies.trials.storage import BEAT_SECONDS, open_storage
 
 
@@ -52,11 +52,10 @@ class Trials:
         self.storage, self.leases = open_storage(url, beat_seconds)
         self.studies: dict[str, int] = {}  # their numbers in the storage, by name
 
-    def open(self, search: Search, identity: dict[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
+    def open(self, search: Search, identity: dict[str, Any]) -> None:
         """Make the search, or join it; one of another configuration raises.
 
-        One that was made before some fields were there has their `defaults`. What a killed process or a second
-        machine left undone here, the next call does.
+        What a killed process or a second machine left undone here, the next call does.
         """
         with self.leases.door():
             study = optuna.create_study(
@@ -65,7 +64,7 @@ class Trials:
             number = len(study.get_trials(deepcopy=False))
             if "config" not in study.user_attrs and not number:
                 study.set_user_attr("config", identity)
-            check_identity(search.name, study.user_attrs.get("config"), identity, defaults or {})
+            check_identity(search.name, study.user_attrs.get("config"), identity)
             for _ in range(number, search.trials):
                 study.enqueue_trial({})
             for trial in study.get_trials(deepcopy=False)[search.trials :]:  # two machines made them at once
@@ -95,7 +94,7 @@ class Trials:
         """Whether no trial waits or runs in the searches whose names begin so, whoever opened them."""
         names = [name for name in self.names() if name.startswith(start)]
         trials = (self.storage.get_all_trials(self._study(name), deepcopy=False) for name in names)
-        return all(trial.state.is_finished() for its in trials for trial in its)
+        return all(trial.state.is_finished() for of_search in trials for trial in of_search)
 
     def take(self, search: Search) -> optuna.Trial | None:
         """A trial to run, which then is this worker's own; None where none is ready."""
@@ -138,13 +137,10 @@ class Trials:
         return waits
 
 
-def check_identity(
-    name: str, there: dict[str, Any] | None, wanted: dict[str, Any], defaults: Mapping[str, Any]
-) -> None:
+def check_identity(name: str, there: dict[str, Any] | None, wanted: dict[str, Any]) -> None:
     """Raise unless the study in the storage is of this configuration."""
     if there is None:
         raise UserError(f"the storage has a study {name!r} of another program; choose another --study")
-    there = completed(there, {key: default for key, default in defaults.items() if key in wanted})
     if listed := differences(there, wanted):
         raise UserError(
             f"the study {name!r} in this storage is of another configuration: {listed}; choose another --study"

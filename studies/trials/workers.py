@@ -1,21 +1,26 @@
-"""Worker processes that run the trials of searches until all have ended."""
+"""Worker processes that run the trials of searches until all have ended, and the training runs within trials."""
 
+import contextlib
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.queues import SimpleQueue
+from pathlib import Path
 from typing import TypeVar
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.processes import call, end_processes, end_with_parent, workers_context
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.server import start_server
+from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.machine import start_server
+from menagerie.studies.runs.results import finished
 from menagerie.studies.trials.queue import Search, Trials
 
 # Runs a trial of a search: its values; or raises optuna.TrialPruned. What it sets as the trial's attribute
@@ -53,7 +58,7 @@ def running(trials: Trials, searches: Sequence[Search]) -> list[tuple[Search, Fr
 
 
 def run_trial(trials: Trials, search: Search, trial: optuna.Trial, objective: Objective) -> None:
-    """Run one trial and end it, or give it back."""
+    """Run one trial and end it, or let it wait for another worker."""
     try:
         values = objective(search, trial)
     except optuna.TrialPruned:
@@ -108,3 +113,33 @@ def run_workers(count: int, threads: int, body: Body[Argument], argument: Argume
             raise UserError("a worker ended with an error (see above); start again, what ended is kept")
     finally:
         end_processes(workers)  # each after the step that it is at
+
+
+@contextlib.contextmanager
+def alone(folder: Path, wait: bool = True) -> Iterator[bool]:
+    """Keep others from training the same cell; they wait and find it finished, or without `wait` get False."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock")
+    ours = lock.acquire(wait)
+    try:
+        yield ours
+    finally:
+        lock.release()
+
+
+def validation(job: Job) -> float | None:
+    """Accuracy on the validation subset, the only one that searches look at; None if unfinished."""
+    result = finished(job.folder)
+    return None if result is None else result["subsets"]["validation"]["swap"]["accuracy"]
+
+
+@contextlib.contextmanager
+def divergence(trial: optuna.Trial) -> Iterator[None]:
+    """A run whose loss, weights or scores are no numbers prunes its trial, with the reason."""
+    from menagerie.models.scorer import Diverged
+
+    try:
+        yield
+    except Diverged as error:
+        trial.set_user_attr("outcome", f"pruned: {error}")
+        raise optuna.TrialPruned(str(error)) from error

@@ -1,6 +1,7 @@
-"""What a tuning study writes: trials as CSV, and a page with their course."""
+"""What came out of a tuning study: trials as CSV, the best recipe of each model, and a page with their course."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +21,67 @@ from menagerie.envs.core.figures import (
     write_figure,
 )
 from menagerie.envs.core.pages import write_page
-from menagerie.studies.analysis.format import shown
-from menagerie.studies.analysis.glossary import TERMS, models_explained
-from menagerie.studies.analysis.record_counts import Counts, counts_in, record_line
-from menagerie.studies.analysis.smoke import smoke_words
+from menagerie.studies.analysis.paired_bootstrap import Counts, counts_in, record_line
+from menagerie.studies.analysis.tables import shown
 from menagerie.studies.analysis.trial_figures import parallel_figures
-from menagerie.studies.runs.cell import finished
-from menagerie.studies.runs.where_it_ran import where_it_ran
-from menagerie.studies.tuning.results import chosen
-from menagerie.studies.tuning.space import Tuning
+from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
+from menagerie.studies.grids.cells import SEARCHED, conditions
+from menagerie.studies.grids.grid import Grid
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import finished
+from menagerie.studies.tuning.space import Tuning, own_options
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+
+Row = dict[str, Any]
+
+
+def rows_of(model: str, tried: Sequence[FrozenTrial], repeated: Sequence[FrozenTrial]) -> list[Row]:
+    """A row for each trial of a model: its parameters, its accuracy on validation, and as "repeated" the mean
+    over seeds; None where it was pruned, or isn't one of the best."""
+    means = {trial.user_attrs["trial"]: trial.value for trial in repeated if trial.value is not None}
+    return [
+        {"model": model, "trial": trial.number, "validation": trial.value, "repeated": means.get(trial.number)}
+        | {name: trial.params[name] for name in (*SEARCHED, "architecture")}
+        | {"options": own_options(trial.params)}
+        for trial in tried
+    ]
+
+
+def failures(model: str, trials: Sequence[FrozenTrial]) -> dict[str, str]:
+    """Why trials of a model have no value."""
+    pruned = [trial for trial in trials if trial.value is None]
+    return {f"{model}, trial {trial.number}": trial.user_attrs.get("outcome", "") for trial in pruned}
+
+
+def chosen(rows: Sequence[Row]) -> dict[str, Row]:
+    """Of each model the row whose recipe is taken: the best of the repeated trials, of equal ones the first."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        if row["repeated"] is None:
+            continue
+        if row["model"] not in found or row["repeated"] > found[row["model"]]["repeated"]:
+            found[row["model"]] = row
+    return found
+
+
+def best(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
+    """What each model's chosen trial says, and what it was tuned for, as `binding_grid.py --tuned` reads it."""
+    return {
+        model: {
+            "validation": row["repeated"],
+            "architecture": row["architecture"],
+            "recipe": asdict(grid.recipe) | {name: row[name] for name in SEARCHED},
+            "tuned_for": conditions(grid, model),
+        }
+        | ({"options": row["options"]} if row.get("options") else {})
+        for model, row in chosen(rows).items()
+    }
+
 
 ACCURACIES = ("validation", "repeated")  # columns of fractions, shown in percent
 REPEATED = "its mean over seeds, where repeated"
@@ -56,6 +103,7 @@ def write_report(
     )
     winners = {model: row["trial"] for model, row in chosen(rows).items()}
     searched = parallel_figures(trials, percent, "validation accuracy (%)", chosen=winners)
+    columns = [f"{name} (%)" if name in ACCURACIES else name for name in list(rows[0])[1:]]
     means = {model: f"{100 * row['repeated']:.1f}" for model, row in chosen(rows).items()}
     return write_page(
         out / "report.html",
@@ -67,7 +115,7 @@ def write_report(
             model: write_figure(out / "figures" / f"parallel-{k}.png", figure)
             for k, (model, figure) in enumerate(searched.items(), start=1)
         },
-        table=[["model", "chosen", *map(headed, list(rows[0])[1:])], *(table_row(row, winners) for row in ordered)],
+        table=[["model", "chosen", *columns], *(table_row(row, winners) for row in ordered)],
         winners=winners,
         means=means,
         ties=ties(means),
@@ -84,18 +132,13 @@ def write_report(
 
 def ties(means: Mapping[str, str]) -> list[str]:
     """The models whose chosen trials have the same mean, as it is shown."""
-    groups = {mean: [model for model, its in means.items() if its == mean] for mean in means.values()}
+    groups = {mean: [model for model, shown_mean in means.items() if shown_mean == mean] for mean in means.values()}
     return [" and ".join(models) for models in groups.values() if len(models) > 1]
 
 
 def counts_of_runs(out: Path) -> list[Counts]:
     """The records of all finished runs that are in the study's folder."""
     return [counts_in(folder) for folder in sorted((out / "cells").glob("*")) if finished(folder)]
-
-
-def headed(column: str) -> str:
-    """The name of a column, with its unit."""
-    return f"{column} (%)" if column in ACCURACIES else column
 
 
 def table_row(row: dict[str, Any], winners: Mapping[str, int]) -> list[str]:
@@ -123,8 +166,8 @@ def history(rows: Sequence[dict[str, Any]], models: Sequence[str], winners: Mapp
     panels = model_panels(figure, models)
     for axis, strong in panels:
         for number, model in enumerate(models):
-            own = [row for row in rows if row["model"] == model]
-            draw_course(axis, own, winners.get(model), line_style(number) if model in strong else None)
+            of_model = [row for row in rows if row["model"] == model]
+            draw_course(axis, of_model, winners.get(model), line_style(number) if model in strong else None)
         chance_line(axis)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.supxlabel("trial", fontsize=10)

@@ -29,23 +29,21 @@ from menagerie.studies.analysis.paired_bootstrap import read_points
 from menagerie.studies.attention import read_config
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
-from menagerie.studies.grids.tuned_recipes import read_tuned
-from menagerie.studies.runs.cell import finished
+from menagerie.studies.grids.cells import read_tuned
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
-from menagerie.studies.runs.result_file import write_result
-from menagerie.studies.runs.results import read_results, rows, write_results
+from menagerie.studies.runs.results import finished, read_results, rows, write_result, write_results
 from menagerie.studies.runs.train import CARRIED, read_carried
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.sample_search.objectives import Interim
 from menagerie.studies.trials.queue import Trials
+from tests.cheap_search import search
 from tests.faults.file_kinds import FileKind
 from tests.faults.judge import ANEW
 from tests.generators.conftest import RECIPE, make_split
 from tests.generators.source_files import make_shards
 from tests.models.builders import scorer
-from tests.studies.cheap_search import search
 
 RESOLUTION = 16
 IMAGES = [f"{k:064x}" for k in range(5)]
@@ -317,7 +315,7 @@ CHECKPOINTS = (
     "menagerie.models.library.sources",
     "menagerie.envs.core.records",
 )
-CELLS = ("menagerie.envs.core.records", "menagerie.studies.runs.result_file", "menagerie.models.library.cells")
+CELLS = ("menagerie.envs.core.records", "menagerie.studies.runs.results", "menagerie.models.library.cells")
 STORES = (
     "menagerie.generators.storage.tables",
     "menagerie.generators.storage.split_file",
@@ -327,7 +325,7 @@ OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
     FileKind("checkpoint weights", lambda f: make_checkpoint(f) / "model.safetensors", read_checkpoint, CHECKPOINTS),
     FileKind(
-        "training state", make_state, read_state, ("menagerie.models.training.state", "menagerie.studies.runs.trunk")
+        "training state", make_state, read_state, ("menagerie.models.training.state", "menagerie.studies.runs.shared")
     ),
     FileKind("result of a cell", lambda f: make_cell(f) / "result.json", read_cell, CELLS),
     FileKind(
@@ -344,7 +342,7 @@ OURS = [
         "config of a run",
         make_config,
         read_claim,
-        ("menagerie.studies.runs.folder", "menagerie.studies.attention", "menagerie.studies.runs.where_it_ran"),
+        ("menagerie.studies.runs.folder", "menagerie.studies.attention", "menagerie.studies.runs.folder"),
     ),
     FileKind("interim looks", make_interim, read_interim, ("menagerie.studies.sample_search.objectives",)),
     FileKind(
@@ -354,7 +352,7 @@ OURS = [
         ("menagerie.studies.cluster.tasks",),
     ),
     FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.train",)),
-    FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.grids.tuned_recipes",)),
+    FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.grids.cells",)),
     FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.trials.storage",), is_earlier),
     FileKind(
         "atlas entry",

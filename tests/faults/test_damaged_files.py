@@ -50,12 +50,12 @@ EXEMPT = {
     "menagerie.models.library.sources": "weights that open_clip reads",
     "menagerie.models.library.pictures": "pictures that a caller has opened",
     "menagerie.models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",
-    "menagerie.studies.package.console": "reads the source itself",
-    "menagerie.studies.real_training.rehearsal": "reads an export that it has just written",
-    "menagerie.studies.runs.processor": "what the kernel says of processors",
+    "menagerie.console": "reads the source itself",
+    "menagerie.studies.real_training.describe": "reads an export that it has just written",
+    "menagerie.studies.runs.machine": "what the kernel says of processors",
     "menagerie.studies.runs.cell": "hashes a user's code and weights",
-    "menagerie.studies.runs.result_file": "an entry",
-    "menagerie.studies.trials.journal": "an entry",
+    "menagerie.studies.runs.results": "an entry",
+    "menagerie.studies.trials.storage": "an entry",
 }
 
 

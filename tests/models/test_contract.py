@@ -12,7 +12,7 @@ from menagerie.models.registry import own_class, scorer_class, spec_of, specs
 from menagerie.models.spec import ScorerSpec
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space, tokenizer_of
-from menagerie.studies.runs.scorer_options import only, scorer_options
+from menagerie.studies.runs.command_line import only, scorer_options
 from tests.models.builders import STAGED
 
 NANO = TowerConfig("nano", resolution=32)

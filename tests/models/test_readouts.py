@@ -17,7 +17,7 @@ from menagerie.models.scorers.read_outs import SPAROConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.towers import Tokens, ends_of
-from menagerie.studies.ablation.groups import ATTENTION
+from menagerie.studies.ablation.rows import ATTENTION
 from tests.models.builders import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
 READ_OUTS = ("clip-attpool", "clip-linear", "fdt", "sparo")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from menagerie.studies.ablation.cells import row_cells
-from menagerie.studies.ablation.every_task import every_task
+from menagerie.studies.ablation.figures import plane_figure, planes
 from menagerie.studies.ablation.papers import ABLATIONS
-from menagerie.studies.ablation.planes import plane_figure, planes
-from menagerie.studies.ablation.rows import Place, ablated, base_row, changes, chosen_rows
-from menagerie.studies.ablation.runs import Run
+from menagerie.studies.ablation.report import every_task
+from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changes, chosen_rows
+from menagerie.studies.ablation.tables import Run
 from menagerie.studies.ablations import PRESETS, grid_of
 from menagerie.studies.analysis.tables import WAITING
 from menagerie.studies.runs.cell import Job
@@ -37,7 +37,8 @@ def test_fields_that_are_varied_together_have_a_heat_map(group, sides):
     lines = chosen_rows(SPEC, (group, "regular attention"))
     grid = grid_of(PRESETS["laptop"], "spatial")
     jobs = {
-        Place("spatial", row): [Job(row_cells(grid, SPEC, line, "")[0], Path(), Path())] for row, line in lines.items()
+        SplitRow("spatial", row): [Job(row_cells(grid, SPEC, line, "")[0], Path(), Path())]
+        for row, line in lines.items()
     }
     (plane,) = planes(SPEC, jobs, "spatial", BASE)
     assert (plane.up, plane.across) == sides
@@ -45,10 +46,10 @@ def test_fields_that_are_varied_together_have_a_heat_map(group, sides):
     texts = (figure.get_supylabel(), figure.get_supxlabel())
     assert texts == tuple(f"{side}: {ABLATIONS[SPEC.name].axes[side]}" for side in sides)
     assert len(plane.rows) == 16
-    assert Place("spatial", "regular attention") not in plane.rows.values()
-    own = asdict(SPEC.config()) | jobs[Place("spatial", BASE)][0].cell.options
-    assert plane.rows[own[sides[0]], own[sides[1]]] == Place("spatial", BASE)
-    del jobs[Place("spatial", list(lines)[3])]
+    assert SplitRow("spatial", "regular attention") not in plane.rows.values()
+    own = asdict(SPEC.config()) | jobs[SplitRow("spatial", BASE)][0].cell.options
+    assert plane.rows[own[sides[0]], own[sides[1]]] == SplitRow("spatial", BASE)
+    del jobs[SplitRow("spatial", list(lines)[3])]
     assert not list(planes(SPEC, jobs, "spatial", BASE))  # not every value with every other
 
 
@@ -61,15 +62,15 @@ def test_every_task_is_shown_where_a_row_is_worst_at_it():
         )
 
     done = {
-        Place("binding", "a"): [run(0, 0.8, 0.7), run(1, 0.9, 0.8)],
-        Place("binding", "b"): [],
-        Place("spatial", "c"): [],
+        SplitRow("binding", "a"): [run(0, 0.8, 0.7), run(1, 0.9, 0.8)],
+        SplitRow("binding", "b"): [],
+        SplitRow("spatial", "c"): [],
     }
     assert every_task(done, "binding") == [
         ["row", "swap", "replace animal", "quad text", "lowest of all"],
         ["a", "85.0", "90.0", "75.0", "unseen pairs: quad text 75.0"],
         ["b", *[WAITING] * 4],
     ]
-    level = {Place("binding", "a"): [run(0, 0.8, 0.71)]}
+    level = {SplitRow("binding", "a"): [run(0, 0.8, 0.71)]}
     # 71 % of quads, where chance is 25 %, are more of the way to 100 % than 80 % of swaps.
     assert every_task(level, "binding")[1][-1] == "unseen pairs: swap 80.0"

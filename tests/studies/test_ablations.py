@@ -12,12 +12,19 @@ from menagerie.models.checkpoint import build_scorer
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablation.cells import in_turn, placed, row_cells, rows_of
-from menagerie.studies.ablation.claims import VERDICTS, claim_row, judged
 from menagerie.studies.ablation.figures import accuracy_figure
 from menagerie.studies.ablation.papers import ABLATIONS, Claim
-from menagerie.studies.ablation.rows import Place, ablated, base_row, changed, changes, chosen_rows, matters, named_rows
-from menagerie.studies.ablation.runs import Run, columns_of
-from menagerie.studies.ablation.tables import accuracy_table
+from menagerie.studies.ablation.rows import (
+    SplitRow,
+    ablated,
+    base_row,
+    changed,
+    changes,
+    chosen_rows,
+    matters,
+    named_rows,
+)
+from menagerie.studies.ablation.tables import VERDICTS, Run, accuracy_table, claim_row, columns_of, judged
 from menagerie.studies.ablations import PRESETS, alike, check, grid_of
 from menagerie.studies.analysis.paired_bootstrap import Difference
 from menagerie.studies.analysis.tables import DASH, WAITING
@@ -225,14 +232,14 @@ def run_of(seed, right):
 
 
 def test_a_mean_is_marked_where_there_are_several_seeds():
-    done = {Place("own", BASE): [run_of(0, 0.7), run_of(1, 0.8)], Place("own", "lone"): [run_of(0, 0.9)]}
+    done = {SplitRow("own", BASE): [run_of(0, 0.7), run_of(1, 0.8)], SplitRow("own", "lone"): [run_of(0, 0.9)]}
     (axis,) = accuracy_figure(done, "own", (("seen", "swap"),), BASE).axes
     marks = {line.get_marker(): line.get_xydata().tolist() for line in axis.lines if line.get_marker() == "|"}
     assert marks == {"|": [[75, 0]]}
 
 
 def test_what_isnt_finished_is_not_what_cant_be_compared():
-    done = {Place("own", BASE): [run_of(0, 0.7)], Place("own", "lone"): []}
+    done = {SplitRow("own", BASE): [run_of(0, 0.7)], SplitRow("own", "lone"): []}
     table = accuracy_table(done, "own", (("seen", "swap"),), BASE, None)
     assert table.to_numpy().tolist() == [[BASE, "70.0", DASH], ["lone", WAITING, WAITING]]
     claim = Claim("lone", "own", (("seen", "swap"),), 1, "it says so")

@@ -181,6 +181,7 @@ def test_killed_while_rendering_and_while_training(finished, tmp_path):
 def test_sigterm_and_ctrl_c_end_in_one_line_and_leave_everything_usable(finished, tmp_path):
     """SIGTERM while processes prepare batches, whose semaphores nobody else would free."""
     command, out = [*GRID, *QUICK, "--out", "runs/c", "--workers", "2"], tmp_path / "runs/c"
+    shutil.copytree(finished / "store", tmp_path / "store")  # rendering is interrupted elsewhere
     process = started([*command, "--loaders", "1"], tmp_path)
     until(lambda: any(out.glob("cells/*/training.csv")), process)
     process.terminate()

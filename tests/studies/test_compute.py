@@ -20,20 +20,27 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.paired_bootstrap import RecordScore
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.budgets.costs import Cost, run_flops, step_flops
+from menagerie.studies.budgets.courses import (
+    Course,
+    Run,
+    Setup,
+    best_half,
+    course_of,
+    has_stopped,
+    next_runs,
+    setups_of,
+)
 from menagerie.studies.budgets.figures import all_tests
-from menagerie.studies.budgets.plan import all_runs, steps_taken
-from menagerie.studies.budgets.points import Line, Point, level
-from menagerie.studies.budgets.rounds import Course, best_half, course_of, has_stopped, next_runs
-from menagerie.studies.budgets.setups import Run, Setup, setups_of
-from menagerie.studies.budgets.words import sentences, verdict
+from menagerie.studies.budgets.points import Line, Point, level, sentences, verdict
+from menagerie.studies.budgets.run import all_runs, steps_taken
 from menagerie.studies.compute import PRESETS, check
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.grid import chosen_alone, splits
-from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job, finished
-from menagerie.studies.runs.clock import StepClock
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
+from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.shared import folder_of, keep, states
 from menagerie.studies.runs.train import run_cell
-from menagerie.studies.runs.training_log import FILE
-from menagerie.studies.runs.trunk import folder_of, keep, states
+from menagerie.studies.runs.training_log import FILE, StepClock
 from tests.command import ROOT, run_here
 
 COMPUTE = [

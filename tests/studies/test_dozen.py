@@ -11,7 +11,7 @@ from tests.studies.browser import CHROMIUM, verdict
 from tests.studies.dozen import NAMES
 
 DOZEN = [sys.executable, str(ROOT / "tests" / "studies" / "dozen.py")]
-SHORT = ["--preset", "smoke", "--steps", "4", "--batch", "8", "--views", "1", "--test-scenes", "24"]
+SHORT = ["--preset", "smoke", "--steps", "2", "--batch", "8", "--views", "1", "--test-scenes", "12"]
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,10 @@ from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.pixels import PixelReader
-from menagerie.studies.analysis.errors import COLUMNS, FACTORS, Source, breakdown, factors, table
-from menagerie.studies.analysis.surest import SHOWN, surest
+from menagerie.studies.analysis.errors import COLUMNS, FACTORS, SHOWN, Source, breakdown, factors, surest, table
 from menagerie.studies.analysis.two_levels import FEWEST
-from menagerie.studies.grids.error_section import write_errors
-from menagerie.studies.grids.task_words import explained
+from menagerie.studies.analysis.words import explained
+from menagerie.studies.grids.report import write_errors
 from menagerie.studies.runs.evaluation import PREDICTIONS, predictions
 from tests.generators.conftest import make_split
 

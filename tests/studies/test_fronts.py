@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from menagerie.studies.analysis.image_ratios import image_ratio
 from menagerie.studies.analysis.pareto import (
     Axis,
     Bound,
@@ -13,6 +12,7 @@ from menagerie.studies.analysis.pareto import (
     bound,
     front,
     hypervolume,
+    image_ratio,
     median_accuracy,
     ratio,
     volumes,

@@ -8,9 +8,8 @@ import pytest
 from menagerie.models.registry import specs
 from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.report import rows_explained
-from menagerie.studies.ablation.runs import COLUMNS
-from menagerie.studies.analysis.glossary import TERMS, explained_as, models_explained
-from menagerie.studies.grids.task_words import columns_explained
+from menagerie.studies.ablation.tables import COLUMNS
+from menagerie.studies.analysis.words import TERMS, columns_explained, explained_as, models_explained
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 

@@ -14,7 +14,6 @@ MISTAKES = {
     ),
     "towers without patches": (["--architecture", "RN50"], "oc-clip needs patch tokens, which 'RN50' does not give"),
     "heads that don't divide": (["--oc-clip.heads", "3"], "model oc-clip can't be built as configured: "),
-    "an option of before": (["--warm-start", "0.5"], "--warm-start is now --single-object-phase"),
     "a fraction above 1": (["--pairs", "20"], "pairs must be at most 1, got 20"),
     "a fraction below 0": (["--hard-negatives", "-0.1"], "hard_negatives must be at least 0, got -0.1"),
     "no resolution": (["--resolution", "0"], "--resolution must be at least 16, got 0"),

@@ -18,7 +18,8 @@ from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
 from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.grid import EXECUTION, Grid, chosen_alone, splits
+from menagerie.studies.grids.grid import Grid, chosen_alone, splits
+from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.runs.folder import claim
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "defaults.json"
@@ -63,25 +64,6 @@ def test_a_new_field_of_a_grid_refuses_no_folder(tmp_path):
     claim(tmp_path, later(**nested), EXECUTION)
     with pytest.raises(UserError, match=r"later \(3 there, 4 now\)"):
         claim(tmp_path, later(**own, later=4), EXECUTION)
-
-
-def test_a_new_field_opens_no_second_search(tmp_path):
-    """A study in a storage that was opened before a field was there is joined; another value of it is refused."""
-    from menagerie.studies.sample_efficiency import PRESETS as SEARCHES
-    from menagerie.studies.sample_search.study import identity as identity_in_storage
-    from menagerie.studies.sample_search.study import searches
-    from menagerie.studies.trials.queue import Trials
-
-    config = dataclasses.replace(SEARCHES["smoke"], out=tmp_path)
-    trials = Trials(str(tmp_path / "journal.log"))
-    (search, *_) = searches(config, "study")
-    trials.open(search, identity_in_storage(config), defaults_of(config))
-    later = with_field(type(config))
-    own = {item.name: getattr(config, item.name) for item in fields(config)}
-    trials.open(search, identity_in_storage(later(**own)), defaults_of(later(**own)))
-    assert len(trials.all(search)) == search.trials
-    with pytest.raises(UserError, match=r"later \(3 there, 4 now\)"):
-        trials.open(search, identity_in_storage(later(**own, later=4)), defaults_of(later(**own)))
 
 
 def test_options_of_models_that_are_not_chosen_are_not_recorded(tmp_path):

@@ -1,4 +1,4 @@
-"""What `studies/trials/optuna_internals.py` relies on: a new Optuna that has changed it fails here, with the reason."""
+"""What `studies/trials/leases.py` relies on: a new Optuna that has changed it fails here, with the reason."""
 
 import time
 import tomllib
@@ -11,7 +11,7 @@ from optuna.storages import RDBStorage, get_storage
 from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.trials.optuna_internals import (
+from menagerie.studies.trials.leases import (
     TESTED,
     HeartbeatStorage,
     check_version,
@@ -29,9 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Heartbeat of storage")
 
 def changed(what):
     """What a failure says."""
-    return (
-        f"Optuna {optuna.__version__} has changed {what}: adapt studies/trials/optuna_internals.py, or pin an older one"
-    )
+    return f"Optuna {optuna.__version__} has changed {what}: adapt studies/trials/leases.py, or pin an older one"
 
 
 @pytest.fixture

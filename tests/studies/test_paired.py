@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.ablation.claims import judged
+from menagerie.studies.ablation.tables import judged
 from menagerie.studies.analysis.paired_bootstrap import RecordScore, difference, read_points
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")

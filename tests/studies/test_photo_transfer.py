@@ -21,13 +21,12 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.studies.analysis.paired_bootstrap import RecordScore
 from menagerie.studies.photo_transfer import PRESETS, check
 from menagerie.studies.photographs import collection, measures, questions
-from menagerie.studies.photographs.apart import cutouts_in, shared_photographs
-from menagerie.studies.photographs.bare_tests import BareTests
 from menagerie.studies.photographs.collection import Photographs, photographs_of, read_photographs
+from menagerie.studies.photographs.data import BareTests
 from menagerie.studies.photographs.jobs import recipes_of, steps_of, train_recipe
 from menagerie.studies.photographs.measures import RECOGNITION, SWAPS
+from menagerie.studies.photographs.report import gap_words, ratio_text
 from menagerie.studies.photographs.run import left_out, some_trainings
-from menagerie.studies.photographs.tables import gap_words, ratio_text
 from menagerie.studies.photographs.trainings import (
     BINDING,
     OTHERS,
@@ -39,17 +38,19 @@ from menagerie.studies.photographs.trainings import (
     all_trainings,
     trainings,
 )
-from menagerie.studies.photographs.world_files import write_worlds
 from menagerie.studies.photographs.worlds import (
     HELD_OUT,
     PHOTOGRAPHS,
+    cutouts_in,
     held_out,
     kept,
     material_of,
+    shared_photographs,
     world_name,
     worlds_tested,
+    write_worlds,
 )
-from menagerie.studies.runs.rendering import make_splits
+from menagerie.studies.runs.split_file import make_splits
 from tests.command import ROOT, run_here
 from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.browser import CHROMIUM, assert_readable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from menagerie.studies.runs.processor import described, processor
+from menagerie.studies.runs.machine import described, processor
 
 CLOUD = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: Some CPU\nflags\t\t: fpu {}\n\nprocessor\t: 1\n"
 

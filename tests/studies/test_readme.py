@@ -18,10 +18,14 @@ def block_with(text: str) -> str:
 
 
 def test_an_own_split_and_an_own_model(tmp_path):
-    """Two rules, three models, a test for each rule; with few steps."""
+    """Two rules, three models, a test for each rule; with few steps and views."""
     for name in ("studies", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
-    block = block_with("mine.toml").replace("--steps 700", "--steps 4 --batch 8")
+    block = (
+        block_with("mine.toml")
+        .replace("--steps 700", "--steps 4 --batch 8")
+        .replace("views = 8", "views = 1\ntest_views = 1")
+    )
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
     command = ["bash", "-euo", "pipefail", "-c", block]

@@ -24,12 +24,12 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.preparation import preparation_of
 from menagerie.models.training.feed import Feed
 from menagerie.studies.real_training import check as checks
-from menagerie.studies.real_training import describe, run
-from menagerie.studies.real_training.config import EXECUTION, Config
+from menagerie.studies.real_training import describe, report
+from menagerie.studies.real_training.config import FURTHER, Config
 from menagerie.studies.runs import dispatch
 from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.folder import run_folder
-from menagerie.studies.runs.scorer_options import only, scorer_options
 from menagerie.studies.runs.train import fresh_scorer, material_of, run_cell
 from tests.command import ROOT
 from tests.command import run as command
@@ -99,8 +99,8 @@ def study(folder, monkeypatch):
         config = replace(PLAIN, **places_in(folder) | options)
         checks.check(config, config)
         config = replace(config, scorers=only(config.scorers, config.models))
-        with run_folder(folder / out, config, EXECUTION):
-            run.run(config, folder / out, describe.folders_of(config))
+        with run_folder(folder / out, config, FURTHER):
+            report.run(config, folder / out, describe.folders_of(config))
         return folder / out
 
     monkeypatch.setattr(dispatch, "run_cells", run_jobs)
@@ -120,7 +120,7 @@ def jobs_of(folder, **options):
     """The cells of a study, before any is trained."""
     config = replace(PLAIN, **places_in(folder) | options)
     photos = describe.described(config, config.data_root, {})
-    runs = run.planned(config, photos, run.rendered_splits(config, 1))
+    runs = report.planned(config, photos, report.rendered_splits(config, 1))
     return [Job(its.cell, its.data_file, folder / "unused") for its in runs]
 
 
@@ -286,7 +286,7 @@ def begin(config):
     checks.check(config, PLAIN)
     folders = describe.folders_of(config)
     photos = describe.described(config, config.data_root, folders)
-    run.check_false_captions(run.planned(config, photos, run.rendered_splits(config, 1)))
+    report.check_false_captions(report.planned(config, photos, report.rendered_splits(config, 1)))
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,10 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies import sample_efficiency
 from menagerie.studies.cluster.tasks import still_running
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Execution, finished
+from menagerie.studies.runs.cell import Execution
 from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.folder import run_folder
+from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import Watch
 from menagerie.studies.sample_efficiency import PRESETS
 from menagerie.studies.sample_search.budget import cell_of, job_of, least

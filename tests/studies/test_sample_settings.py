@@ -18,9 +18,10 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.recipe import Recipe
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Execution, Job, finished
+from menagerie.studies.runs.cell import Execution, Job
+from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.runs.train import Watch, run_cell
-from menagerie.studies.runs.trunk import trunk_key
 from menagerie.studies.sample_efficiency import PRESETS
 from menagerie.studies.sample_search.budget import (
     Setting,
@@ -36,10 +37,10 @@ from menagerie.studies.sample_search.budget import (
 )
 from menagerie.studies.sample_search.objectives import Runs, report
 from menagerie.studies.sample_search.ratios import capped_of, on_the_test, ratio_table
+from menagerie.studies.sample_search.report import SEARCHES, state_of, trial_rows, trial_texts
 from menagerie.studies.sample_search.samplers import first_points, space
 from menagerie.studies.sample_search.study import identity, searches
 from menagerie.studies.sample_search.tables import HEADER, Point, importances
-from menagerie.studies.sample_search.trial_table import SEARCHES, state_of, trial_rows, trial_texts
 from menagerie.studies.trials.queue import Trials
 from menagerie.studies.trials.space import draw, from_cube, to_cube
 from menagerie.studies.trials.workers import work
@@ -232,7 +233,7 @@ def without_data(monkeypatch, accuracy):
     monkeypatch.setattr(Runs, "job", job)
     objectives = "menagerie.studies.sample_search.objectives"
     monkeypatch.setattr(f"{objectives}.validation", lambda job: accuracy(job.cell.seed, job.cell.recipe.steps))
-    monkeypatch.setattr(f"{objectives}.tally", lambda job, tests=(): {})
+    monkeypatch.setattr(f"{objectives}.tally_of", lambda job, tests=(): {})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.grid import chosen_alone, splits
 from menagerie.studies.runs import train as train_module
-from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job, finished
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
+from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import clear_shared, phase_recipe
 from menagerie.studies.runs.train import Watch, run_cell
 from menagerie.studies.runs.training_log import FILE
@@ -143,7 +144,7 @@ def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
     name = f"{tmp_path}/mine.py:Linear"
     clip = jobs_in(tmp_path)[0]
     from menagerie.studies.grids.cells import cell_of
-    from menagerie.studies.runs.scorer_options import scorer_options
+    from menagerie.studies.runs.command_line import scorer_options
 
     grid = replace(PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=scorer_options("smoke", [name]))
     cell = cell_of(grid, name, clip.cell.data, clip.cell.seed)

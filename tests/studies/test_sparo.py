@@ -13,26 +13,31 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
 from menagerie.studies.ablation.papers import ABLATIONS
-from menagerie.studies.ablation.rows import Place as RowPlace
-from menagerie.studies.ablation.rows import ablated, base_row, changed, matters, named_rows
-from menagerie.studies.ablation.runs import Run
+from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changed, matters, named_rows
+from menagerie.studies.ablation.tables import Run
 from menagerie.studies.analysis.paired_bootstrap import RecordScore
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.slots.codes import Coded, Coding
+from menagerie.studies.slots.figures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
 from menagerie.studies.slots.masks import (
+    ALL,
+    BEST,
     LEAST_SCALE,
+    RANDOM,
+    WORST,
     Masked,
-    Place,
+    MaskRow,
     mask_loss,
     mask_of,
     mask_table,
     masked,
     scale_of,
+    selected,
+    selection_table,
+    slot_accuracies,
     trained_mask,
 )
-from menagerie.studies.slots.pictures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
-from menagerie.studies.slots.selection import ALL, BEST, RANDOM, WORST, selected, selection_table, slot_accuracies
-from menagerie.studies.slots.verdicts import of_masks, of_selection, of_sweeps
+from menagerie.studies.slots.tables import of_masks, of_selection, of_sweeps
 from menagerie.studies.sparo import PRESETS, check, rows_of
 from tests.command import ROOT, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
@@ -137,7 +142,7 @@ def test_masks_are_tested_on_other_tasks():
     validation = items(binds)
     tests = joined(items(binds, "swap", subset="unseen"), items(-binds, "replace animal", subset="unseen"))
     results = masked({"sparo": {0: Coding(validation, tests)}}, 2, ["swap"])
-    assert set(results) == {Place("sparo", "slots", "swap"), Place("sparo", "numbers", "swap")}
+    assert set(results) == {MaskRow("sparo", "slots", "swap"), MaskRow("sparo", "numbers", "swap")}
     (row, _) = mask_table(results, {"sparo": "SPARO"}).to_numpy().tolist()
     assert row[:5] == ["SPARO", "slots", "swap", "0.0 → 100.0", "0.0 → 100.0"]
     assert row[5] == "100.0 → 0.0"
@@ -147,7 +152,7 @@ def test_masks_are_tested_on_other_tasks():
 def test_vectors_that_have_no_such_parts_are_left_out():
     its = items(np.ones((5, 2, 6)))
     results = masked({"clip": {0: Coding(its, its)}}, 4, ["swap"])
-    assert set(results) == {Place("clip", "numbers", "swap")}
+    assert set(results) == {MaskRow("clip", "numbers", "swap")}
 
 
 def test_parts_are_contiguous():
@@ -288,7 +293,7 @@ def test_masks_are_compared_by_what_they_change_elsewhere(slots, said):
         return Masked(both(0, 1, "swap"), tuple(tests))
 
     places = {("sparo", "slots"): slots, ("sparo", "numbers"): 0.5, ("clip-gap", "slots"): 0.5}
-    results = {Place(*place, "swap"): result(after) for place, after in places.items()}
+    results = {MaskRow(*place, "swap"): result(after) for place, after in places.items()}
     verdicts = of_masks(results, "sparo", "clip-gap", "swap")
     assert [verdict.outcome for verdict in verdicts] == [said, said]
     assert {verdict.tests for verdict in verdicts} == {"all tests: add animal"}
@@ -302,12 +307,17 @@ def test_a_claim_on_masks_is_undecided_where_the_papers_measure_says_otherwise()
         tests = [first | second for first, second in zip(both(1, 1, "swap"), both(1, left, "add animal"), strict=True)]
         return Masked(both(0.5, gained, "swap"), tuple(tests))
 
-    results = {Place("sparo", "slots", "swap"): result(0.55, 0.95), Place("sparo", "numbers", "swap"): result(1, 0.9)}
+    results = {
+        MaskRow("sparo", "slots", "swap"): result(0.55, 0.95),
+        MaskRow("sparo", "numbers", "swap"): result(1, 0.9),
+    }
     slots, theirs = of_masks(results, "sparo", "clip-gap", "swap")
     assert slots.difference.endswith("the paper's measure, % for each % gained: -0.500 against -0.100")
     assert slots.difference.startswith("+5.0")
     assert (slots.outcome, theirs.outcome) == ("undecided", "not tested")
-    (row, _) = mask_table({**results, Place("sparo", "slots", "swap"): result(0.505, 0.95)}, {"sparo": "SPARO"}).values
+    (row, _) = mask_table(
+        {**results, MaskRow("sparo", "slots", "swap"): result(0.505, 0.95)}, {"sparo": "SPARO"}
+    ).values
     assert row[-1] == "–", "half a point is no gain to divide by"
 
 
@@ -315,7 +325,7 @@ def test_sweeps_are_judged_by_their_ends():
     """Right more often with more slots; with wider ones first more, then less often."""
     values = {"slots=4": 0, "slots=8": 0, "slots=16": 1, "dim=2": 0, "dim=4": 1, "dim=8": 0}
     runs = {
-        RowPlace("binding", row): [Run(0, {}, both(value, value, "swap")[0], None)] for row, value in values.items()
+        SplitRow("binding", row): [Run(0, {}, both(value, value, "swap")[0], None)] for row, value in values.items()
     }
     columns = (("unseen", "swap"),)
     said = of_sweeps(runs, "binding", columns, {"slots": [4, 8, 16], "dim": [2, 4, 8]})

@@ -11,7 +11,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.runs.cell import CHECKPOINT
-from menagerie.studies.runs.result_file import RESULT
+from menagerie.studies.runs.results import RESULT
 from tests.command import GRID, QUICK, kill_when, run_here
 
 DCSM = [*GRID, *QUICK, "--models", "dcsm", "--hard-negatives", "1", "--workers", "1", "--out", "runs/d"]

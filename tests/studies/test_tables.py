@@ -10,8 +10,7 @@ import pytest
 
 from menagerie.studies.analysis.tables import DASH, WAITING, described, escape, pivot, tidy, to_csv, to_latex, to_rows
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.grids.bars import bars
-from menagerie.studies.grids.figures import heat_maps
+from menagerie.studies.grids.figures import bars, heat_maps
 from menagerie.studies.grids.tables import summary, task_table
 from menagerie.studies.runs.results import COLUMNS, mean_accuracy, write_results
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from menagerie.studies.analysis.part_counts import Row, build, distinct_captions, multiplications
+from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
 from tests.command import ROOT, run, run_here
 
 

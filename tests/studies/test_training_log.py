@@ -23,17 +23,18 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.budgets.known import diverged
+from menagerie.studies.budgets.courses import diverged
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.grid import chosen_alone, splits
 from menagerie.studies.runs import dispatch, local
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job, finished
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job
+from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
 from menagerie.studies.runs.loggers import LOGGERS, check_loggers
+from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
-from menagerie.studies.runs.validation import looks_after, sample_accuracy
 from tests.command import GRID, QUICK, run_here
 
 RECIPE = Recipe(steps=130, batch=4, warmup=2)

@@ -15,7 +15,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import registry
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
-from menagerie.studies.transferring.chances import chances_in
+from menagerie.studies.transferring.report import chances_in
 from tests.command import ROOT, WITH_TESTS, kill_when, run, run_here
 from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.generators.test_sources import png_header
@@ -313,7 +313,7 @@ def test_images_of_another_benchmark_are_not_encoded_again(folder, monkeypatch):
 
 def test_tables_of_the_paper_have_our_rows_and_theirs(folder):
     """Only SugarCrepe of theirs was scored, so table 1 is there; what failed is a dash and a word."""
-    from menagerie.studies.transferring.paper_figures import SUGARCREPE
+    from menagerie.studies.transferring.papers import SUGARCREPE
 
     latex = (folder / "runs/all/results.tex").read_text()
     assert "table 1 of" in latex

@@ -20,8 +20,8 @@ from menagerie.studies.runs.folder import provenance
 from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.storage import unopened
 from menagerie.studies.trials.workers import process, run_workers, work
+from tests import cheap_search
 from tests.command import ROOT
-from tests.studies import cheap_search
 from tests.studies.postgres import SERVER, server
 
 TRIALS = 40
@@ -104,7 +104,7 @@ def test_a_running_trial_is_nobody_elses(tmp_path):
     first, second = one.take(search), other.take(search)
     assert (first.number, second.number) == (0, 1)
     assert other.take(search) is None
-    one.leases.held[one.storage.get_trial_id_from_study_id_trial_number(0, 0)].release()  # as a process that dies
+    one.leases.locks[one.storage.get_trial_id_from_study_id_trial_number(0, 0)].release()  # as a process that dies
     assert other.take(search).number == 0
 
 
@@ -145,7 +145,7 @@ def test_one_that_was_taken_for_dead_leaves_what_another_found(tmp_path):
     late.open(search, {})
 
     def slow(search, trial):
-        late.leases.held[late._id("cheap", 0)].release()
+        late.leases.locks[late._id("cheap", 0)].release()
         taken = other.take(search)
         other.end(taken, [2.0])
         trial.suggest_float("x", -1, 1)

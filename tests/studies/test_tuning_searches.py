@@ -17,17 +17,14 @@ from menagerie.envs.core.records import write_record
 from menagerie.models.scorer import Diverged
 from menagerie.studies import tune
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.cells import data_of
-from menagerie.studies.grids.tuned_recipes import read_tuned
-from menagerie.studies.runs.scorer_options import scorer_options
+from menagerie.studies.grids.cells import data_of, read_tuned
+from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.space import draw
-from menagerie.studies.tuning import worker
-from menagerie.studies.tuning.results import best, failures, rows_of
-from menagerie.studies.tuning.run import publish
-from menagerie.studies.tuning.searches import identity, leaders, repeats, searches
-from menagerie.studies.tuning.space import first_point, space
-from menagerie.studies.tuning.worker import Runs, Worker
+from menagerie.studies.tuning import run
+from menagerie.studies.tuning.report import best, failures, rows_of
+from menagerie.studies.tuning.run import Runs, SearchJob, publish
+from menagerie.studies.tuning.space import first_point, identity, leaders, repeats, searches, space
 
 
 def learnt(point):
@@ -58,7 +55,7 @@ def untrained(tmp_path, monkeypatch):
             result = {"id": job.cell.id, "model": job.cell.model, "subsets": subsets}
             write_record(job.folder / "result.json", result)
 
-        monkeypatch.setattr(worker, "run_interruptible", train)
+        monkeypatch.setattr(run, "run_interruptible", train)
         grid = replace(config.grid, seeds=config.final_seeds)
         files = {data: out / "split.h5" for data, _ in data_of(grid, "store")}
         queue = Trials(config.storage)
@@ -66,7 +63,7 @@ def untrained(tmp_path, monkeypatch):
         for stage in stages:
             for model, each in stage.items():
                 queue.open(each, identity(config, model))
-        worker.run_worker(worker.Worker(config, "s", out, "store", files), Interruption())
+        run.run_worker(run.SearchJob(config, "s", out, "store", files), Interruption())
         return config, {model: tuple(queue.all(stage[model]) for stage in stages) for model in config.grid.models}
 
     return search
@@ -205,7 +202,7 @@ def test_options_of_its_own_are_searched_where_a_spec_names_them(tmp_path):
     }
     assert first_point(config, name)["option width"] == 5
     point = first_point(config, name) | {"warmup": 20, "singles_share": 0.5, "option width": 7, "option kind": "b"}
-    job = Runs(Worker(config, "", tmp_path, "store", Files()), Interruption()).job(name, point, 0)
+    job = Runs(SearchJob(config, "", tmp_path, "store", Files()), Interruption()).job(name, point, 0)
     assert job.cell.options == {"width": 7, "kind": "b"}
 
 

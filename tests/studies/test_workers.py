@@ -51,7 +51,7 @@ def test_a_cell_that_is_held_is_released_when_its_loaders_have_ended(tmp_path):
         and looks whether that is evaluated."""
 
         def __setattr__(self, name, value):
-            if name == "held" and not value:
+            if name == "deferred" and not value:
                 evaluated = any(tmp_path.rglob("result.json"))
                 left.append((sum(issubclass(type(its), SemLock) for its in gc.get_objects()), evaluated))
             super().__setattr__(name, value)

@@ -1,9 +1,72 @@
-"""What each task and each subset tests, in words for all reports."""
+"""What reports explain: terms, models with their papers, tests and tasks; and that a smoke run says nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from menagerie.envs.core.figures import short
 from menagerie.envs.slots import RELATIONS
 from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.models.registry import spec_of
+
+# As docs/glossary.md has them (tests/studies/test_glossary.py); a page shows those that it uses.
+TERMS: dict[str, str] = {
+    "scene": "what an image shows: a background, things (an animal, its texture, its slot, perhaps its size), the "
+    "number of a view",
+    "view": "camera, light and jitter; tests and validation use numbers that training never uses",
+    "world": "a vocabulary of scenes: animals, textures, backgrounds, perhaps sizes and groups of animals",
+    "recipe": "the values that determine a split; or those of a training run: steps, batch, learning rates",
+    "split": "named subsets of a store's scenes with captions, hard negatives and graphs: train, validation and tests",
+    "record": "an image of a test with its true caption and, for each task, false ones",
+    "animal pair": "two different animals, in either order; what differs between pairs is what intervals are over",
+    "hard negative": "a caption of the same words that is false of the image",
+    "partner": "the scene of which a hard negative is true; image, partner and both captions are a quad",
+    "single-object scene": "a scene of one animal",
+    "single-object phase": "the first steps of a run, which show single-object scenes alone",
+    "singles share": "share of a batch that shows single-object scenes, after that phase",
+    "singles views": "views of each single-object scene in training",
+    "tower": "the network that reads images, or the one that reads texts",
+    "seed": "the number behind all that is drawn at random: a run's split, its first weights, the order of its images",
+    "cell": "one training run with its evaluation",
+    "place": "a point of a grid: one value of each field that varies",
+    "trial": "a point of a search",
+    "Pareto front": "settings that no other beats with as few images",
+}
+
+
+def models_explained(models: Sequence[str]) -> dict[str, str]:
+    """A line for each model, by its name in tables: what it does, and its paper."""
+    return {short(model): explained_as(model) for model in models}
+
+
+def explained_as(model: str) -> str:
+    """What a model does, and its paper, as far as its spec says."""
+    spec = spec_of(model)
+    says = f"{spec.title}: {spec.about}" if spec.about else spec.title or "a class of the user's"
+    return f"{says} ({spec.source})" if spec.source else says
+
+
+# Below these no preset is meant to measure anything.
+LEAST_STEPS, LEAST_RECORDS = 200, 50
+
+
+def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
+    """One sentence for the head of the report of a smoke run; of any other run nothing.
+
+    `steps` are those of its training runs, `records` how many each test has; either may be unknown, which is none.
+    """
+    most, largest = max(steps, default=0), max(records, default=0)
+    few = []
+    if 0 < most < LEAST_STEPS:
+        few.append(f"no model was trained for more than {most} steps")
+    if 0 < largest < LEAST_RECORDS:
+        few.append(f"no test has more than {largest} record{'s' * (largest > 1)}")
+    return f"This is a smoke run: {' and '.join(few)}. Its numbers say nothing about the models." if few else ""
+
+
+def records_in(results: Sequence[Mapping[str, Any]]) -> list[int]:
+    """How many records each test of each finished run has, by task."""
+    return [scores["n"] for result in results for tasks in result["subsets"].values() for scores in tasks.values()]
+
 
 # Each task's question: what the false caption says.
 MEANINGS: dict[str, str] = {
@@ -55,7 +118,7 @@ def columns_explained(columns: Sequence[tuple[str, str]], kind: str) -> dict[str
     subsets = [subset for subset, _ in columns]
     texts = {name.replace("_", " "): text for name, text in subsets_explained(subsets).items()}
     prefixes = [relation.replace("/", "_") for relation in RELATIONS.values()]
-    if shown := [name.replace("_", " ") for name in prefixes if any(its.startswith(f"{name}_") for its in subsets)]:
+    if shown := [name.replace("_", " ") for name in prefixes if any(test.startswith(f"{name}_") for test in subsets)]:
         texts[", ".join(shown)] = "the relation between an image's two animals, which its caption states"
     return texts | explained([task for _, task in columns], f"the hard negative: {KINDS[kind].task}")
 

@@ -1,0 +1,200 @@
+"""Photographs of a data root as a study's cells read them, those that are held out of training, and how many there are.
+
+The test on the held-out ones: which of five captions is an image's own? Looks while a run trains are taken on them;
+nothing is selected by it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from jaxtyping import UInt8
+from torch import Tensor
+
+from menagerie.envs.core.identity import digest, generator, seed_of
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item
+from menagerie.generators.captioned import Captioned
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.phrases import plain_text
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.generators.parsers.registry import DEFAULT, open_parser
+from menagerie.generators.sources.kept_out import KeptOut
+from menagerie.generators.sources.photographs import Photographs
+from menagerie.generators.sources.registry import SourcePlace, load, one_node
+
+TOGETHER = "+"  # between the names of sources that are trained on together
+
+
+def names_of(together: str) -> tuple[str, ...]:
+    """ "coco+visual_genome" -> the names of its sources."""
+    return tuple(name.replace("_", " ") for name in together.split(TOGETHER))
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How photographs are found and read. Where they lie decides nothing; what is read has an identity of its own."""
+
+    sources: tuple[str, ...]
+    root: Path
+    folders: tuple[tuple[str, Path], ...]
+    resolution: int
+    caption: str
+    parser: str
+    parses: Path
+    kept_out: KeptOut
+    unanswered: frozenset[str] = frozenset()
+    """Captions to which the parser's server gave no answer, and which are one node: none of them is requested again."""
+
+    def place(self, source: str, parse: Callable[[str], SceneGraph]) -> SourcePlace:
+        """Where one of the sources is, and what becomes of its captions."""
+        return SourcePlace(
+            root=self.root,
+            resolution=self.resolution,
+            parse=parse,
+            folders=dict(self.folders),
+            kept_out=self.kept_out,
+            caption=self.caption if self.caption in load(source).recipes else "",
+        )
+
+
+class Opened(NamedTuple):
+    """Photographs by source, and what made their graphs; None where each caption is one node."""
+
+    sources: Sequence[Photographs]
+    parser: CaptionParser | None
+
+    @property
+    def identity(self) -> str:
+        """Hash of all images, captions and graphs, and of the parser."""
+        parser = self.parser.identity() if self.parser else {}
+        return digest({"sources": [source.identity for source in self.sources], "parser": parser})
+
+
+def open_photographs(opening: Opening) -> Opened:
+    """Read the sources of a data root; captions that have no graph are parsed, or known from before."""
+    parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
+    parse = parser or one_node
+    if parser and opening.unanswered:
+        parse = AnsweredAlone(parser, opening.unanswered)
+    return Opened([load(name).open(opening.place(name, parse)) for name in opening.sources], parser)
+
+
+@dataclass(frozen=True)
+class AnsweredAlone:
+    """A parser that leaves some captions whole."""
+
+    parser: CaptionParser
+    whole: frozenset[str]
+
+    def __call__(self, text: str) -> SceneGraph:
+        """The graph of a caption."""
+        return one_node(text) if text in self.whole else self.parser(text)
+
+
+SHARE, LEAST = 0.05, 10  # of the photographs; of few a fifth at most
+OTHERS = 4  # captions of other photographs
+GROUP = "caption"
+
+
+def held_out(names: Iterable[str]) -> frozenset[str]:
+    """The names of photographs that aren't trained on: those with the least hashes, whatever else is in the data.
+
+    A photograph that two sources have has one name, and is held out of both.
+    """
+    ranked = sorted(set(names), key=lambda name: (seed_of(0, "held out", name), name))
+    count = max(round(SHARE * len(ranked)), min(LEAST, len(ranked) // 5))
+    return frozenset(ranked[:count])
+
+
+class HeldOut(Benchmark):
+    """Items of one photograph with its caption and those of some others, all of them held out."""
+
+    looked_at = GROUP
+
+    def __init__(self, sources: Sequence[Captioned], names: Sequence[Sequence[str]], chosen: frozenset[str]) -> None:
+        """`names` are those of the photographs of each source."""
+        self.name, self.sources = "the held-out photographs", list(sources)
+        self.places: dict[str, tuple[int, int]] = {}
+        for s, source_names in enumerate(names):
+            for i, name in enumerate(source_names):
+                if name in chosen:
+                    self.places.setdefault(name, (s, i))
+        known = {name: self._caption(name) for name in sorted(self.places)}
+        self.order = list(known)
+        self.numbers = {name: number for number, name in enumerate(known)}
+        self.items = [item for name in known if (item := self._item(name, known))]
+
+    def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
+        """The photographs of these numbers, as their sources read them."""
+        import torch
+
+        places = [self.places[self.order[number]] for number in numbers]
+        none = self.sources[0].images([])  # gives an empty batch its size
+        return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
+
+    def _caption(self, name: str) -> Caption:
+        """The one caption that the item of a photograph has of it."""
+        s, i = self.places[name]
+        return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
+
+    def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
+        """None where no other photograph has another caption."""
+        others: list[Caption] = []
+        said = {plain_text(known[name].text)}
+        for k in generator(0, "other captions", name).permutation(len(known)).tolist():
+            text = known[self.order[k]]
+            if plain_text(text.text) not in said:
+                others.append(text)
+                said.add(plain_text(text.text))
+            if len(others) == OTHERS:
+                break
+        return Item(name, GROUP, (self.numbers[name],), (known[name], *others), name) if others else None
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How much there is, for reports."""
+
+    images: int
+    """That are trained on."""
+    held_out: int
+    captions: int
+    left_out: tuple[tuple[str, int], ...] = ()
+    """Photographs by why they are left out."""
+    refused: tuple[tuple[str, int], ...] = ()
+    """Texts by why they are left out."""
+    parsed: str = ""
+    """How many captions the parser parsed, and how many are one node, in words."""
+
+
+def numbers_of(opened: Opened, unanswered: int = 0) -> Numbers:
+    """How much there is of opened photographs; `unanswered` captions are one node for want of an answer."""
+    chosen = held_out(name for source in opened.sources for name in source.names_of_images)
+    kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
+    return Numbers(
+        images=kept,
+        held_out=sum(map(len, opened.sources)) - kept,
+        captions=sum(source.counts()["captions"] for source in opened.sources),
+        left_out=added(source.left_out for source in opened.sources),
+        refused=added(source.refused_texts for source in opened.sources),
+        parsed=parsed_of(opened, unanswered),
+    )
+
+
+def parsed_of(opened: Opened, unanswered: int) -> str:
+    """How many captions were parsed, and how many are one node; empty where none needed a parser."""
+    if opened.parser is None or not opened.parser.counts().captions:
+        return ""
+    text = opened.parser.counts().text.partition(";")[0]  # how many were known before is of one command alone
+    return text + (f", and {unanswered} without an answer" if unanswered else "")
+
+
+def added(parts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Counts by reason of several sources together."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return tuple(total.items())

@@ -1,0 +1,83 @@
+"""The machine of a run: its processor, its devices, and the process that all others are forked from."""
+
+import contextlib
+import os
+import platform
+from pathlib import Path
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.processes import serve
+
+VECTORS = ("avx512f", "avx2", "avx")  # the widest first
+NUMBERS = ("cpu family", "model")
+
+
+def processor() -> str:
+    """Its name, family, model and widest vectors, as the system has them.
+
+    Clouds have one name for several, which need not sum in the same order.
+    """
+    with contextlib.suppress(OSError):
+        if known := described(Path("/proc/cpuinfo").read_text("utf-8")):
+            return known
+    return platform.processor() or platform.machine()
+
+
+def described(cpuinfo: str) -> str:
+    """What Linux says of the first processor, in a line; empty where it has no name there."""
+    lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
+    facts = {key.strip(): value.strip() for key, _, value in lines}
+    if "model name" not in facts:
+        return ""
+    numbers = [f"{name.removeprefix('cpu ')} {facts[name]}" for name in NUMBERS if name in facts]
+    flags = facts.get("flags", "").split()
+    return ", ".join([facts["model name"], *numbers, *[name for name in VECTORS if name in flags][:1]])
+
+
+def check_device(device: str) -> None:
+    """Raise unless a name is cpu, cuda or cuda:NUMBER. Free of torch."""
+    kind, colon, number = device.partition(":")
+    choose("--device", kind, ("cpu", "cuda"))
+    if colon and (kind == "cpu" or not number.isdecimal()):
+        raise UserError(f"--device {device!r} is none; write cpu, cuda, or cuda:0 for the first of several")
+
+
+def check_device_here(device: str) -> None:
+    """Raise unless torch sees such a device on this machine."""
+    import torch
+
+    check_device(device)
+    kind, _, number = device.partition(":")
+    if kind != "cuda":
+        return
+    if not torch.cuda.is_available():
+        raise UserError(f"--device {device}: torch sees no CUDA device here; use --device cpu")
+    if int(number or 0) >= (count := torch.cuda.device_count()):
+        raise UserError(f"--device {device}: torch sees {count} of them here, cuda:0 to cuda:{count - 1}")
+
+
+# glibc gives large blocks back to the system after every step and takes page faults for new ones; workers keep them, in
+# huge pages where the system has them. It reads this when a process starts.
+MALLOC = {
+    "MALLOC_MMAP_THRESHOLD_": 32 << 20,
+    "MALLOC_TRIM_THRESHOLD_": 1 << 30,
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
+# What takes long to load and every run of a study needs.
+MODULES = (
+    "menagerie.envs.render.renderer",
+    "menagerie.models.contract",
+    "menagerie.models.evaluation.scoring",
+    "menagerie.models.training.feed",
+    "menagerie.models.training.loop",
+    "menagerie.models.training.loop",
+    "menagerie.studies.runs.train",
+)
+
+
+def start_server(threads: int) -> None:
+    """Start it, for runs with that many threads each."""
+    for name, size in MALLOC.items():
+        os.environ.setdefault(name, str(size))
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch are loaded
+    serve(MODULES)
