@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import SIDE, Range
+from menagerie.envs.core.validation import SIDE, Range, validate
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.analysis.part_counts import (
     Row,
@@ -107,6 +107,7 @@ def check(config: Parts) -> list[Row]:
     from menagerie.models.towers.config import TowerConfig
     from menagerie.studies.runs.device import check_device_here
 
+    validate(config)
     check_device_here(config.device)
     if not config.rows:
         raise UserError("--rows needs one or more, such as clip=ViT-B-16/77")

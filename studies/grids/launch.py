@@ -7,6 +7,7 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of, specs
@@ -58,6 +59,7 @@ def further(grid: Grid) -> frozenset[str]:
 
 def check(grid: Grid) -> None:
     """Raise on what can't work."""
+    validate(grid)
     if not grid.split:
         load_world(grid.world)
     for model in grid.models:
