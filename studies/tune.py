@@ -25,7 +25,7 @@ import tyro
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.options import FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.validation import FIRST_SEED, RATE, RUNS, SEEDS, SHARE, Range, Several
+from menagerie.envs.core.validation import FIRST_SEED, RATE, RUNS, SEEDS, SHARE, Range, Several, validate
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
@@ -129,6 +129,7 @@ def check(config: Config) -> None:
 
 def check_searched(config: Config) -> None:
     """Raise for ranges that hold nothing, or what no recipe may have."""
+    validate(config)
     if not config.learning_rates or min(config.learning_rates) <= 0:
         raise UserError(f"--learning-rates are one or two values above 0, got {config.learning_rates}")
 

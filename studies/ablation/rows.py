@@ -1,8 +1,8 @@
 """The rows of an ablation study: what differs from a model as it is, one line of configuration each.
 
-They come with the model (`ScorerSpec.ablations`), from the study (`groups`), or from the command line. A line sets
-fields of the training recipe, of the model's own options, of the graphs that are read (`GraphSource`) and of the
-split's recipe, and `model=NAME` takes another model in place of the ablated one.
+They come from a model's paper (`papers.py`), from the study (`groups`), or from the command line. A line sets fields
+of the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of the split's recipe,
+and `model=NAME` takes another model in place of the ablated one.
 
 The study's groups ask: is it the graph, are the negatives fair, does a model fit at all?
 

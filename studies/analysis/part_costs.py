@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.validation import SIDE, Range
+from menagerie.envs.core.validation import SIDE, Range, validate
 from menagerie.models.registry import check_scorer, spec_of
 
 if TYPE_CHECKING:
@@ -200,6 +200,7 @@ def check(config: Parts) -> list[Row]:
     from menagerie.models.towers.config import TowerConfig
     from menagerie.studies.runs.machine import check_device_here
 
+    validate(config)
     check_device_here(config.device)
     if not config.rows:
         raise UserError("--rows needs one or more, such as clip=ViT-B-16/77")

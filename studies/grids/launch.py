@@ -8,6 +8,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.progress import Sparing
+from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of, specs
@@ -66,6 +67,7 @@ def further(grid: Grid) -> frozenset[str]:
 
 
 def check(grid: Grid) -> None:
+    validate(grid)
     if not grid.split:
         load_world(grid.world)
     for model in grid.models:

@@ -6,6 +6,7 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.validation import validate
 from menagerie.generators.benchmarks import registry as benchmarks
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources import registry as sources
@@ -20,6 +21,7 @@ from menagerie.studies.real_training.photographs import names_of
 
 
 def check(config: Config, preset: Config) -> None:
+    validate(config)
     axes = {"sources": config.sources, "parser": config.parser, "mix": config.mix, "from": config.starts or (NONE,)}
     for name, values in axes.items():
         if not values or len(set(values)) != len(values):

@@ -15,7 +15,7 @@ MISTAKES = {
     "towers without patches": (["--architecture", "RN50"], "oc-clip needs patch tokens, which 'RN50' does not give"),
     "heads that don't divide": (["--oc-clip.heads", "3"], "model oc-clip can't be built as configured: "),
     "a fraction above 1": (["--pairs", "20"], "pairs must be at most 1, got 20"),
-    "a fraction below 0": (["--hard-negatives", "-0.1"], "hard_negatives must be at least 0, got -0.1"),
+    "a fraction below 0": (["--hard-negatives", "-0.1"], "--hard-negatives must be at least 0, got -0.1"),
     "no resolution": (["--resolution", "0"], "--resolution must be at least 16, got 0"),
     "a resolution between patches": (["--resolution", "33"], "resolution 33 is not a multiple of nano's patch 8"),
     "a rate that a paper's replaces": (

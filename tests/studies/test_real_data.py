@@ -295,7 +295,7 @@ def begin(config):
         ({"sources": ("cocoo",)}, "unknown source of photographs 'cocoo'; did you mean 'coco'"),
         ({"sources": ("split",)}, "unknown source of photographs 'split'"),
         ({"sources": ("coco+coco",)}, "one of them is named twice"),
-        ({"mix": (1.5,)}, r"--mix 1\.5: a share of rendered scenes is from 0 to 1"),
+        ({"mix": (1.5,)}, r"--mix must be at most 1, got 1\.5"),
         ({"mix": (0.5, 0.5)}, "--mix needs one or more different values"),
         ({"parser": ("spacey-rules",)}, "unknown parser 'spacey-rules'"),
         ({"benchmarks": ("sugarcrape",)}, "did you mean 'sugarcrepe'"),
