@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def load_world(name: str) -> World:
     """The world called `name`, or the one in a TOML file; an unknown name raises with the nearest one."""
     if name.endswith(".toml"):
-        from menagerie.envs.custom.world_file import load_own_world  # late: it imports the renderer
+        from menagerie.envs.custom.world_file import load_own_world  # late: a built-in world needs no numpy
 
         return load_own_world(Path(name))
     return WORLDS[choose("world", name, WORLDS)]

@@ -9,7 +9,7 @@
     python studies/ablations.py --preset partial     # captions that leave things and textures out
 
 Each row differs from the model by one line of configuration, which comes from the model's paper
-(models/scorers/oc_clip/ablations.py) or the study (studies/ablation/rows.py), and is trained on the hardest
+(studies/ablation/papers.py) or from the study (studies/ablation/rows.py), and is trained on the hardest
 cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed are
 left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
