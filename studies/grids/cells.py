@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
+from menagerie.envs.core.reading import read_json
 from menagerie.envs.core.records import read_record
 from menagerie.envs.core.validation import build
 from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
@@ -58,10 +59,13 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
     """What was tuned for those of `models` that the file has, if any."""
     path = recipe_file(name)
     try:
-        file = read_record(path, dict[str, dict[str, Any]])
+        # A user may write such a file, or edit one: then it has no digest.
+        tables = dict[str, dict[str, Any]]
+        file = read_record(path, tables) if "digest" in read_json(path, dict[str, Any]) else read_json(path, tables)
         return {model: read_model(file[model]) for model in models if model in file}
     except (OSError, ValueError, KeyError, TypeError, UserError) as error:
-        raise UserError(f"--tuned {name}: {path} can't be read ({error}); give what studies/tune.py writes") from error
+        way_out = "give what studies/tune.py writes, without 'digest' where you edited it"
+        raise UserError(f"--tuned {name}: {path} can't be read ({error}); {way_out}") from error
 
 
 def read_model(entry: dict[str, Any]) -> Tuned:

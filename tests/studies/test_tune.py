@@ -12,6 +12,7 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import completed
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.recipe import Recipe
@@ -184,6 +185,17 @@ def test_a_wrong_file_of_recipes_is_named(tuned, tmp_path, change, message):
     assert result.returncode == 2
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_file_of_recipes_may_be_edited_without_its_digest(tuned, tmp_path):
+    file = tmp_path / "best.json"
+    best = read_record(tuned / "runs/t/best.json")
+    best["clip"]["recipe"]["learning_rate"] = 0.00123
+    file.write_text(json.dumps(best))
+    assert read_tuned(str(file), ["clip"])["clip"].fields["learning_rate"] == 0.00123
+    file.write_text(json.dumps(best | {"digest": "sha256:0"}))
+    with pytest.raises(UserError, match="without 'digest' where you edited it"):
+        read_tuned(str(file), ["clip"])
 
 
 @pytest.mark.parametrize(
