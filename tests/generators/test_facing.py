@@ -9,6 +9,7 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
+from menagerie.envs.core.validation import build
 from menagerie.envs.slots import OUTWARD, place_of
 from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.rule import parse_rule
@@ -99,7 +100,7 @@ def test_a_test_faces_as_all_of_its_scenes_would():
 
 def test_another_way_to_face_is_refused():
     with pytest.raises(UserError, match="unknown facing 'outward'"):
-        replace(RECIPES[0], facing="outward")
+        build(BindingRecipe, {"facing": "outward"})
 
 
 @pytest.fixture(scope="module", params=["drawn", "inward"])

@@ -384,8 +384,8 @@ MISTAKES = {
     "llm:model=m,url=http://host/v1?key=secret": "has a name, a password or a query",
     "llm:model=m,key=BAD_KEY": "what the environment has as BAD_KEY is no key",
     "llm:model=m,concurrency=0": "must be above 0",
-    "llm:model=m,timeout=nan": "a number of at least 0",
-    "llm:model=m,attempts=-1": "a number of at least 0",
+    "llm:model=m,timeout=nan": "timeout must be a number from 0",
+    "llm:model=m,attempts=-1": "attempts must be at least 0",
     "llm:model=m,modle=n": "did you mean 'model'?",
     "llm:m": "write llm:OPTION=VALUE",
 }

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.captions.hard_negatives.swaps import hard_negative, swap_places
@@ -287,7 +288,7 @@ def test_the_audit_tells_which_relations_unseen_pairs_are_unseen_in(tmp_path):
 
 def test_other_words_for_it_are_refused():
     with pytest.raises(UserError, match="unseen_under 'both'"):
-        replace(RECIPE, unseen_under="both")
+        build(SpatialRecipe, {"unseen_under": "both"})
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.machine import system_name
 from menagerie.envs.render import RENDER_VERSION
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.worlds import load_world
@@ -83,7 +84,7 @@ def test_stopped_after_a_shard_it_goes_on(tmp_path, monkeypatch):
 def test_leftovers_of_a_killed_writer_are_cleared(tmp_path):
     store = ImageStore(tmp_path, WORLD, 32)
     store.folder.mkdir(parents=True)
-    (store.folder / ".shard-00000.1.tmp.h5").write_text("half a shard")
+    (store.folder / f".shard-00000.{system_name()}-{2**30}.tmp.h5").write_text("half a shard")
     (store.folder / "shard-00000.h5").write_text("written, but the writer died before the index")
     store.add(SCENES)
     assert not list(store.folder.glob(".*tmp*"))

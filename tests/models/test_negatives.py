@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import build
 from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
 from menagerie.generators.captions.relations import claims
 from menagerie.generators.sources.mixture import Mixture
@@ -95,8 +96,8 @@ def test_what_a_recipe_requests_comes_before_what_a_model_wants():
 
 @pytest.mark.parametrize("kinds", [("swapp",), ("swap", "swap")])
 def test_kinds_that_there_are_not_are_named(kinds):
-    with pytest.raises(UserError, match="text-negatives"):
-        Recipe(text_negatives=kinds)
+    with pytest.raises(UserError, match=r"text.negatives"):
+        build(Recipe, {"text_negatives": kinds})
 
 
 def test_data_without_false_captions_are_named(data):

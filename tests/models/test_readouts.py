@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import get_args
 
 import numpy as np
 import open_clip
@@ -13,11 +14,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.networks.fdt import sparsemax
 from menagerie.models.networks.read_outs import ATTENTIONAL_POOLING, HeadReadOut, Separation, Sizes
-from menagerie.models.scorers.read_outs import SPAROConfig
+from menagerie.models.scorers.read_outs import Attention, SPAROConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.towers import Tokens, ends_of
-from menagerie.studies.ablation.rows import ATTENTION
 from tests.models.builders import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
 READ_OUTS = ("clip-attpool", "clip-linear", "fdt", "sparo")
@@ -176,7 +176,7 @@ def test_the_score_is_the_mean_of_slot_cosines():
     torch.testing.assert_close(model.similarity(image, text), cosines.mean(-1), **CLOSE)
 
 
-@pytest.mark.parametrize("attention", ATTENTION[1:])
+@pytest.mark.parametrize("attention", get_args(Attention)[1:])
 @pytest.mark.parametrize("norm", [True, False])
 @pytest.mark.parametrize("projection", [True, False])
 def test_the_rows_of_table_6(attention, norm, projection):

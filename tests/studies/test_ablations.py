@@ -209,7 +209,7 @@ def test_a_row_whose_parser_isnt_installed_is_left_out_with_the_reason(monkeypat
         ("model=clop", "did you mean 'clip'"),
         ("model=clip dim=16", "field of a row 'dim'"),
         ("model=clip graphs=rules", "clip reads no scene graphs"),
-        ("dropped_nodes=2", "--dropped-nodes is a probability"),
+        ("dropped_nodes=2", "--dropped-nodes must be at most 1"),
         ("graphs=rulse", "did you mean 'rules'"),
     ],
 )

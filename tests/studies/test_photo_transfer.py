@@ -180,8 +180,6 @@ def test_too_few_photographs_are_refused_or_leave_questions_out(tmp_path):
 
 def test_options_that_cannot_work_are_refused():
     for options, message in {
-        ("parts", ("zero",)): "did you mean 'zero-shot'",
-        ("factors", ("view",)): "did you mean 'views'",
         ("factor_models", ("negclip",)): "factor-models",
         ("pairs", (0.2, 0.5)): "--pairs is one fraction",
         ("images", (64, 16)): "--images needs different values in rising order",

@@ -165,7 +165,7 @@ def test_one_command_waits_for_tasks(tmp_path):
         (["--cluster", "slurm"], "--cluster slurm needs --workers"),
         (["--target", "0.4"], "--target is above chance"),
         (["--trials", "0"], "--trials must be at least 1"),
-        (["--singles-shares", "2"], "--singles-shares are fractions"),
+        (["--singles-shares", "2"], "--singles-shares must be at most 1"),
         (["--reserve", "0"], "--reserve must leave pairs"),
         (["--patience", "3"], "--patience changes nothing without --budgets"),
         (["--pairs", "0.5", "--hard-negatives", "0", "--views", "1"], "all settings have as many images"),
