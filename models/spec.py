@@ -126,7 +126,6 @@ def spec_of_class(name: str, kind: type) -> ScorerSpec:
     given = kind.__dict__.get("spec")
     if isinstance(given, ScorerSpec):
         return given
-    config = getattr(kind, "config_class", None)
-    check_config(name, config)
+    config = check_config(name, getattr(kind, "config_class", None))
     flag = "".join(f"-{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(kind.__name__))
     return ScorerSpec(name=flag.replace("_", "-"), implementation=name, config=config)

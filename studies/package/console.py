@@ -25,7 +25,6 @@ import runpy
 import sys
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from menagerie.envs.core.command_help import chosen_command, read_options
@@ -53,7 +52,7 @@ COMMANDS = {
 
 def main() -> int:
     """Run the command or the study named first, with the options after it."""
-    folder = Path(str(find_spec("menagerie.studies").origin)).parent
+    folder = Path(str(import_module("menagerie.studies").__file__)).parent
     studies = {path.stem.replace("_", "-"): question(path) for path in sorted(folder.glob("[!_.]*.py"))}
     texts = "\n".join(f"menagerie {name:<20}# {text}" for name, text in studies.items())
     name = chosen_command("menagerie", f"{__doc__}\n{texts}", (*COMMANDS, *studies))
