@@ -1,7 +1,7 @@
 """What any test of a scorer is: items of some images and some texts, and which belong together.
 
 A benchmark of real photographs and a test of our own scenes are scored by the same code
-(`menagerie.models.evaluation.score_items`) and reported in the same way: the benchmark's official rule, a
+(`menagerie.models.evaluation.scoring.score_items`) and reported in the same way: the benchmark's official rule, a
 tie-neutral accuracy, and how often scores tie.
 """
 
