@@ -1,4 +1,4 @@
-"""What scorers are trained to do."""
+"""The losses that scorers are trained with."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Targets(NamedTuple):
-    """What is right of n images and m texts."""
+    """Which of m texts are right and which are wrong of n images."""
 
     same: Bool[Tensor, "n m"]
     """Text j means what the text of image i means: it is right."""

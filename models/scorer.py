@@ -37,9 +37,9 @@ class Scorer(nn.Module, ABC):
     capabilities: ClassVar[frozenset[str]] = frozenset()
     config_class: ClassVar[type]
     reader: TextReader
-    """How it reads texts."""
+    """Turns texts into the scorer's input."""
     training_reader: TextReader | None = None
-    """How it reads those of training, where that is otherwise."""
+    """Turns the texts of training batches into input, where this differs from `reader`."""
     model: nn.Module
     """Both towers, with all of their weights; of a scorer that has taken any."""
     towers: Towers
@@ -98,7 +98,7 @@ class Scorer(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device that holds the weights."""
         return self.log_scale.device
 
     def read(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Tensors:

@@ -25,7 +25,7 @@ class DirectRendering(NamedTuple):
     mask: UInt8[np.ndarray, "h w"]
     touched: Bool[np.ndarray, "h w"]
     uncovered: tuple[float, ...]
-    """For each thing, the share that the others leave visible."""
+    """For each thing, the share of its pixels that no other thing hides."""
 
 
 class Layer(NamedTuple):
@@ -66,7 +66,7 @@ def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_
 
 
 def joined(maps: Sequence[ShadowMap]) -> ShadowMap:
-    """One map of several: what is nearest to the sun."""
+    """Merge several shadow maps: at each point, the surface nearest to the sun counts."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     for shadows in maps:
         height, width = shadows.depth.shape

@@ -120,7 +120,7 @@ def read_lines(path: Path, longest: int, most: int) -> Iterator[bytes]:
 
 
 def parse_json(text: str | bytes, name: object) -> Any:
-    """What a JSON text says; `name` is what messages call it."""
+    """Parse a JSON text; errors call it `name`."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -42,7 +42,7 @@ ACROSS, HEIGHT = "length or width", "height"  # sides of the body
 
 
 class Measure(NamedTuple):
-    """One limit, and where the animal comes nearest to it."""
+    """One limit on an animal's shape, the animal's value, and the place where it comes nearest to the limit."""
 
     name: str
     value: float

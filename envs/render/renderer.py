@@ -142,7 +142,7 @@ class Renderer:
                 ) from error
 
     def _keep(self, key: EntryKey, entry: Entry) -> None:
-        """On disk if there is a cache folder, to save memory; else in memory."""
+        """Keep an entry: on disk if there is a cache folder, to save memory; else in memory."""
         if self._folder is None:
             self._held.add(key, entry)
             self._areas[key] = entry.area

@@ -71,7 +71,7 @@ class Standing(Protocol):
     shades_itself: bool
 
     def skin(self, texture: str) -> Skin:
-        """Its surface in the texture of that name, at the samples."""
+        """The thing's surface, at the samples, in the texture of that name."""
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
         """The share of the sun that its feet leave on points of the ground (in light space), besides its shadow."""

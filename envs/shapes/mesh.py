@@ -36,7 +36,7 @@ class HasMesh(Protocol):
     """An animal that provides its own mesh."""
 
     def mesh(self) -> Mesh:
-        """Its mesh."""
+        """Make the mesh of the animal."""
 
 
 @lru_cache(maxsize=64)

@@ -203,7 +203,7 @@ def audit_each(
 
 
 def outcome_of(path: Path, *arguments: Any) -> Outcome:
-    """What `audit` finds of a file, or why it can't be read."""
+    """Audit a file; returns the findings, or the error where the file can't be read."""
     try:
         return audit(path, *arguments)
     except UserError as error:

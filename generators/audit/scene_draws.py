@@ -63,14 +63,14 @@ def shared_draws(split: Split, name: str, records: Records) -> Draws:
 
 
 def words_of(thing: Thing, scene: Scene) -> list[str]:
-    """What a draw for one thing could go with. Those for the two things of a scene are independent, or exclude another,
-    which spreads less."""
+    """The context of a thing that a draw for it must not depend on: animal, texture, background, view and place. The
+    draws for the two things of a scene are independent, or one excludes the other, which spreads less."""
     words = (thing.texture, scene.background, f"view {scene.view}")
     return ["", thing.animal, *words, *(f"{word} {place_of(thing.slot)}" for word in words)]
 
 
 def alike(what: str, came: bool, chance: float, context: Iterable[str]) -> Draws:
-    """One draw, with each word of its context."""
+    """Record the result of one draw once for each word of its context."""
     return ((what, word, int(came), chance, 1) for word in context)
 
 
@@ -135,7 +135,7 @@ def omissions(split: Split, records: Records) -> Draws:
 
 
 def counting_places(scenes: Sequence[Scene]) -> Draws:
-    """Which places hold something."""
+    """For each place of a counting scene, record whether it holds a thing."""
     for scene in scenes:
         number, thing = len(scene.things), scene.things[0]
         shown = {other.slot for other in scene.things}
@@ -146,7 +146,8 @@ def counting_places(scenes: Sequence[Scene]) -> Draws:
 
 
 def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
-    """One scene of each and its swap, which share what is drawn; of a counted animal one of all numbers."""
+    """Keep one scene of each pair of a scene and its swap, which share their draws; for counting, one scene of all
+    numbers."""
     kept: dict[Hashable, Scene] = {}
     for scene in scenes:
         if split.recipe["kind"] == "counting":
@@ -159,14 +160,14 @@ def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
 
 
 def facings(scenes: Sequence[Scene]) -> Draws:
-    """Which things face outward."""
+    """For each thing, record whether it faces outward."""
     for scene in scenes:
         for thing, faces_outward in zip(scene.things, outward(scene), strict=True):
             yield from alike("facing outward", faces_outward, 0.5, words_of(thing, scene))
 
 
 def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
-    """Which size each animal has, where rules leave it every one."""
+    """For each animal, record which size it has; scenes that a rule holds out in some size are skipped."""
     names, world, rules = split.vocabulary.sizes, world_of(split.vocabulary), rules_of(split)
     for scene in scenes:
         if rules and any(rule.matches(sized) for sized in world.in_sizes(scene) for rule in rules):
@@ -207,7 +208,7 @@ def outward(scene: Scene) -> tuple[bool, ...]:
 
 
 def one_of_each(scenes: Sequence[Scene]) -> list[Scene]:
-    """One scene of those that differ in what a swap exchanges: they share their facing, which was drawn once."""
+    """Keep one of the scenes that differ only in what a swap exchanges: such scenes share their facing."""
     kept: dict[tuple, Scene] = {}
     for scene in scenes:
         animals, textures = (frozenset(getattr(t, name) for t in scene.things) for name in ("animal", "texture"))

@@ -22,16 +22,17 @@ class Item(NamedTuple):
     """k images and m texts: image i belongs with its `own` texts, text i as a rule; others belong with none."""
 
     record: str
-    """What it was made of, the same from run to run: predictions of two runs are paired by it."""
+    """The name of the record that the item was made of. It is the same in every run: predictions of two runs are
+    paired by it."""
     group: str
-    """What is reported apart: a task, a category."""
+    """The task or category; results are reported for each group."""
     images: tuple[int, ...]
     """Numbers of the benchmark's images."""
     texts: tuple[Caption, ...]
     cluster: str = ""
     """Records of one cluster resemble each other: a bootstrap draws them together."""
     true: int = 1
-    """How many texts belong with image i: text i, and those behind it."""
+    """How many texts belong with image i: text i and the texts that follow it."""
 
     def own(self, image: int) -> range:
         """The places of the texts that belong with the image at a place."""
@@ -118,14 +119,15 @@ def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
 
 
 def first_of_best(scores: Scores) -> Outcome:
-    """As `texts_chosen`, but officially the first of equal scores counts: the rule of `argmax` with the truth first."""
+    """Score an item as `texts_chosen` does, but officially the first of equal scores counts: the rule of `argmax`
+    with the true text first."""
     outcome = texts_chosen(scores)
     return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
 
 
 def first_of_drawn(scores: Scores, record: str) -> Outcome:
-    """As `texts_chosen` of one image, but officially the texts are shuffled and the first of equal scores counts: ties
-    are drawn, here by the record."""
+    """Score an item of one image as `texts_chosen` does, but officially ties are broken at random: the texts are
+    shuffled, here with the record as seed, and the first of equal scores counts."""
     outcome = texts_chosen(scores)
     if not outcome.tied:
         return outcome

@@ -31,7 +31,7 @@ class Classes(NamedTuple):
 
     names: Sequence[str]
     places: Mapping[str, int]
-    """Of what a folder may be called, as `spelled`, the place of its class among the names."""
+    """For each name that a folder may have, in the form of `spelled`, the index of its class in `names`."""
     others: frozenset[str]
     """Folders of the set that its test leaves out, as `spelled`."""
     from_one: bool

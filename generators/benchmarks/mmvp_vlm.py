@@ -21,7 +21,7 @@ MOST = 10**6
 
 
 class MmvpVlm(Photographs):
-    """Groups are patterns."""
+    """The pairs of MMVP-VLM, grouped by their visual pattern."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over patterns, of which each has 15 pairs."""

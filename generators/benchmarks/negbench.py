@@ -27,7 +27,7 @@ class NegBench(Photographs):
     """The true caption is put first; officially the first of equal scores, as the file has them, counts."""
 
     places: Mapping[str, int]
-    """Of each record where its true caption stands in the file."""
+    """For each record, the position of its true caption in the file."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Right where no caption before the true one scores as high, and none behind it higher."""

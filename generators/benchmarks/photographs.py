@@ -137,7 +137,7 @@ class PhotographSet(Benchmark):
 
     @property
     def groups(self) -> Sequence[str]:
-        """The groups of all tests, those whose images are missing too."""
+        """The groups of all records, including groups whose images are missing."""
         return list(dict.fromkeys([*self.tests(), *self.untested()]))
 
     def tests(self) -> Counter[str]:
@@ -228,7 +228,7 @@ def check_records(name: str, folder: SearchedFolders, records: Sequence[Record])
 
 
 def words_of(record: Record) -> str:
-    """What results say of a record beside its texts."""
+    """The text that identifies a record in results, apart from its captions: name, group, cluster and image files."""
     return " ".join((record.name, record.group, record.cluster, *(image.file for image in record.images)))
 
 
@@ -271,5 +271,5 @@ def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, li
 
 
 def of_groups(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, Summary]:
-    """What the items of each group have."""
+    """Summarise the outcomes of the items of each group."""
     return {group: summarise(part) for group, part in by_group(items, outcomes).items()}

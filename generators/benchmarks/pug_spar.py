@@ -35,7 +35,7 @@ class PugSpar(Photographs):
     """Groups are pairs of places or of textures."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Of equal scores the one that is drawn counts."""
+        """Score an item; ties are broken at random, with the record as seed."""
         return first_of_drawn(scores, item.record)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -74,7 +74,7 @@ def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
 
 
 def cell(row: Row, column: str) -> str:
-    """What a column names; "" for what is absent."""
+    """The text of a row in a column; "" where the value is absent."""
     text = " ".join(row.cells[column].split())
     return "" if text.lower() == ABSENT else text
 

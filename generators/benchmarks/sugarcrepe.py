@@ -28,7 +28,8 @@ FOLDER, IMAGES = "sugarcrepe", "coco/val2017"
 
 
 class SugarCrepe(Photographs):
-    """Its own overall accuracy is over all records (micro); SPARO's is the mean of the seven files (macro)."""
+    """SugarCrepe, with two overall accuracies: over all records (micro), as its paper reports, and the mean of its
+    seven files (macro), as SPARO's paper reports."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         parts = by_group(items, outcomes)

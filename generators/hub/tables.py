@@ -39,7 +39,7 @@ class Table(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the table in messages."""
         return "/".join(filter(None, (self.configuration, self.split))) or "its only table"
 
 

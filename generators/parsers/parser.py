@@ -14,7 +14,7 @@ class Parsed(NamedTuple):
 
     caption: str
     graph: SceneGraph | None
-    """None where there is none."""
+    """The scene graph; None where parsing failed."""
     problem: str = ""
     """Why there is none: "KIND: DETAIL"; counts are by kind."""
     answered: bool = True
@@ -32,7 +32,7 @@ class Parser(Protocol):
         """Each of `captions`, which are distinct, once, in any order, as they are finished."""
 
     def spent(self) -> Mapping[str, int]:
-        """What that took so far, such as requests and tokens."""
+        """What parsing has cost so far, such as requests and tokens."""
 
 
 class Unanswered(UserError):
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
     fell_back: Mapping[str, int]
     """Captions that are one node, by why."""
     kept: int
-    """Those that were parsed before, in this process or another."""
+    """Captions that were parsed before, in this process or another."""
 
     @property
     def text(self) -> str:

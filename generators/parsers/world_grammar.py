@@ -38,7 +38,7 @@ class Reading(NamedTuple):
     article: str
     """ "a" or "the"; "" if all things are counted or negated."""
     joints: tuple[str, ...]
-    """What stands between one thing and the next."""
+    """The words between each thing and the next."""
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -83,7 +83,8 @@ class SearchedFolders:
     home: Path
     """The folder, or the first that was given for it; resolved."""
     given: Given = field(default_factory=dict)
-    """By path below the folder, `ITSELF` for all of it: the resolved folders that are searched in its place."""
+    """The folders, resolved, that are searched in place of a path below the folder; the path is `ITSELF` for the
+    whole folder."""
     alike: bool = True
     """Whether a file that lies in several folders must be the same one in all of them."""
 

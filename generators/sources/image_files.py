@@ -63,7 +63,7 @@ class ImageFiles:
         return len(self.names)
 
     def sizes(self) -> Iterator[str]:
-        """Of each image its file and how many bytes it has, as a text."""
+        """Yield a text for each image: its file, the size of that in bytes, and its box."""
         for name, box in zip(self.names, self.boxes, strict=True):
             yield f"{name} {self.place(name).path.stat().st_size} {box or ''}"
 

@@ -40,9 +40,9 @@ class KeptOut:
     """
 
     images: Mapping[PhotographId, str] = field(default_factory=dict)
-    """Of each why it is left out: "in sugarcrepe"."""
+    """The reason why each photograph is left out: "in sugarcrepe"."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """What could not be found out, by the collection of which photographs would therefore be trained on."""
+    """For each collection some of whose photographs may wrongly be trained on, what could not be found out."""
     allow_unknown: bool = False
     """Whether sources take such photographs, in place of an error."""
 

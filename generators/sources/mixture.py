@@ -153,7 +153,7 @@ class Part(Captioned):
         return self.whole.negatives(self._there(indices), draws, kind)
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """The partners that are in this part too."""
+        """For each index, the index of its partner within this part; -1 where the part lacks the partner."""
         place = {int(there): here for here, there in enumerate(self.indices)}
         there = self.whole.partner_items(self._there(indices))
         return np.array([place.get(int(item), -1) for item in there], np.int64)

@@ -80,7 +80,7 @@ class SourceSpec:
     images: tuple[str, ...] = ()
     """Folders below the data root that may lie elsewhere (`SourcePlace.folders`)."""
     image_folders: tuple[str, ...] = ()
-    """Those of them of which one at least has images."""
+    """Those of the folders `images` of which at least one must hold images."""
     recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
     """Ways to make captions, the usual one first, each with further files, of which it needs one."""
     get: str = ""

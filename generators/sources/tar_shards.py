@@ -54,7 +54,7 @@ class ShardImages:
         return len(self.owners)
 
     def sizes(self) -> Iterator[str]:
-        """Of each image its name and how many bytes it has, as a text."""
+        """Yield a text for each image: its name and its size in bytes."""
         return (f"{name} {size}" for name, size in zip(self.names, self.places[:, 1].tolist(), strict=True))
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:

@@ -17,7 +17,7 @@ START_SECONDS, SPLIT_SECONDS = 3.0, 2.0
 
 
 class Estimate(NamedTuple):
-    """Scenes that are still to be rendered, the time and the disk space of that."""
+    """The number of scenes still to be rendered, and the time and the disk space that rendering them takes."""
 
     scenes: int
     seconds: float

@@ -184,7 +184,8 @@ class Passes:
 
 
 def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
-    """One vector for each text: of several phrasings the mean of their directions, of length 1."""
+    """Make one vector for each text; several phrasings of a text are averaged as unit vectors, and the mean is
+    scaled to length 1."""
     code = code[: bounds[-1]]
     if len(code) == len(bounds) - 1:
         return code

@@ -87,7 +87,7 @@ def with_settings(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[s
 
 
 def differences(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
-    """What of each place isn't the same in all."""
+    """For each cell, name the axes on which the cells differ, with its values."""
     axes = dict.fromkeys(axis for place in places.values() for axis in place)
     varied = [axis for axis in axes if len({repr(place.get(axis)) for place in places.values()}) > 1]
     return {

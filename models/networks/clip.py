@@ -70,7 +70,7 @@ class CLIPScorer(Scorer):
 
 @dataclass(frozen=True)
 class HuggingFaceConfig:
-    """Nothing is specific to it."""
+    """Options of a scorer from Hugging Face: it has none."""
 
 
 class HuggingFaceScorer(CLIPScorer):

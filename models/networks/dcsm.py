@@ -90,7 +90,7 @@ class FunctionalReader(CaptionReader):
 
 
 class TextCode(NamedTuple):
-    """The tokens of m texts, padded or cut to the t columns of a map."""
+    """The encoded tokens of m texts, padded or cut to t tokens, one for each column of the map of cosines."""
 
     vectors: Float[Tensor, "m t d"]
     present: Bool[Tensor, "m t"]

@@ -30,7 +30,7 @@ class Altered(NamedTuple):
     """False where a graph has no such alternative."""
 
     def first(self, count: int) -> "Altered":
-        """Those of the first graphs alone."""
+        """The edges of the first `count` graphs."""
         return Altered(*(tensor[:count] for tensor in self))
 
 

@@ -68,7 +68,7 @@ class HuggingFaceImages(ImageTower):
     """The image tower of a model of transformers; only its vectors can be had."""
 
     def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """As the model pools and projects them."""
+        """One vector per image, pooled and projected by the model."""
         return vectors(self.model.get_image_features(pixel_values=pixels))
 
     def parameters(self) -> list[nn.Parameter]:
@@ -77,10 +77,10 @@ class HuggingFaceImages(ImageTower):
 
 
 class HuggingFaceTexts(TextTower):
-    """Its text tower."""
+    """The text tower of a Hugging Face model."""
 
     def pooled(self, texts: TextInput) -> Float[Tensor, "m d"]:
-        """As the model pools and projects them."""
+        """One vector per text, pooled and projected by the model."""
         return vectors(self.model.get_text_features(input_ids=texts.ids, attention_mask=texts.mask))
 
     def parameters(self) -> list[nn.Parameter]:

@@ -36,7 +36,7 @@ class Weights(NamedTuple):
 
 
 def weights_of(pretrained: str) -> Weights:
-    """What "TEXT+IMAGE" names."""
+    """Split "TEXT+IMAGE" into the weights of the text tower and those of the image tower."""
     text, _, image = pretrained.partition(SEPARATOR)
     return Weights(text, image or USUAL)
 

@@ -23,10 +23,10 @@ class Tokens(NamedTuple):
     """The tokens of n images or texts."""
 
     states: Float[Tensor, "n t width"]
-    """What the tower's last LayerNorm gives, or its last block; of an image CLS first, of a text all up to its end and
-    the padding."""
+    """The output of the tower's last LayerNorm, or of its last block where there is none. Images begin with CLS;
+    texts run up to their end token, then padding."""
     present: Bool[Tensor, "n t"] | None
-    """Those up to the end of a text: padding says nothing. None where all are."""
+    """Whether each token is one of the text's own, up to its end token, and no padding. None where all are."""
     pooled: Float[Tensor, "n width"]
     """The one that CLIP itself reads: CLS, or the end of the text."""
 
@@ -166,7 +166,7 @@ class Towers:
     image: ImageTower
     text: TextTower
     tokenizer: Tokenizer | None
-    """None where a reader belongs to the model."""
+    """The tokenizer; None where a reader belongs to the model."""
     context: int
     """Tokens of a text; pretrained towers bring their own."""
     pixels: Statistics
@@ -187,7 +187,7 @@ class Towers:
         return getattr(self.model, "logit_bias", None)
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
-        """Those of the "vision" and of the "text" tower."""
+        """The parameters of the "vision" tower and of the "text" tower."""
         return {"vision": self.image.parameters(), "text": self.text.parameters()}
 
     def drop_projections(self) -> None:

@@ -73,7 +73,7 @@ class History:
         self.restart()
 
     def note(self, accuracy: float) -> None:
-        """Note the accuracy on validation after the last step that was read."""
+        """Add the accuracy on validation to the last row."""
         self.rows[-1] = self.rows[-1]._replace(validation=accuracy)
 
     def table(self) -> Float[Tensor, "n 5"]:

@@ -159,7 +159,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]],
 def draw_planes(
     out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]], done: Runs, split: str, columns: Columns
 ) -> Iterator[tuple[str, str, str]]:
-    """What is varied up and across, and the file, of the heat maps of a split."""
+    """Draw the heat maps of a split; yields for each the fields that vary upwards and across, and its file."""
     for plane in planes(spec, jobs, split, base_row(spec)):
         file = out / "figures" / f"{split}-{plane.up}-{plane.across}.png"
         yield plane.up, plane.across, write_figure(file, plane_figure(done, plane, columns, ablations_of(spec).axes))
@@ -191,7 +191,7 @@ def trained_on(data: Mapping[str, CellData]) -> str:
 
 
 def records_of(done: Runs, split: str, columns: Columns) -> str:
-    """How many records the columns of a table are of."""
+    """A line that says how many records each column of a table has."""
     runs = [run for place, group in done.items() if place.split == split for run in group]
     return record_line((counts_of(run.points) for run in runs), {column: column_name(*column) for column in columns})
 

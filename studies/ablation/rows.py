@@ -196,7 +196,7 @@ def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
 
 
 def of_the(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `values` that are fields of a class."""
+    """Choose the entries of `values` that are named like fields of the dataclass `kind`."""
     return {name: values[name] for name in values if name in {item.name for item in fields(kind)}}
 
 

@@ -52,9 +52,9 @@ class Run(NamedTuple):
     subsets: dict[str, dict[str, dict[str, Any]]]
     """Scores by subset and task."""
     points: Points
-    """Of the records in the columns of its split."""
+    """The scores of the records in the columns of the run's split."""
     ratio: float | None
-    """Of the two weights that the model's ablations compare, after training; None where they name none."""
+    """The ratio, after training, of the two weights that the model's ablations compare; None where they name none."""
 
 
 Runs = Mapping[SplitRow, Sequence[Run]]
@@ -184,5 +184,5 @@ def judged(delta: Difference | None, sign: int) -> str:
 
 
 def claimed(spec: ScorerSpec, split: str) -> list[tuple[str, str]]:
-    """The columns that claims are tested on."""
+    """The columns of a split on which the claims of a model's paper are tested, as (subset, task)."""
     return [column for claim in ablations_of(spec).claims if claim.split == split for column in claim.columns]

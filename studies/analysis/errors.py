@@ -113,7 +113,7 @@ def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:
-    """Where a factor and value belong in tables."""
+    """A sort key that puts factors and their values in the order of tables."""
     return FACTORS.index(label[0]), label[1]
 
 

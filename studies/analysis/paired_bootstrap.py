@@ -80,7 +80,7 @@ def read_points(cells: Iterable[tuple[int, Path]]) -> Points:
 
 
 def merged(parts: Iterable[Points]) -> Points:
-    """The records of several runs."""
+    """Merge the records of several runs into one mapping."""
     return {key: point for part in parts for key, point in part.items()}
 
 

@@ -85,7 +85,8 @@ def described(
 
 
 def gap(finished: object) -> str:
-    """What stands where there is no number, by whether what it would be of is finished."""
+    """The sign that a table shows in place of a missing number: one if its run is finished, another while it is
+    awaited."""
     return DASH if finished else WAITING
 
 

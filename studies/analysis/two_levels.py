@@ -106,7 +106,8 @@ def resampled_means(
 
 
 def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[np.ndarray, "r k"]:
-    """How often each cluster is drawn: as many seeds as there are, and of each as many clusters as it has."""
+    """Resample seeds, and within each drawn seed its clusters, as often as there are; returns how often each cluster
+    is drawn."""
     n = int(owner.max()) + 1
     chosen = rng.integers(n, size=(RESAMPLES, n))
     drawn = np.zeros((RESAMPLES, len(owner)))

@@ -124,7 +124,7 @@ class Trained:
     config: Config
     grids: Mapping[str, Grid]
     identities: Mapping[str, str]
-    """Of the image store, by split."""
+    """The identity of each split's image store."""
     files: Mapping[CellData, Path]
     out: Path
 
@@ -151,14 +151,14 @@ Known = Mapping[Run, float]
 
 
 class Course(NamedTuple):
-    """How far a model is at a split."""
+    """The state of a model's training at one split."""
 
     setup: Setup | None
-    """What was chosen; None while choices are halved."""
+    """The choices that were made for the model; None while they are halved."""
     validation: tuple[float, ...]
-    """Mean over seeds by budget, as far as all seeds are trained."""
+    """For each budget whose seeds are all trained, the mean accuracy on validation over seeds."""
     missing: tuple[Run, ...]
-    """What is to be trained next; nothing where the model is done."""
+    """The runs to be trained next; none where the model is done."""
     stopped: bool
     """Whether validation has stopped rising: no larger budget would be trained."""
 

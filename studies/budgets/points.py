@@ -36,13 +36,13 @@ class Point(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A model's way at one split."""
+    """The results of a model at one split, budget by budget."""
 
     split: str
     model: str
     course: Course
     points: tuple[Point, ...]
-    """By budget, as far as all seeds are finished."""
+    """One point for each budget whose seeds are all finished."""
 
     @property
     def best(self) -> Point | None:
@@ -95,7 +95,7 @@ def level(records: Points) -> Difference:
 
 
 def above(first: Point, second: Point) -> Difference | None:
-    """By how much the second is more accurate on the same records; None where there is none."""
+    """The difference in accuracy, second minus first, on the records that both have; None if there are none."""
     return difference(first.records, second.records, "", "")
 
 
@@ -123,7 +123,7 @@ def verdict(config: Config, line: Line) -> str:
 
 
 def below(config: Config, course: Course) -> str:
-    """What is to be said of a model below the bar whose validation hasn't stopped rising."""
+    """The verdict on a model that stays below the bar while its validation may still rise."""
     *before, last = course.validation or (0.0,)
     if course.missing or not before:
         return "open"
@@ -133,7 +133,7 @@ def below(config: Config, course: Course) -> str:
 
 
 def sentences(config: Config, lines: Sequence[Line]) -> list[str]:
-    """For each split one on the first model, and one on each other that is finished there."""
+    """For each split, write one sentence on the first model and one on each other model that has results there."""
     said = []
     for split in dict.fromkeys(line.split for line in lines):
         first, *others = [line for line in lines if line.split == split]

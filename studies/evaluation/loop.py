@@ -40,12 +40,12 @@ Prepared = TypeVar("Prepared")
 
 
 class Outputs(NamedTuple):
-    """What is written of results, in a folder."""
+    """The functions that write results to a folder."""
 
     tables: Callable[[Path, Sequence], object]
-    """After each piece."""
+    """Writes tables; called after each piece."""
     report: Callable[[Path, Sequence, Mapping[str, str]], Path]
-    """After each model; also receives what was left out."""
+    """Writes the report; called after each model, and also receives what was left out."""
 
 
 def score_all(

@@ -24,7 +24,7 @@ class Model:
     """A scorer to be evaluated."""
 
     label: str
-    """In tables."""
+    """The name in tables."""
     source: Source
     run: str = ""
     """The run of a cell; empty for other models."""
@@ -105,7 +105,7 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
 
 
 def trained(model: Model) -> Mapping[str, Any]:
-    """What the study that trained a model recorded of it; empty for models from elsewhere."""
+    """Read the record of the study that trained a model; empty for models from elsewhere."""
     return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
 
 
@@ -118,7 +118,7 @@ def steps_of(models: Sequence[Model]) -> list[int]:
 
 
 def trainings(models: Sequence[Model]) -> dict[str, str]:
-    """Of models that were trained by a study here, by label: on how much of what, and for how long."""
+    """For each model that a study here trained, by label, a line that says on what and for how long it was trained."""
     return {model.label: training_line(record) for model in models if (record := trained(model)).get("settings")}
 
 
@@ -140,7 +140,7 @@ def about(models: Sequence[Model]) -> dict[str, str]:
 
 
 def line_of(model: Model) -> tuple[str, str]:
-    """What a model is called in `about`, and its line."""
+    """A short name for a model, and a line that explains it."""
     source = model.source
     if isinstance(source, OpenCLIP):
         weights = f"the weights {source.weights}" if source.weights else "random weights: it was never trained"

@@ -42,7 +42,7 @@ def recipe_file(name: str) -> Path:
 
 
 def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """What was tuned for those of `models` that the file has; raises where it has nothing for any of them."""
+    """Read the tuned recipes of `models` from a file, as far as it has them; raises if it has none of them."""
     chosen = read_those(name, models)
     if not chosen:
         raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
@@ -50,13 +50,13 @@ def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 
 def without_recipe(name: str, models: Sequence[str]) -> list[str]:
-    """Those of `models` that nothing was tuned for in the file."""
+    """The models for which the file has no tuned recipe."""
     there = read_those(name, models)
     return [model for model in models if model not in there]
 
 
 def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """What was tuned for those of `models` that the file has, if any."""
+    """Read a file of tuned recipes; returns those of `models`, as far as the file has them."""
     path = recipe_file(name)
     try:
         # A user may write such a file, or edit one: then it has no digest.
@@ -144,7 +144,7 @@ def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cell_line(grid: Grid) -> str:
-    """What the first place of a grid is: its world, its resolution and its shares of pairs, in words."""
+    """Describe the first place of a grid in words: its world, its resolution and its shares of pairs."""
     values = {
         name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in grid.places[0].items()
     }

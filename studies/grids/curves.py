@@ -127,7 +127,7 @@ def panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
 
 
 def draw(axis: Axes, column: str, table: dict[str, Column], **style: Any) -> None:
-    """One cell's line in one panel."""
+    """Draw one cell's curve in one panel."""
     steps, values = table["step"], table[column]
     if column == PERCENT:
         seen = ~np.isnan(values)

@@ -79,7 +79,7 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tup
 
 
 class Side(NamedTuple):
-    """What varies along a side of a heat map."""
+    """The axis that varies along a side of a heat map, with its values."""
 
     name: str
     values: list[Any]

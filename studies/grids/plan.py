@@ -58,7 +58,7 @@ class Noise(Captioned):
         return [self.rows[i][0] for i in indices]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """Those of the scenes; in place of those that are drawn, captions of other scenes."""
+        """The hard negatives of the scenes; where negatives are drawn at random, captions of other scenes."""
         return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:

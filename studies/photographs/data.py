@@ -16,7 +16,8 @@ TASKS = ("swap", "replace animal", "replace relation")
 
 
 class BareTests(SplitTests):
-    """One subset of a spatial split: "a lion left of a bear" against "a bear left of a lion"."""
+    """The tests of one subset of a spatial split, with captions without textures: "a lion left of a bear" against "a
+    bear left of a lion"."""
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name
@@ -30,7 +31,7 @@ class BareTests(SplitTests):
 
 
 def without_textures(scene: Scene) -> Scene:
-    """What a caption describes that leaves out textures."""
+    """Remove the textures from a scene, so that its captions leave them out."""
     return replace(scene, things=tuple(thing._replace(texture="") for thing in scene.things))
 
 
@@ -65,12 +66,12 @@ class TransferData:
 
     train: SplitData
     world: str
-    """What it is called in tables."""
+    """The name of the training world in tables."""
     tested: tuple[Tested, ...]
     images: int = 0
     """Distinct images, drawn by seed from all; 0: all."""
     factor: str = ""
-    """What is changed, where the split doesn't say: a field of the training recipe."""
+    """The field of the training recipe that is changed, where the split doesn't show it."""
 
     @property
     def axes(self) -> dict[str, Any]:

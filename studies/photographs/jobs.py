@@ -74,7 +74,7 @@ class Jobs:
 
 
 def called(training: Training) -> str:
-    """What a run is trained on, as tables have it."""
+    """The name of a run's training data in tables."""
     if training.world == SYNTHETIC:
         return SYNTHETIC
     return f"{training.count} photographs each" if training.world == OWN else f"{training.count} other animals"

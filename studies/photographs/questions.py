@@ -58,7 +58,7 @@ class Step(NamedTuple):
     model: str
     measure: str
     world: str
-    """Of which animals the photographs are: OWN or OTHERS."""
+    """Whose photographs they are: OWN for the tested animals, OTHERS for other animals."""
     count: int
     test: str
     scratch: Level

@@ -71,7 +71,7 @@ def trained_on(row: questions.Step) -> str:
 
 
 def worth_table(rows: list[questions.Worth]) -> pd.DataFrame:
-    """(c) The fewest images that reach each target."""
+    """Table (c): the fewest images with which each model reaches each target."""
     columns = [
         "model",
         "measure",

@@ -62,12 +62,12 @@ def trainings(config: Any, material: Material, part: str) -> list[Training]:
 
 
 def all_trainings(config: Any, material: Material) -> list[Training]:
-    """Those of all questions, each once."""
+    """The training runs of all questions, each once."""
     return list(dict.fromkeys(training for part in config.parts for training in trainings(config, material, part)))
 
 
 def zero_shot(config: Any, material: Material, model: str, seed: int) -> list[Training]:
-    """One run of each kind of split."""
+    """One training run for each kind of split."""
     return [Training(model, seed, kind) for kind in (BINDING, SPATIAL)]
 
 
@@ -109,5 +109,5 @@ def factors(config: Any, material: Material, model: str, seed: int) -> list[Trai
 
 
 def counts(wanted: Sequence[int], most: int) -> list[int]:
-    """Those of some numbers that can be had; one that is too large becomes the most."""
+    """Cut the wanted numbers to what there is; equal ones are kept once, and none if there is nothing."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []

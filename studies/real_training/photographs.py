@@ -141,7 +141,7 @@ class HeldOut(Benchmark):
         return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
 
     def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
-        """None where no other photograph has another caption."""
+        """An item that asks for a photograph's caption among those of others; None where no other caption differs."""
         others: list[Caption] = []
         said = {plain_text(known[name].text)}
         for k in generator(0, "other captions", name).permutation(len(known)).tolist():
@@ -156,10 +156,10 @@ class HeldOut(Benchmark):
 
 @dataclass(frozen=True)
 class Numbers:
-    """How much there is, for reports."""
+    """Counts of photographs and captions, for reports."""
 
     images: int
-    """That are trained on."""
+    """Photographs that are trained on."""
     held_out: int
     captions: int
     left_out: tuple[tuple[str, int], ...] = ()

@@ -32,7 +32,7 @@ class Tests:
 
     subjects: Mapping[str, Sequence[Subject]]
     pieces: dict[str, list[Piece]] = field(default_factory=dict, compare=False)
-    """Of the finished cells that were met, whose weights and texts are hashed once."""
+    """The tests of each finished cell met so far, so that its weights and texts are hashed only once."""
 
     @classmethod
     def of(cls, config: Config, parsers: Sequence[str], root: Path, folders: Given) -> "Tests":
@@ -112,7 +112,7 @@ def headlines(frame: pd.DataFrame, published: Mapping[str, Published]) -> pd.Dat
 
 
 def row_of(model: str, columns: Sequence[str], published: Mapping[str, Published]) -> dict[str, str]:
-    """What papers report of a model, by the columns of headlines."""
+    """A model's published results, by the columns of headlines."""
     row = {}
     for column in columns:
         benchmark, _, name = column.partition(": ")

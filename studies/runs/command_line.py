@@ -104,7 +104,7 @@ def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
 
 
 def restored(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
-    """What was pickled."""
+    """Unpickle the options of models."""
     configs = (spec_of(model).config(**given) for model, given in zip(models, values, strict=True))
     return options_class(size, models)(*configs)
 

@@ -51,7 +51,7 @@ class CellData(Protocol):
 
     @property
     def kind(self) -> str:
-        """What is tested; recipes that were tuned say for which kind."""
+        """The kind of test; tuned recipes record the kind that they were tuned for."""
 
     @property
     def tests(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ NUMBERS = ("cpu family", "model")
 
 
 def processor() -> str:
-    """Its name, family, model and widest vectors, as the system has them.
+    """The processor's name, family, model and widest vectors, as the system reports them.
 
     Clouds have one name for several, which need not sum in the same order.
     """

@@ -187,7 +187,8 @@ def keep(job: Job, state: Path, branch: int) -> None:
 
 
 def states(job: Job) -> dict[int, Path]:
-    """What is kept of the cell's stable phase, by step; files that somebody else put there are passed over."""
+    """The files, by step, that hold states of the cell's stable phase. Files that somebody else put there are
+    skipped."""
     return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
 
 

@@ -26,7 +26,7 @@ class SplitFile:
     kind: str
     world: str
     side: int
-    """Of its images, in pixels."""
+    """The side of its images, in pixels."""
     tests: tuple[str, ...]
     hold_out: tuple[str, ...]
     place: tuple[tuple[str, Any], ...]

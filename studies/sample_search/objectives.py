@@ -56,13 +56,14 @@ Hear = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Runs:
-    """What turns settings into results: a configuration, its image store and the folder of its cells."""
+    """Trains settings of a search and returns their results; holds the configuration, the image store and the folder
+    of cells."""
 
     config: Config
     store: "ImageStore"
     out: Path
     interruption: Interruption
-    """What may end the training runs."""
+    """A request that may end the training runs."""
 
     def results(self, model: str, setting: Setting) -> list[dict[str, Any]]:
         """Validation accuracy and test tally of the run of every seed."""

@@ -86,7 +86,8 @@ def tested(model: str, point: Point, target: float) -> str:
 
 
 def capped_of(config: Config, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
-    """Of each model how many settings got the largest budget before validation had stopped rising, and all settings."""
+    """For each model, how many settings got the largest budget before validation had stopped rising, and how many
+    there are."""
     # By the cells of a setting: both searches share some settings.
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in config.models}
     for point in all_points:

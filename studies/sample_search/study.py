@@ -26,7 +26,7 @@ FURTHER = EXECUTION | {"storage", "study"}
 
 
 def identity(config: Config) -> dict[str, Any]:
-    """What must be the same for all that work on one study."""
+    """The settings that must be the same for all workers of one study."""
     return {name: value for name, value in plain(asdict(config)).items() if name not in FURTHER}
 
 

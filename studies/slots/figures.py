@@ -108,9 +108,9 @@ class Seen(NamedTuple):
     """Share of a patch over the mean share, at the image's resolution."""
     words: list[list[str]]
     shares: list[Float[np.ndarray, "l words"]]
-    """Of each word of the caption; what is left is the end's."""
+    """The attention of each slot to each word of the caption; the rest goes to the end token."""
     cosines: Float[np.ndarray, "n l"]
-    """Of the image's slots with the caption's."""
+    """The cosines of the image's slots with those of the caption."""
 
 
 @torch.no_grad()

@@ -15,14 +15,14 @@ from menagerie.generators.sources.registry import SourceState
 
 
 class State(NamedTuple):
-    """What is on disk of a benchmark."""
+    """The state of a benchmark's files on disk."""
 
     name: str
     complete: bool
     problem: str
     """What is missing or wrong; empty where nothing is."""
     records: int
-    """That could be read."""
+    """Records that could be read."""
     get: str
     licence: str
 
@@ -64,7 +64,8 @@ def read_benchmarks(
 
 
 def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Those that are complete, each read; prints which they are, and why others that are complete can't be used."""
+    """Choose the benchmarks whose files are complete, and read them; prints which they are, and why other complete
+    ones can't be used."""
     found = []
     for spec in specs:
         if absent(spec, place):
@@ -105,7 +106,7 @@ def absent(spec: BenchmarkSpec, place: Place) -> str:
 
 
 def instead(spec: BenchmarkSpec, place: Place) -> str:
-    """What lies in its folders in place of its files, if that is known."""
+    """What lies in the benchmark's folders in place of its files, if that is known."""
     names = (*spec.files, *spec.one_of, *spec.images)
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 

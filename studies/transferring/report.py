@@ -151,7 +151,7 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
 
 
 def lacking(table: pd.DataFrame) -> dict[str, str]:
-    """Of each model and benchmark of which records weren't scored: how many, and of how many."""
+    """For each model and benchmark with unscored records, how many were scored, of how many, and why."""
     groups = table[table.kind == "group"]
     parts = {}
     for (model, label), rows in groups.groupby(["model", "benchmark"], sort=False):

@@ -42,7 +42,7 @@ def texts_of(bench: PhotographSet) -> list[str]:
 
 
 def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
-    """What its graphs add to the identity of a result: parser and graphs; nothing where texts are one node."""
+    """The entries for a parser and its graphs in the identity of a result; none where each text is one node."""
     if parser is None:
         return {}
     graphs = repr([tuple(parser.graph(text)) for text in texts_of(bench)])

@@ -80,7 +80,8 @@ class FileLeases:
 
     @contextlib.contextmanager
     def door(self) -> Iterator[None]:
-        """One worker at a time hands out trials, so that none is seen between being run and being held."""
+        """A lock under which one worker at a time hands out trials, so that none is seen between its start and its
+        lease."""
         with FileLock(self.folder / "door"):
             yield
 

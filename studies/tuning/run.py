@@ -41,11 +41,11 @@ class SearchJob(NamedTuple):
 
 @dataclass(frozen=True)
 class Runs:
-    """What turns recipes into results."""
+    """Trains recipes of a search and returns their accuracies."""
 
     worker: SearchJob
     interruption: Interruption
-    """What may end the training runs."""
+    """A request that may end the training runs."""
 
     def job(self, model: str, point: Params, seed: int) -> Job:
         """The training run of a model at a point of the space."""
@@ -67,7 +67,7 @@ class Runs:
         return validation(job)
 
     def evaluate(self, model: str, trial: optuna.Trial) -> tuple[float]:
-        """Accuracy of what is drawn for a trial."""
+        """Train with the options drawn for a trial; returns the accuracy on validation."""
         point = draw(trial, space(self.worker.config, model))
         self.check_size(model, point, trial)
         with divergence(trial):

@@ -42,7 +42,7 @@ class Tuning(Protocol):
 
 
 def space(config: Tuning, model: str) -> dict[str, BaseDistribution]:
-    """What is searched: the same of every model's recipe, and what its spec names of its own options."""
+    """The parameters to be searched: those of every model's recipe, and the options that the model's spec names."""
     options = {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
     shared = {
         "learning_rate": FloatDistribution(min(config.learning_rates), max(config.learning_rates), log=True),
@@ -56,7 +56,7 @@ def space(config: Tuning, model: str) -> dict[str, BaseDistribution]:
 
 
 def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
-    """What a spec names, as Optuna has it."""
+    """Turn a range or a choice of a spec into a distribution of Optuna."""
     if not isinstance(values, Range):
         return CategoricalDistribution(values)
     if isinstance(values.least, int) and isinstance(values.most, int):
