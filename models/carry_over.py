@@ -57,7 +57,8 @@ def widened(texts: TextSpace, before: TextSpace) -> TextSpace:
 
 
 def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
-    """What a checkpoint says of its scorer; raises unless it is one of `model` on these towers with these options."""
+    """Read the description of a checkpoint's scorer; raises unless it is a `model` on these towers with these
+    options."""
     config = read_config(folder)
     checked_name(folder, config.model, model)
     check_options(folder, model, config)

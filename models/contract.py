@@ -1,4 +1,4 @@
-"""What every scorer must do, checked before anything is rendered or trained.
+"""Checks what every scorer must do, before anything is rendered or trained.
 
 The tests run it over all registered scorers, a study over those that were chosen, users' classes among them.
 Each check raises with what is wrong and in which method; all of them together take a second or two.

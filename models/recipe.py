@@ -74,7 +74,7 @@ class Recipe:
 
 
 class Negatives(NamedTuple):
-    """What a training batch holds to be told apart from images and their captions."""
+    """The negatives that a training batch holds beside its images and captions."""
 
     texts: tuple[str, ...] = ()
     """Kinds of false captions."""

@@ -89,7 +89,7 @@ class Scorer(nn.Module, ABC):
         return self.similarity(images, texts).diagonal()
 
     def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """What training minimises: InfoNCE over all images and texts of a batch, unless a scorer has another loss."""
+        """The loss of a batch: InfoNCE over all its images and texts, unless a scorer has another loss."""
         return contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:

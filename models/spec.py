@@ -1,4 +1,4 @@
-"""What a scorer brings with it, beside its code; free of torch, so that command lines answer at once.
+"""Describes scorers without importing their code; free of torch, so that command lines answer at once.
 
 A scorer is an entry in the `SPECS` of a file in `models/scorers/`; nothing else names it. A user's class has a spec
 too: its attribute `spec = ScorerSpec(...)`, or else the plainest one (`spec_of_class`).
@@ -74,7 +74,7 @@ class ScorerSpec:
     """Options of a loss that compares graphs which state relations with altered ones: `local_weight`,
     `local_negatives` and what else only that loss reads; none where there is no such loss."""
     stage: Stage | None = None
-    """What is trained before it."""
+    """The scorer that must be trained first."""
     control: bool = False
     """Whether it is there to explain what another one does: presets that compare all systems leave it out."""
 
@@ -99,12 +99,12 @@ class ScorerSpec:
             raise UserError(f"the spec of {self.name!r}: local_loss needs {' and '.join(sorted(missing))}")
 
     def configured(self, options: Mapping[str, Any]) -> Any:
-        """Its config with some options, also as JSON has them: with lists for tuples."""
+        """Build the config with some options, which may come from JSON, with lists for tuples."""
         return build(self.config, options, f"options of {self.name}")
 
     @property
     def flag(self) -> str:
-        """Its name as a Python name: flags begin with it (`--oc-clip.dim`)."""
+        """The name as a Python identifier; command-line flags begin with it (`--oc-clip.dim`)."""
         return self.name.replace("-", "_")
 
 

@@ -29,7 +29,7 @@ class DirectRendering(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """What the camera sees of one thing alone."""
+    """One thing alone, as the camera sees it."""
 
     alpha: Float32[np.ndarray, "h w"]
     depth: Float32[np.ndarray, "h w"]  # metres along the view axis
@@ -55,7 +55,7 @@ def render_directly(scene: Scene, resolution: int, cutouts: Mapping[str, str] | 
 
 
 def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
-    """What the camera sees of a thing in a texture under a light, in the shadows of a map."""
+    """Draw one thing alone, as the camera sees it: in a texture, under a light, with the shadows of a map."""
     samples, shape = thing.samples, (seen_by.size, seen_by.size)
     unlit, lit = shade(samples, thing.skin(texture), light, seen_by.view.sun)
     empty = np.zeros(shape, np.float32), np.full(shape, EMPTY, np.float32), np.zeros((*shape, 3), np.float32)

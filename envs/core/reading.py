@@ -130,7 +130,7 @@ def parse_json(text: str | bytes, name: object) -> Any:
 
 
 def read_json(path: Path, shape: Any = None, most: int = LARGEST_RECORD) -> Any:
-    """What a JSON file says, of a shape that msgspec knows: a `Struct`, dict[str, float], ..."""
+    """Read a JSON file, and check its shape if one is given: a `Struct` of msgspec, dict[str, float], ..."""
     content = parse_json(read_text(path, most), path)
     return content if shape is None else shaped(content, shape, path)
 

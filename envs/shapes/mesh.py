@@ -1,4 +1,4 @@
-"""From a signed distance field to a closed triangle mesh, by marching cubes."""
+"""Turns a signed distance field into a closed triangle mesh, by marching cubes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

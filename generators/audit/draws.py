@@ -228,7 +228,7 @@ def tally_paint(split: Split, tallies: Tallies) -> None:
 
 
 def beside(thing: Thing, scene: Scene) -> Iterator[str]:
-    """What the texture of a thing could depend on: background, view, place, size and the other thing."""
+    """The context that the texture of a thing could depend on: background, view, place, size and the other thing."""
     yield from (scene.background, f"view {scene.view}", place_of(thing.slot), *filter(None, [thing.size]))
     for other in scene.things:
         if other != thing:

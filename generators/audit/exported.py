@@ -187,7 +187,7 @@ def same_picture(content: bytes, part: ExportPart, index: int) -> bool:
 def tar_differences(
     content: bytes, file: File, part: ExportPart, rendered: set[tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with a tar file of samples."""
+    """Compare a tar file of samples with what should be in it; yields as `differences` does."""
     start = int(Path(file.path).stem.rsplit("-", 1)[1]) * formats.SHARD_SAMPLES
     indices = range(start, start + file.samples)
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:

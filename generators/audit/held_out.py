@@ -90,7 +90,7 @@ def check_not_empty(split: Split) -> Iterator[Finding]:
 
 
 def check_sizes(split: Split) -> Iterator[Finding]:
-    """In a world with sizes every thing has one, and all things of one animal have the same."""
+    """Check that in a world with sizes every thing has a size, the same for all things of one animal."""
     if split.vocabulary.sizes:
         for name, records in split.subsets.items():
             strange = (scene.key for scene in records.scenes if not soundly_sized(scene))

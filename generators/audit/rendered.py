@@ -1,4 +1,4 @@
-"""What an audit renders itself: rows once more, to be compared byte for byte, and the colours of things."""
+"""Renders what an audit needs: some rows once more, to compare them byte for byte, and the colours of things."""
 
 import contextlib
 import os

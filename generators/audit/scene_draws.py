@@ -29,7 +29,7 @@ Draws = Iterator[tuple[str, str, int, float, int]]
 
 
 def check_scene_draws(split: Split) -> Iterator[Finding]:
-    """What is drawn for each scene doesn't depend on anything else."""
+    """Check that what is drawn for each scene doesn't depend on anything else in it."""
     tallies = Tallies()
     for name, records in split.subsets.items():
         # Tests of single rules may show scenes of `held_out`: together no draw may count twice.
@@ -45,7 +45,7 @@ def check_scene_draws(split: Split) -> Iterator[Finding]:
 
 
 def single_draws(split: Split, name: str, records: Records) -> Draws:
-    """What is drawn for each scene by itself."""
+    """Yield what is drawn for each scene by itself."""
     yield from phrasings(split, records)
     yield from first_mentions(split, records)
     if name == "train":
@@ -55,7 +55,7 @@ def single_draws(split: Split, name: str, records: Records) -> Draws:
 
 
 def shared_draws(split: Split, name: str, records: Records) -> Draws:
-    """What is drawn for a scene and its swap, which may be in another test, together."""
+    """Yield what is drawn once for a scene and its swap, even if the swap is in another test."""
     if split.recipe["facing"] == "drawn":
         yield from facings(once(split, (scene for scene in records.scenes if scene.relation == "left/right")))
     if split.vocabulary.sizes and not name.startswith(HELD_OUT):  # where each size is a scene of its own
@@ -75,7 +75,7 @@ def alike(what: str, came: bool, chance: float, context: Iterable[str]) -> Draws
 
 
 def phrasings(split: Split, records: Records) -> Draws:
-    """Which of the template's phrasings a caption has."""
+    """Count which of the template's phrasings captions have."""
     texts = template_of(split.recipe).phrasings
     if len(texts) < 2:
         return
@@ -102,7 +102,7 @@ def answer(scene: Scene, graph: SceneGraph) -> Iterator[str]:
 
 
 def first_mentions(split: Split, records: Records) -> Draws:
-    """Which of two things a caption mentions first, where both are."""
+    """Record which of two things a caption mentions first, for captions that mention both."""
     if template_of(split.recipe).mention_order != "random":
         return
     for scene, graph in zip(records.scenes, records.graphs, strict=True):
@@ -114,7 +114,8 @@ def first_mentions(split: Split, records: Records) -> Draws:
 
 
 def omissions(split: Split, records: Records) -> Draws:
-    """What captions of train mention, textures that they leave out, and whether they negate something."""
+    """Record which things captions of train mention, whether they leave out textures, and whether they negate
+    something."""
     mentioned, attributes, salient, negated = chances = requested_chances(split)
     if chances == type(chances)():
         return

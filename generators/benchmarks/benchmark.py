@@ -1,4 +1,4 @@
-"""What any test of a scorer is: items of some images and some texts, and which belong together.
+"""Defines what every test of a scorer has: items of some images and some texts, and which of them belong together.
 
 A benchmark of real photographs and a test of our own scenes are scored by the same code
 (`menagerie.models.evaluation.score_items`) and reported in the same way: the benchmark's official rule, a
@@ -170,5 +170,5 @@ def summarise(outcomes: Sequence[Outcome]) -> Summary:
 
 
 def right(outcomes: Sequence[Outcome]) -> Bool[np.ndarray, " n"]:
-    """Which items are right by the official rule."""
+    """Whether each item is right by the official rule."""
     return np.array([outcome.official == 1 for outcome in outcomes], bool)

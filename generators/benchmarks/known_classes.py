@@ -68,7 +68,7 @@ def words_of(name: str, folder: str) -> str:
 
 @cache
 def key_of(name: str) -> str:
-    """What CLIP_benchmark calls a set, whatever its capitals and dashes: "EuroSAT" is its "eurosat"."""
+    """CLIP_benchmark's name of a data set, found regardless of capitals and dashes: "eurosat" for "EuroSAT"."""
     keys = (*known()["classes"], *known()["templates"], *VARIANTS)
     return {letters(key): key for key in keys}.get(letters(name), name)
 

@@ -35,7 +35,7 @@ class Pool(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What is counted: queries whose answer is among the best k."""
+    """A recall: the share of queries whose answer is among the best k candidates."""
 
     name: str
     """ "I2T R@5"."""

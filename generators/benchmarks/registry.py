@@ -22,7 +22,7 @@ class BenchmarkSpec:
 
     name: str
     about: str
-    """What it tests, in a line."""
+    """A line that says what the benchmark tests."""
     files: tuple[str, ...]
     """Annotation files below the data root."""
     images: tuple[str, ...]

@@ -41,7 +41,7 @@ class Form:
     """Annotation file below the data root, {part} for the part of a benchmark that has several; empty where only the
     images are of use."""
     record: Callable[[Entry, Keep], Any]
-    """What the annotation file says of a row."""
+    """Makes the entry of the annotation file from a row."""
     more: tuple[str, ...] = ()
     """Further columns that are read where they are there."""
     parts: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Form:
     keyed: bool = False
     """Whether the file is an object of records by their number, in place of a list."""
     note: str = ""
-    """What else the benchmark needs."""
+    """Says what else the benchmark needs."""
 
 
 SPELLINGS = {r"attribute|atribute": "att", r"object": "obj", r"relation": "rel", r"[^a-z]+": "_"}

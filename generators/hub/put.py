@@ -30,7 +30,7 @@ def is_cached(folder: Path) -> bool:
 
 
 class Made(NamedTuple):
-    """What was made of a folder."""
+    """The benchmark files that were made of a folder of the hub."""
 
     benchmark: str
     folder: str
@@ -43,9 +43,9 @@ class Made(NamedTuple):
     left_out: Sequence[str]
     """The tables that weren't read."""
     note: str = ""
-    """What else the benchmark needs."""
+    """Says what else the benchmark needs."""
     warning: str = ""
-    """What these files are no good for."""
+    """Says what these files can't be used for."""
 
 
 def scratch_below(root: Path) -> AbstractContextManager[Path]:

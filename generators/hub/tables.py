@@ -89,7 +89,7 @@ def saved_split(path: Path) -> str:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """What `save_to_disk` notes of a table."""
+    """Read the state that `save_to_disk` wrote beside a table."""
     try:
         return read_json(path, dict[str, Any])
     except Unreadable as error:

@@ -10,7 +10,7 @@ from menagerie.generators.parsers.graph_json import ParseCache
 
 
 class Parsed(NamedTuple):
-    """What became of one caption."""
+    """The result of parsing one caption."""
 
     caption: str
     graph: SceneGraph | None

@@ -30,7 +30,7 @@ class Relation(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """What is known of one photograph."""
+    """The phrases of one photograph, and the relations between them."""
 
     phrases: tuple[str, ...]
     relations: tuple[Relation, ...] = ()
@@ -119,7 +119,7 @@ class AnnotatedPhotographs(Photographs):
         self.files: Pictures
 
     def annotations(self, index: int) -> Annotations:
-        """What is known of an image."""
+        """The phrases and relations of an image."""
         index = range(len(self))[index]
         (start, first), (end, last) = self.ends[index], self.ends[index + 1]
         phrases = tuple(self.vocabulary[int(k)] for k in self.phrases[start:end])

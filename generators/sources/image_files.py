@@ -157,7 +157,7 @@ def content_of(path: Path) -> str:
 
 @once
 def readers(kind: type[ImageFiles]) -> str:
-    """What makes pixels of files: our code, and the libraries behind it."""
+    """Hash of all that turns files into pixels: our code, and the versions of the libraries that it uses."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
     parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
     code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)

@@ -62,7 +62,8 @@ class Mixture(Captioned):
         return [[lists[k][0] for lists in each] for k in range(count)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """What each part gives for its own index and the same draw; None of parts without such negatives."""
+        """The negatives that each part makes for its own index with the same draw; None for parts without such
+        negatives."""
         places = zip(self._places(indices), draws, strict=True)
         return [
             part.negatives([index], [int(draw)], kind)[0] if kind in part.text_negatives else None

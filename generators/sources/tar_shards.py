@@ -123,7 +123,7 @@ class TarShards(Photographs):
 def chosen(
     found: Sequence[Index], names: Sequence[str], listed: frozenset[str], kept_out: KeptOut
 ) -> tuple[Bool[np.ndarray, " n"], dict[str, int]]:
-    """Which samples are taken, and how many of all aren't, by why."""
+    """Choose the samples to be used; returns a mask, and how many are left out, by reason."""
     left_out = sum((Counter(index.refused) for index in found), Counter())
     kept = np.ones(len(names), bool)
     numbers = np.concatenate([index.flickr for index in found])

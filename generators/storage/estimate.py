@@ -1,4 +1,4 @@
-"""What it takes to render scenes on this machine, from a sample of them that is rendered and not kept."""
+"""Estimates the time and space that rendering takes on this machine: renders a sample of the scenes and discards it."""
 
 import time
 from collections.abc import Callable, Sequence

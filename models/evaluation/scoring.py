@@ -112,7 +112,7 @@ class Columns(NamedTuple):
     place: slice
     code: Tensors
     bounds: list[int]
-    """Where the phrasings of each text begin, and where the last end; empty where a text is one row of the code."""
+    """The first row of each text's phrasings, and the end of the last; empty where each text is one row of the code."""
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Where scorers come from: a checkpoint, open_clip, Hugging Face, a user's class. Loaded on request."""
+"""Loads scorers from their sources: a checkpoint, open_clip, Hugging Face, a user's class. Imported on request."""
 
 import hashlib
 import warnings
@@ -23,7 +23,7 @@ LONGEST = 32  # words of a caption
 
 
 class Source(ABC):
-    """Where a scorer comes from."""
+    """A place from which a scorer can be loaded."""
 
     name: str
     """The name as the user gave it."""

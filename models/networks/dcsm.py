@@ -94,7 +94,7 @@ class TextCode(NamedTuple):
 
     vectors: Float[Tensor, "m t d"]
     present: Bool[Tensor, "m t"]
-    """Up to the end token."""
+    """Whether a token is one of the text's own, up to its end token."""
     words: Int64[Tensor, "m t"]
     """The number of each token's functional word, from 1, or 0."""
 

@@ -157,7 +157,7 @@ def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...
 
 
 def statement(edge: Edge) -> Edge:
-    """What an edge says, in one form: "b to the right of a" as "a to the left of b"."""
+    """Bring an edge into one form: "b to the right of a" becomes "a to the left of b"."""
     other = CONVERSES.get(edge.predicate, edge.predicate)
     return Edge(other, edge.object, edge.subject) if other < edge.predicate else edge
 

@@ -33,7 +33,7 @@ BYTE = 255
 
 
 class TextInput(NamedTuple):
-    """What the text tower reads."""
+    """The input of the text tower."""
 
     ids: Int64[Tensor, "m context"]
     mask: Int64[Tensor, "m context"] | None
@@ -99,7 +99,7 @@ def load_hugging_face(name: str) -> tuple[Towers, HuggingFaceReader]:
 
 
 class Parts(NamedTuple):
-    """What a folder of transformers holds."""
+    """The parts of a model in a folder of transformers."""
 
     model: nn.Module
     tokenizer: Any

@@ -27,7 +27,7 @@ open_clip.add_model_config(FOLDER)
 
 
 class Weights(NamedTuple):
-    """Where the weights of both towers are."""
+    """The weights of both towers, as tags or files."""
 
     text: str
     """open_clip's tag, or a file, FILE or FILE@TAG."""

@@ -1,4 +1,4 @@
-"""What belongs to pretrained weights beside the weights: how pictures are prepared for them, and their activation.
+"""Records what pretrained weights need: the preparation of pictures, and the activation.
 
 open_clip knows it of its own weights by their tags, and of a file nothing: it then prepares pictures as for OpenAI's. A
 file is therefore read as the weights of its architecture are, where these agree. Where they don't, FILE@TAG says which

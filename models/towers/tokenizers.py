@@ -26,7 +26,7 @@ MEASURED = 512
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What a scorer needs of a tokenizer: plain data, for it travels to the processes that read batches."""
+    """The interface of a tokenizer. It must be plain data, because it is sent to the processes that prepare batches."""
 
     @property
     def vocab_size(self) -> int:
@@ -180,7 +180,7 @@ def words_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
-    """What `texts` need: their words, and the context that the longest takes, so that none is cut."""
+    """The text space that `texts` need: their words, and a context long enough for the longest, so that none is cut."""
     distinct = set(texts)
     words = words_of(distinct)
     tokenizer = tokenizer_of(towers, words)

@@ -23,8 +23,8 @@ class Tokens(NamedTuple):
     """The tokens of n images or texts."""
 
     states: Float[Tensor, "n t width"]
-    """The output of the tower's last LayerNorm, or of its last block where there is none. Images begin with CLS;
-    texts run up to their end token, then padding."""
+    """The output of the tower's last block, after its last LayerNorm unless a scorer takes that away. Images begin
+    with CLS; texts have all tokens up to their end, then padding."""
     present: Bool[Tensor, "n t"] | None
     """Whether each token is one of the text's own, up to its end token, and no padding. None where all are."""
     pooled: Float[Tensor, "n width"]
@@ -235,7 +235,7 @@ def drop_last_block(transformer: nn.Module) -> None:
 
 
 def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, " m"]:
-    """Where texts end: the first token of an id, or of the largest."""
+    """The position of the end token in each text: the first with the id `end`, or the first with the largest id."""
     return ids.argmax(-1) if end is None else (ids == end).int().argmax(-1)
 
 

@@ -67,7 +67,7 @@ def holds_code(archive: Path) -> bool:
 
 
 def without_advice(error: Exception) -> str:
-    """What a library says of weights that it can't load, in a line; never torch's advice to let them run code."""
+    """A library's error about weights that it can't load, in one line, without torch's advice to let them run code."""
     if found := OBJECT.search(str(error)):
         return (
             f"beside tensors they hold other objects ({found[1]}), and to read these is to run code; where you trust "

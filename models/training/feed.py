@@ -144,7 +144,7 @@ def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
 
 
 def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler:
-    """What draws the items of a batch: by the shares of a mixture, or by those of single-object scenes."""
+    """Make the sampler of batches: by the shares of a mixture, or by the share of single-object scenes."""
     if data.shares:
         return by_shares(data.strata, data.shares, recipe.batch, seed)
     is_single = data.strata.get(SINGLES, np.zeros(len(data), bool))

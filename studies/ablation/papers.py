@@ -10,7 +10,7 @@ from menagerie.models.spec import ScorerSpec
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says of an ablation: on these columns (subset, task) it is lower (-1) or higher (1)."""
+    """A paper's claim on an ablation: on these columns (subset, task) the row is lower (-1) or higher (1)."""
 
     row: str
     split: str
@@ -200,5 +200,5 @@ ABLATIONS = {"dcsm": DCSM, "oc-clip": OC_CLIP, "sparo": SPARO}
 
 
 def ablations_of(spec: ScorerSpec) -> Ablations:
-    """What is varied of a model; nothing of one without an entry."""
+    """The ablations of a model; empty for one without an entry."""
     return ABLATIONS.get(spec.name, Ablations({}))

@@ -173,7 +173,7 @@ def smoke_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> str:
 
 
 def data_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[str, CellData]:
-    """What the first row of each split is trained and tested on: another row may have further tests."""
+    """The data of the first row of each split; other rows may have further tests."""
     data: dict[str, CellData] = {}
     for place, batch in jobs.items():
         data.setdefault(place.split, batch[0].cell.data)
@@ -181,8 +181,8 @@ def data_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[str, CellData]:
 
 
 def trained_on(data: Mapping[str, CellData]) -> str:
-    """What the first row of each split is trained on: the hardest cell of the grids, with its share of animal pairs,
-    or what the user gave."""
+    """Say what the first row of each split is trained on: the hardest cell of the grids, with its share of animal
+    pairs, or a split that the user gave."""
     if "own" in data:
         return "your own split"
     shares = sorted({source.axes["pairs"] for source in data.values()})
@@ -207,7 +207,7 @@ def curves(jobs: Mapping[SplitRow, Sequence[Job]]) -> list[Curve]:
 
 
 def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
-    """What each row changes: in words, where the model has any, and as a line of configuration."""
+    """Explain what each row changes: in words, where the model's entry has them, and by its options."""
     lines, words = all_rows(spec), ablations_of(spec).says
     texts = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
     return {row: text or "a line of configuration" for row, text in texts.items() if row != base_row(spec)}

@@ -162,7 +162,7 @@ VERDICTS = {
 
 
 def claim_row(done: Runs, claim: Claim, base: str) -> tuple[str, ...]:
-    """What a paper says, the row that tests it, the columns that are pooled for that, and what came out."""
+    """A row of the table of claims: the claim, the row that tests it, the columns that are pooled, and the outcome."""
     tests = ", ".join(column_name(*column) for column in claim.columns)
     outcome, delta = verdict(done, claim, base)
     return claim.text, claim.row, f"{claim.split}: {tests}", outcome, EXPECTED[claim.sign], delta

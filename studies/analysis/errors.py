@@ -36,7 +36,8 @@ class Source(NamedTuple):
 
 
 def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
-    """What a scene shows, as (factor, value), each once; of two things also the slot of the one mentioned first."""
+    """The properties that a scene shows, as distinct (factor, value); for two things also the slot of the one
+    mentioned first."""
     found = [("background", scene.background)]
     for thing in scene.things:
         found += [("animal", thing.animal), ("texture", thing.texture), ("size", thing.size)]

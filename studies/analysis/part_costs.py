@@ -158,7 +158,7 @@ class Parts:
 
 
 class Cost(NamedTuple):
-    """What one row costs; the parts are images, texts and their comparison."""
+    """The cost of one row, by parts: images, texts and their comparison."""
 
     parameters: dict[str, int]
     """The parameters of the vision tower, of the text tower, and of the scorer itself."""

@@ -171,7 +171,7 @@ def flagged(texts: pd.DataFrame, quads: Pivot) -> pd.DataFrame:
 
 
 def meaning_of_flags(cells: pd.DataFrame) -> str:
-    """What the flag says, for a page that has any; else nothing."""
+    """The meaning of the flag, if a page's cells have any; else empty."""
     return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
 
 

@@ -206,7 +206,7 @@ def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
 
 
 def next_runs(config: Config, known: Known, splits: Sequence[str]) -> list[Run]:
-    """What can be trained now: of each model at each split one budget, the longest runs first."""
+    """The runs that can be trained now, the longest first: for each model at each split those of one budget."""
     courses = [course_of(config, known, split, model) for split in splits for model in config.models]
     return sorted((run for course in courses for run in course.missing), key=lambda run: -run.steps)
 

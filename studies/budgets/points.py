@@ -111,7 +111,7 @@ VERDICTS = {
 
 
 def verdict(config: Config, line: Line) -> str:
-    """Which of `VERDICTS` holds for a model at a split."""
+    """The verdict on a model at a split, one of `VERDICTS`."""
     best = line.best
     if best is None:
         return "–"

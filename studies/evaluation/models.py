@@ -29,11 +29,11 @@ class Model:
     run: str = ""
     """The run of a cell; empty for other models."""
     cell: str = ""
-    """What a cell is in its run, in words: "clip, hard negatives 0%"."""
+    """The place of a cell in its run, in words: "clip, hard negatives 0%"."""
 
     @property
     def title(self) -> str:
-        """Its label in tables of pages, where random weights aren't taken for trained ones."""
+        """The label in tables of pages; it says so if the weights are random."""
         untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
         return f"{self.label}, untrained" if untrained else self.label
 

@@ -25,7 +25,7 @@ SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
 class Tuned(NamedTuple):
-    """What tuning chose for one model, and under which conditions."""
+    """The recipe that tuning chose for one model, and the conditions of the search."""
 
     architecture: str
     fields: dict[str, Any]
@@ -94,12 +94,12 @@ PAPER_FIELDS = (
 
 @lru_cache(maxsize=8)
 def tuned(grid: Grid) -> dict[str, Tuned]:
-    """What was tuned for the models of the grid; read once."""
+    """The tuned recipes of the grid's models, read once."""
     return read_tuned(grid.tuned, grid.models) if grid.tuned not in ("", PAPER_RECIPES) else {}
 
 
 def conditions(grid: Grid, model: str) -> dict[str, Any]:
-    """What a recipe is tuned for."""
+    """The conditions that a recipe is tuned for."""
     return {"kind": grid.kind, "world": grid.world, "resolution": grid.resolution, "options": grid.scorers.of(model)}
 
 
@@ -129,8 +129,7 @@ def training_recipe(grid: Grid, model: str) -> Recipe:
 
 
 def paper_recipe(grid: Grid, model: str) -> Mapping[str, Any]:
-    """What the paper of a model that wasn't tuned has, where the grid takes it: on request, and beside pretrained
-    weights."""
+    """The recipe of a model's paper, where the grid uses it: on request, and with pretrained weights."""
     spec = spec_of(model)
     if grid.pretrained:
         return spec.pretrained
@@ -223,7 +222,7 @@ def base_cell(grid: Grid, model: str, data: CellData, seed: int) -> Cell | None:
 
 
 def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
-    """What is trained on at each place, with each seed."""
+    """The training data and the seed of each cell, by place and seed."""
     if grid.split:
         return [(data, data.seed + seed) for seed in range(grid.seeds) for data in grid.files]
     further = tuple(name for name in grid.axes if name not in FRACTIONS)

@@ -61,7 +61,7 @@ def step_time(of_model: Sequence[dict[str, Any]]) -> str:
 
 
 def negatives_seen(of_model: Sequence[dict[str, Any]]) -> str:
-    """What a model's losses compared with beside other images and captions of a batch."""
+    """Name the negatives of a model's losses beside the other images and captions of a batch."""
     lists = [result["loss_negatives"] for result in of_model]
     names = dict.fromkeys(name for seen in lists for name in seen)
     texts = [name if all(name in seen for seen in lists) else f"{name} (where training has them)" for name in names]

@@ -56,7 +56,7 @@ class Tested:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides it."""
+        """The settings that decide the tests."""
         return {"label": self.label, **settings_of(self.split), **({"bare": True} if self.bare else {})}
 
 
@@ -102,7 +102,7 @@ class TransferData:
         return self.train.counts()
 
     def open(self, file: Path) -> Material:
-        """What is trained on, and every test."""
+        """Open the training data and every test."""
         from menagerie.generators.sources.mixture import Part
 
         whole = self.train.open(file)
@@ -128,7 +128,8 @@ class TransferData:
 
 
 def settings_of(split: SplitData) -> dict[str, Any]:
-    """What decides a split; its image store is named by the content of its world, so the world's path is left out."""
+    """The settings that decide a split, without the path of its world: the image store is named by the world's
+    content."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 

@@ -113,7 +113,7 @@ def audit_table(study: StudyState) -> pd.DataFrame:
 
 
 def gap_words(rows: list[questions.Gap]) -> list[str]:
-    """What (a) found, a sentence for each model and test."""
+    """The findings of part (a), a sentence for each model and test."""
     found: dict[tuple[str, str], dict[str, questions.Gap]] = {}
     for row in rows:
         found.setdefault((row.model, row.test), {})[row.measure] = row
@@ -126,7 +126,7 @@ def gap_words(rows: list[questions.Gap]) -> list[str]:
 
 
 def step_words(rows: list[questions.Step]) -> list[str]:
-    """What (b) found, at the most photographs of the tested animals."""
+    """The findings of part (b), for the largest number of photographs of the tested animals."""
     of_tested = [row for row in rows if row.world == OWN and row.count]
     most = max((row.count for row in of_tested), default=0)
     return [

@@ -26,7 +26,7 @@ class Training(NamedTuple):
     tuned: bool = False
     """Whether it starts from the synthetic run of its model and seed."""
     factor: str = ""
-    """What is changed in the synthetic world."""
+    """The factor that is changed in the synthetic world."""
 
     @property
     def start(self) -> "Training | None":
@@ -35,7 +35,7 @@ class Training(NamedTuple):
 
     @property
     def place(self) -> "Training":
-        """What it has in common with runs of other seeds."""
+        """The run with seed 0, which is the same for all seeds of a run."""
         return self._replace(seed=0)
 
 

@@ -76,7 +76,7 @@ def held_out(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
 
 
 def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
-    """Up to `count` of its other photographs; more of them have the fewer ones among them."""
+    """Choose up to `count` other photographs of an animal; a larger choice contains the smaller ones."""
     place = seed % len(files)
     return tuple([*files[place + 1 :], *files[:place]][:count])
 

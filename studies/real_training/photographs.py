@@ -49,7 +49,7 @@ class Opening:
     """Captions to which the parser's server gave no answer, and which are one node: none of them is requested again."""
 
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> SourcePlace:
-        """Where one of the sources is, and what becomes of its captions."""
+        """The location of one source's files, and the options by which they are read."""
         return SourcePlace(
             root=self.root,
             resolution=self.resolution,

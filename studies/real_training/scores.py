@@ -44,7 +44,7 @@ class Tests:
 
 
 def pieces(runs: Sequence[Planned], tests: Tests, out: Path, skip: bool) -> dict[str, list[Piece]]:
-    """What is to be scored of every finished cell, by its id."""
+    """The pieces to be scored for every finished cell, by the cell's id."""
     found = {}
     for run in runs:
         folder = out / "cells" / run.cell.id

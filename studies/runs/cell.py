@@ -67,7 +67,7 @@ class Cell:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the result; of recipes, towers and splits what is no default."""
+        """All settings that decide the result; recipes, towers and splits only list what differs from defaults."""
         parts = {
             "towers": identity_of(self.towers_recorded),
             "recipe": identity_of(self.recipe),
@@ -106,7 +106,7 @@ class Cell:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Its place in a study, by axis."""
+        """The cell's place in a study, by axis."""
         return self.data.axes | ({"start": self.start.name} if self.start else {})
 
     @property
@@ -150,7 +150,7 @@ class Job:
 
     @property
     def shared(self) -> Path:
-        """What cells of the run share while they are trained."""
+        """The folder of the files that cells of the run share while they are trained."""
         return self.out / "shared"
 
     @property

@@ -128,7 +128,7 @@ def with_own_scorers(config: Config, arguments: list[str]) -> Config:
 
 
 def values_of(option: str, arguments: list[str]) -> list[str]:
-    """What a command line gives for an option, before it is parsed."""
+    """The raw values of an option on a command line, before it is parsed."""
     values: list[str] = []
     for start, argument in enumerate(arguments):
         if argument == option:

@@ -24,7 +24,7 @@ def processor() -> str:
 
 
 def described(cpuinfo: str) -> str:
-    """What Linux says of the first processor, in a line; empty where it has no name there."""
+    """Describe the first processor of Linux's `cpuinfo` in a line; empty if it has no name there."""
     lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
     facts = {key.strip(): value.strip() for key, _, value in lines}
     if "model name" not in facts:

@@ -193,7 +193,7 @@ def states(job: Job) -> dict[int, Path]:
 
 
 def folder_of(job: Job) -> Path:
-    """Where states are kept: the same for cells that are the same but for the number of their steps."""
+    """The folder of a cell's states; cells that differ only in their number of steps share it."""
     return job.shared / FOLDER / trunk_key(job.cell)
 
 

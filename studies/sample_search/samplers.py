@@ -121,7 +121,7 @@ class BoundarySampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> NoReturn:
-        """Nothing is drawn alone."""
+        """Raise: parameters are never drawn one by one."""
         raise NotImplementedError(param_name)
 
 

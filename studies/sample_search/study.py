@@ -49,7 +49,7 @@ def searches(config: Config, study: str) -> list["Search"]:
 
 
 def sampler_of(config: Config, question: str, number: int) -> "BaseSampler":
-    """What draws trial `number`; it begins with the same settings for all models and both questions."""
+    """Make the sampler of trial `number`; the first trials are the same for all models and both questions."""
     from menagerie.studies.sample_search.samplers import BoundarySampler, first_points, space
     from menagerie.studies.trials.space import SpaceSampler
 
@@ -64,7 +64,7 @@ def sampler_of(config: Config, question: str, number: int) -> "BaseSampler":
 
 
 class SearchJob(NamedTuple):
-    """What a worker works on."""
+    """All that a worker needs to know of a search."""
 
     config: Config
     study: str

@@ -83,7 +83,7 @@ def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[Benchmark
 
 
 def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
-    """What is missing or wrong, and the records that there are."""
+    """What is missing or wrong of a benchmark, in words, and its number of records."""
     if problem := absent(spec, place):
         return "; ".join(filter(None, (problem, instead(spec, place)))), 0
     try:
@@ -94,7 +94,7 @@ def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
 
 
 def absent(spec: BenchmarkSpec, place: Place) -> str:
-    """Which files and folders aren't there; empty where all are."""
+    """Name the files and folders that aren't there; empty if all are."""
     lacking = [name for name in (*spec.files, *spec.images) if not place.path(name).exists()]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -118,7 +118,7 @@ def near(name: str, place: Place) -> str:
 
 
 def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
-    """What a benchmark lacks whose files could be read; empty where it lacks nothing."""
+    """Say what is missing in a benchmark whose files could be read; empty if nothing is."""
     lost = sum(bench.missing.values())
     problems = [f"{lost} records lack their images: {bench.lacking}"] if lost else []
     problems += [

@@ -139,7 +139,7 @@ class Subject:
     records: str
     """Hash of its records and of the sizes of their images."""
     parser: CaptionParser | None = None
-    """What made the scene graphs of its texts; None where every text is one node."""
+    """The parser of the scene graphs of its texts; None where every text is one node."""
 
     @property
     def label(self) -> str:

@@ -29,7 +29,7 @@ TESTED = (4, 5)
 
 @runtime_checkable
 class HeartbeatStorage(Protocol):
-    """What Optuna's storages in databases have beside their other methods."""
+    """The further methods that Optuna's database storages have for heartbeats."""
 
     def record_heartbeat(self, trial_id: int) -> None:
         """Write that the worker of a trial lives."""

@@ -30,7 +30,8 @@ from menagerie.studies.tuning.space import Tuning, identity, leaders, own_option
 
 
 class SearchJob(NamedTuple):
-    """What a worker works on: a study, its folder, its image store's identity and its split files."""
+    """All that a worker needs to know of a search: the study, its folder, the identity of its image store, and its
+    split files."""
 
     config: Tuning
     study: str

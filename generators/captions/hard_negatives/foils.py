@@ -36,7 +36,7 @@ class Choice(NamedTuple):
 
 
 class TaskContext(NamedTuple):
-    """What a task needs to know of a split."""
+    """The facts of a split that a task needs."""
 
     kind: str
     template: AnyTemplate
@@ -142,12 +142,12 @@ def caption_of(scene: Scene, things: Sequence[Thing], context: TaskContext, pred
 
 
 def caption_in_place(scene: Scene, things: Sequence[Thing], context: TaskContext) -> Caption:
-    """As `caption_of`, for things in the slots of the scene: with their relation, if the template states it."""
+    """Caption things that stand in the slots of the scene, with their relation if the template states it."""
     return caption_of(scene, things, context, predicate_for(scene, things, context.template))
 
 
 def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
-    """Those of `names` that no thing of the scene has in `field`."""
+    """Choose the `names` that no thing of the scene has in `field`."""
     return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
 
 
