@@ -50,7 +50,7 @@ class Captioned(ABC):
 
     @abstractmethod
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """For each index one of its captions; which of several depends on the index and its draw, a seed, alone."""
+        """One caption for each index; which of several is chosen depends only on the index and its draw, a seed."""
 
     @abstractmethod
     def texts(self) -> Iterator[str]:
@@ -70,7 +70,8 @@ class Captioned(ABC):
         return [None for _ in zip(indices, draws, strict=True)]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index that of its partner among these very images, of which its negative is true; -1 for none."""
+        """For each index, the index of its partner among these images, of which its negative is true; -1 where there
+        is none."""
         return np.full(len(indices), -1, np.int64)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:

@@ -85,7 +85,7 @@ class Scorer(nn.Module, ABC):
         """How well each image fits each text: within -1 and 1, unless a scorer's description says otherwise."""
 
     def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
-        """How well image i fits text i. Override it where that is cheaper than all pairs."""
+        """How well image i fits text i. Override it where this can be computed faster than all pairs."""
         return self.similarity(images, texts).diagonal()
 
     def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:

@@ -78,7 +78,7 @@ class Process(NamedTuple):
 
     @property
     def lives(self) -> bool:
-        """Whether it still runs, on this system."""
+        """Whether the process still runs, on this system."""
         return is_running(self.number) and started(self.number) == self.started
 
 

@@ -96,7 +96,7 @@ def open_file(path: Path, most: int | None = None, buffering: int = -1) -> Binar
 
 
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
-    """All of a regular file."""
+    """Read all of a regular file."""
     with open_file(path, most) as file, reading(path):
         content = file.read(most + 1)
     if len(content) > most:  # it grew

@@ -46,7 +46,7 @@ class Incomparable(Exception):
 
 
 def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator[Finding]:
-    """Every subset has the scenes, texts, graphs and partners that the recipe gives, in its order."""
+    """Check that every subset has the scenes, texts, graphs and partners that the recipe gives, in the same order."""
     try:
         made = made_again(split, world_file)
     except Incomparable as reason:

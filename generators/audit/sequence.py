@@ -30,7 +30,7 @@ class Position(NamedTuple):
 
 
 def check_sequence(split: Split) -> Iterator[Finding]:
-    """Every subset has its records in the order of its kind."""
+    """Check that every subset has its records in the order that its kind prescribes."""
     if split.recipe["kind"] not in POSITION_OF:
         yield skipped(CLAIM, f"the order of {split.recipe['kind']} isn't written")
         return

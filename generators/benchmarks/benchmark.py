@@ -44,7 +44,7 @@ SEED = 0  # of ties that are drawn
 
 
 class Outcome(NamedTuple):
-    """How one item went."""
+    """The result of scoring one item."""
 
     official: float
     """Points by the benchmark's rule, 0 to 1."""
@@ -69,7 +69,7 @@ class Benchmark(ABC):
 
     @property
     def texts(self) -> Sequence[Caption]:
-        """Every text once."""
+        """All texts, each once."""
         return list(dict.fromkeys(text for item in self.items for text in item.texts))
 
     @abstractmethod
@@ -81,12 +81,13 @@ class Benchmark(ABC):
         return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """How an item went; the rule of most benchmarks unless one has its own."""
+        """Score an item, by the rule of most benchmarks unless one has its own."""
         return texts_chosen(scores)
 
 
 def texts_chosen(scores: Scores) -> Outcome:
-    """Each image prefers its text to all others, strictly (Winoground's text score; with one image a plain choice)."""
+    """Score whether each image prefers its text to all others, strictly (Winoground's text score; with one image a
+    plain choice)."""
     k = len(scores)
     matching = scores[np.arange(k), np.arange(k)]
     best = scores.max(1)
@@ -100,13 +101,14 @@ def texts_chosen(scores: Scores) -> Outcome:
 
 
 def images_chosen(scores: Scores) -> Outcome:
-    """Each text prefers its image to all others, strictly (Winoground's image score)."""
+    """Score whether each text prefers its image to all others, strictly (Winoground's image score)."""
     k = len(scores)
     return texts_chosen(np.ascontiguousarray(scores[:, :k].T))
 
 
 def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
-    """Both, of two images and two texts (Winoground's group score): the two own scores are above the two others.
+    """Score whether both `texts_chosen` and `images_chosen` hold for two images and two texts (Winoground's group
+    score): both matching scores are above both others.
 
     Chance is 1/6, not 1/16: the four comparisons share their scores.
     """

@@ -43,7 +43,7 @@ class PugSpar(Photographs):
 
 
 def build(place: Place) -> PugSpar:
-    """All pictures of two different animals."""
+    """Build the benchmark of all pictures of two different animals."""
     records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
     folder = IMAGES if place.path(IMAGES).is_dir() else FOLDER
     return PugSpar("pug-spar", folder, records, place)

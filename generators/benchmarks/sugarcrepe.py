@@ -37,7 +37,7 @@ class SugarCrepe(Photographs):
 
 
 def build(place: Place) -> SugarCrepe:
-    """All seven files, their records by the keys that they have there: those of swap_obj leave some out."""
+    """Build the benchmark from all seven files. Records keep their keys there; those of swap_obj have gaps."""
     records = [record for name in COUNTS for record in read_part(place, name)]
     return SugarCrepe("sugarcrepe", IMAGES, records, place)
 

@@ -86,7 +86,8 @@ def sugarcrepe_pp_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """Both images under the names that the authors give them, which the file has without an ending."""
+    """Make a record of Winoground and keep both images under the authors' names; the record has these without an
+    ending."""
     number = row.field("id", int)
     names = {f"image_{k}": f"ex_{number}_img_{k}" for k in range(2)}
     for column, name in names.items():

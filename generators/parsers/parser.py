@@ -29,7 +29,7 @@ class Parser(Protocol):
         """All that decides its graphs, as JSON can hold it: model, prompt, version of its rules."""
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Each of `captions`, which are distinct, once, in any order, as they are finished."""
+        """Parse `captions`, which are distinct; yields each once, in any order, as soon as it is finished."""
 
     def spent(self) -> Mapping[str, int]:
         """What parsing has cost so far, such as requests and tokens."""

@@ -57,7 +57,7 @@ class KeptOut:
         return [k for k, reason in enumerate(reasons) if not reason], dict(left_out)
 
     def counts(self) -> dict[str, int]:
-        """How many numbers are left out, by why."""
+        """The number of photographs that are left out, by reason."""
         return dict(Counter(self.images.values()))
 
     def require(self, *collections: str) -> None:

@@ -33,7 +33,8 @@ Phrasings = tuple[Caption, ...]
 def encoded(
     scorer: Scorer, images: Callable[[Block], UInt8[Tensor, "n 3 h w"]], blocks: Sequence[Block]
 ) -> Iterator[Tensors]:
-    """Every block by itself; `images` gives the pixels of some numbers, of each once."""
+    """Encode each block of images by itself; `images` gives pixels by number and is asked for each number once a
+    block."""
     for block in blocks:
         distinct = list(dict.fromkeys(block))
         pixels = images(distinct)

@@ -27,7 +27,7 @@ def framed_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
 
 
 def separate(images: Any) -> Sequence[Any]:
-    """One image, a batch or a list of them as a list."""
+    """Turn one image, a batch or a list of them into a list."""
     if isinstance(images, str | Path | Image.Image):
         return [images]
     if isinstance(images, np.ndarray | Tensor):
@@ -38,7 +38,7 @@ def separate(images: Any) -> Sequence[Any]:
 
 
 def picture_of(image: Any) -> Image.Image:
-    """One image as PIL has it, in RGB."""
+    """Turn one image into a picture of PIL, in RGB."""
     if isinstance(image, str | Path):
         return picture_in(Path(image))
     if isinstance(image, Image.Image):

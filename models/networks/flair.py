@@ -97,7 +97,7 @@ class TextCode(NamedTuple):
 
 
 class FLAIRScorer(Scorer):
-    """Each text pools the patches of an image for itself, and is compared with what it gets."""
+    """A scorer in which each text pools the patches of an image for itself, and is compared with the result."""
 
     config_class = FLAIRConfig
 

@@ -138,7 +138,7 @@ def shuffled_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> 
 
 @lru_cache(maxsize=4096)
 def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...]:
-    """For each edge the ordered pairs of different nodes between which a shuffled graph may have it.
+    """For each edge, the ordered pairs of different nodes between which a shuffled graph may place it.
 
     Its subject is another than the true one, and so is its object. It says nothing that the graph or its swap says,
     else what is shuffled could be true, or equal the swap.
@@ -163,7 +163,7 @@ def statement(edge: Edge) -> Edge:
 
 
 def statements(edges: Sequence[Edge]) -> frozenset[Edge]:
-    """All that edges say."""
+    """The statements of edges, each in its one form."""
     return frozenset(map(statement, edges))
 
 

@@ -72,7 +72,7 @@ class HuggingFaceImages(ImageTower):
         return vectors(self.model.get_image_features(pixel_values=pixels))
 
     def parameters(self) -> list[nn.Parameter]:
-        """All of the tower."""
+        """All parameters of the tower."""
         return [parameter for name, parameter in self.model.named_parameters() if name.startswith(("vision", "visual"))]
 
 
@@ -84,7 +84,7 @@ class HuggingFaceTexts(TextTower):
         return vectors(self.model.get_text_features(input_ids=texts.ids, attention_mask=texts.mask))
 
     def parameters(self) -> list[nn.Parameter]:
-        """All of the tower."""
+        """All parameters of the tower."""
         return [parameter for name, parameter in self.model.named_parameters() if name.startswith("text")]
 
 

@@ -115,7 +115,7 @@ class HFTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """All ids, the padding and the end."""
+        """The number of all ids, including those of the padding and the end."""
         return len(hugging_face_tokenizer(self.name)) + 2
 
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:

@@ -95,7 +95,7 @@ class ImageTower(Tower):
         return self.model.visual.positional_embedding.shape[0]
 
     def parameters(self) -> list[nn.Parameter]:
-        """All of the tower."""
+        """All parameters of the tower."""
         return [parameter for name, parameter in self.model.named_parameters() if name.startswith("visual.")]
 
     def drop_last_block(self) -> None:
@@ -108,7 +108,7 @@ class ImageTower(Tower):
 
 
 class TextTower(Tower):
-    """All of the model but `model.visual`."""
+    """The text tower: all of the model but `model.visual`."""
 
     def pooled(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
         """The vector of each text as the tower itself pools and projects its tokens, of any length."""
@@ -139,7 +139,7 @@ class TextTower(Tower):
         return self.model.text_eos_id if getattr(self.model, "text_pool_type", "argmax") == "eos" else None
 
     def parameters(self) -> list[nn.Parameter]:
-        """All of the tower."""
+        """All parameters of the tower."""
         named = self.model.named_parameters()
         return [parameter for name, parameter in named if not name.startswith("visual.") and name != "logit_scale"]
 

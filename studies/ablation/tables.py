@@ -75,7 +75,7 @@ def read_runs(spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[
 
 @cache  # what is finished doesn't change, and the tables are written anew after every run
 def read_run(folder: Path, seed: int, columns: Columns, names: tuple[str, str] | None) -> Run:
-    """One finished run from its folder."""
+    """Read a finished run from its folder."""
     points = read_points([(seed, folder)])
     chosen = {key: point for key, point in points.items() if key[1:3] in columns}
     return Run(seed, finished(folder)["subsets"], chosen, ratio(folder / "checkpoint" / "model.safetensors", names))

@@ -164,7 +164,7 @@ class Course(NamedTuple):
 
 
 def course_of(config: Config, known: Known, split: str, model: str) -> Course:
-    """How far a model is at a split, by what is known of validation."""
+    """The state of a model's training at a split, judged by the known accuracies on validation."""
     left = setups_of(config, model)
     for steps in config.budgets:
         if len(left) == 1:
@@ -241,7 +241,7 @@ def validation_of(job: Job) -> float | None:
 
 
 def courses_of(trained: Trained) -> dict[tuple[str, str], Course]:
-    """How far each model is at each split."""
+    """The state of each model's training at each split."""
     known = known_of(trained)
     return {
         (split, model): course_of(trained.config, known, split, model)

@@ -16,7 +16,7 @@ from menagerie.studies.runs.results import collect, finished
 
 
 class Point(NamedTuple):
-    """All seeds of a model at one budget."""
+    """The results of all seeds of a model at one budget."""
 
     steps: int
     cost: Cost
@@ -73,7 +73,7 @@ def points_of(trained: Trained, split: str, setup: Setup) -> list[Point]:
 
 
 def point_of(steps: int, jobs: Sequence[Job], alike: Sequence[Job]) -> Point:
-    """One budget, all of whose seeds are finished."""
+    """The point of a budget whose seeds are all finished."""
     each = [judged(job.folder, job.cell.seed, job.cell.data.recipe.judged) for job in jobs]
     records = {key: point for points in each for key, point in points.items()}
     results = collect(job.folder for job in jobs)
@@ -145,7 +145,7 @@ def sentences(config: Config, lines: Sequence[Line]) -> list[str]:
 
 
 def on_first(config: Config, line: Line, best: Point) -> str:
-    """How far the first model comes with compute."""
+    """A sentence on how accurate the first model becomes with compute."""
     ends = {
         "binds": f"so with enough training it binds (bar: {100 * config.bar:.0f} %)",
         "does not bind": f"below the bar of {100 * config.bar:.0f} %, and more training no longer helps on validation",
@@ -163,7 +163,8 @@ def on_first(config: Config, line: Line, best: Point) -> str:
 
 
 def on_other(first: Point, first_title: str, line: Line, best: Point) -> str:
-    """How much better another model is at its own best budget, and what it needs to be as good as the first."""
+    """A sentence on how much better another model is at its own best budget, and what it needs to be as good as the
+    first."""
     gap, match = above(first, best), line.matching(first.validation)
     times = f"with {best.cost.flops / first.cost.flops:.2g} times the operations"
     text = f"{title_of(line.model)} gets {percent(best.level)} after {best.steps} steps, {times}: {points(gap)}"

@@ -62,11 +62,11 @@ class Noise(Captioned):
         return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Each its own: no other image takes longer."""
+        """Each image is its own partner: no other image would take longer."""
         return np.asarray(indices, np.int64)
 
     def texts(self) -> Iterator[str]:
-        """All of the sample."""
+        """All texts of the sample."""
         yield from all_texts(text for row in self.rows for text in row if text)
 
 

@@ -94,7 +94,7 @@ class TransferData:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything that decides it; where world files lie doesn't."""
+        """All settings that decide the data; the paths of world files don't."""
         parts = {"images": self.images} if self.images else {}
         return settings_of(self.train) | parts | {"tests": [test.settings for test in self.tested]}
 

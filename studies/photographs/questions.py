@@ -64,7 +64,7 @@ class Step(NamedTuple):
     scratch: Level
     tuned: Level
     saved: Level
-    """After synthetic training minus from scratch."""
+    """The accuracy after synthetic training minus that from scratch."""
 
 
 def steps(lines: Lines, models: Sequence[str]) -> list[Step]:

@@ -107,7 +107,7 @@ def change_table(rows: list[questions.Change]) -> pd.DataFrame:
 
 
 def audit_table(study: StudyState) -> pd.DataFrame:
-    """How many photographs training and test have, and how many both."""
+    """A table of how many photographs training has, how many tests have, and how many both have."""
     columns = ["photographs in training", "number", "photographs tested", "their number", "in both"]
     return pd.DataFrame([list(map(str, row)) for row in study.audit], columns=columns)
 

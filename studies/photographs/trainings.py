@@ -40,7 +40,7 @@ class Training(NamedTuple):
 
 
 class Material(NamedTuple):
-    """How much there is to train on."""
+    """The amount of photographs that there is to train on."""
 
     several: int
     """The most photographs of an animal beside the one that is held out; 0 where too few animals have several."""

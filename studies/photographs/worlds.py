@@ -40,7 +40,7 @@ def worlds_tested(training: Training) -> tuple[str, ...]:
 
 
 def material_of(config: Any, photographs: Photographs) -> Material:
-    """How much there is to train on."""
+    """Count the photographs that there are to train on."""
     possible = [name for name in FACTORS if name != "backgrounds" or config.backgrounds]
     wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
     possible = [name for name in possible if name != "vocabulary" or wider]

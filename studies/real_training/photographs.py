@@ -35,7 +35,8 @@ def names_of(together: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Opening:
-    """How photographs are found and read. Where they lie decides nothing; what is read has an identity of its own."""
+    """The settings by which photographs are found and read. Paths decide nothing; what is read has an identity of
+    its own."""
 
     sources: tuple[str, ...]
     root: Path
@@ -171,7 +172,8 @@ class Numbers:
 
 
 def numbers_of(opened: Opened, unanswered: int = 0) -> Numbers:
-    """How much there is of opened photographs; `unanswered` captions are one node for want of an answer."""
+    """Count opened photographs and their captions; captions that are `unanswered` are one node because the parser's
+    server gave no answer."""
     chosen = held_out(name for source in opened.sources for name in source.names_of_images)
     kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
     return Numbers(

@@ -122,7 +122,7 @@ def row_of(model: str, columns: Sequence[str], published: Mapping[str, Published
 
 
 def data_table(photos: Mapping[tuple[str, str], Described]) -> pd.DataFrame:
-    """How much there is of each set of sources with each parser."""
+    """A table of how many photographs and captions each set of sources has with each parser."""
     rows = []
     for (sources, parser), there in photos.items():
         left = ", ".join(f"{count} {reason}" for reason, count in (*there.numbers.left_out, *there.numbers.refused))

@@ -59,7 +59,7 @@ class CellData(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything that decides it."""
+        """All settings that decide the data."""
 
     def counts(self) -> dict[str, int]:
         """Counts of what the data hold, for reports."""

@@ -117,7 +117,7 @@ class Runs:
                 run_interruptible(job, self.interruption)
 
     def at_budget(self, job: Job) -> dict[str, Any]:
-        """One run of a budget, with its tallies of validation and of the test."""
+        """Train one run of a budget; returns it with its tallies of validation and of the test."""
         self.train(job)
         known = {"validation": validation(job), "known": tally_of(job, ("validation",)), "test": tally_of(job)}
         return {"cell": job.cell.id, "step": job.cell.recipe.steps, **known}

@@ -72,7 +72,7 @@ class SearchJob(NamedTuple):
 
 
 def run_worker(worker: SearchJob, interruption: Interruption) -> None:
-    """One worker: runs trials until all have ended, or it is stopped."""
+    """Run trials, as one worker, until all have ended or it is stopped."""
     from menagerie.envs.worlds import load_world
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.studies.sample_search.objectives import OBJECTIVES, Runs, help_with

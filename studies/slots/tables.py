@@ -69,12 +69,12 @@ class Done(NamedTuple):
 
     @property
     def slots(self) -> int:
-        """How many slots SPARO has as it is."""
+        """The number of slots in unchanged SPARO."""
         return self._options.slots
 
     @property
     def width(self) -> int:
-        """How wide each slot of SPARO is as it is."""
+        """The width of each slot in unchanged SPARO."""
         return self._options.dim
 
     @property

@@ -99,7 +99,7 @@ class Runs:
 
 
 def run_worker(worker: SearchJob, interruption: Interruption) -> None:
-    """One worker: runs trials until all have ended, or it is stopped. Repeats wait for the end of all searches."""
+    """Run trials, as one worker, until all have ended or it is stopped. Repeats wait for the end of all searches."""
     trials, runs = Trials(worker.config.storage), Runs(worker, interruption)
     first, second = searches(worker.config, worker.study), repeats(worker.config, worker.study)
     models = {search.name: model for stage in (first, second) for model, search in stage.items()}

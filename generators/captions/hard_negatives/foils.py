@@ -71,7 +71,7 @@ def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
 
 
 def replace_size(scene: Scene, context: TaskContext) -> Choice:
-    """One thing gets a size that it doesn't have; the other thing may have it."""
+    """Make a foil: one thing gets another size, which the other thing may have."""
     random = generator(context.seed, "replace", "size", scene.key)
     things = list(mentioned(scene, context))
     chosen = int(random.integers(len(things)))
@@ -152,7 +152,7 @@ def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
 
 
 def replace_by_absent(scene: Scene, context: TaskContext, field: str) -> Choice:
-    """One thing gets a texture, or becomes an animal, that the scene doesn't show."""
+    """Make a foil: one thing gets a texture, or becomes an animal, that the scene doesn't show."""
     random = generator(context.seed, "replace", field, scene.key)
     absent = absent_from(scene, field, getattr(context.vocabulary, f"{field}s"))
     things = list(mentioned(scene, context))
