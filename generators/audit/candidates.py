@@ -71,7 +71,8 @@ def all_pairs(split: Split, relation: str) -> list[Stratum]:
 
 
 def set_apart(share: float, total: int) -> int:
-    """How many of `total` pairs a share sets apart: the rounded product, but at least 1 unless the share is 0."""
+    """How many of `total` animals or pairs a share sets apart: the rounded product, but at least 1 unless the share
+    is 0."""
     return max(round(share * total), 1) if share else 0
 
 

@@ -28,7 +28,7 @@ class BenchmarkSpec:
     images: tuple[str, ...]
     """Folders of images below the data root."""
     source: str
-    """Where to get both."""
+    """A text that says where to get the annotation files and the images."""
     licence: str
     build: Callable[["Place"], "PhotographSet"]
     """Reads the annotation files; raises for what is wrong in them, and for missing images unless they are allowed."""

@@ -41,7 +41,7 @@ class Made(NamedTuple):
     read: Sequence[str]
     """The tables that were read, or the split."""
     left_out: Sequence[str]
-    """The tables that weren't read."""
+    """The tables or splits that weren't read, and the reasons why samples were refused, with their numbers."""
     note: str = ""
     """Says what else the benchmark needs."""
     warning: str = ""

@@ -23,8 +23,8 @@ class Tokens(NamedTuple):
     """The tokens of n images or texts."""
 
     states: Float[Tensor, "n t width"]
-    """The output of the tower's last block, after its last LayerNorm unless a scorer takes that away. Images begin
-    with CLS; texts have all tokens up to their end, then padding."""
+    """The output of the tower's last block, as a rule after its last LayerNorm. Images begin with CLS; texts have
+    all tokens up to their end, then padding."""
     present: Bool[Tensor, "n t"] | None
     """Whether each token is one of the text's own, up to its end token, and no padding. None where all are."""
     pooled: Float[Tensor, "n width"]
