@@ -1,1 +1,1 @@
-"""From scenes to captions, scene graphs, splits and HDF5 files. Independent of models."""
+"""Turns scenes into captions, scene graphs, splits and HDF5 files. Independent of models."""

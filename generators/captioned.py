@@ -1,4 +1,4 @@
-"""What any training data is: images, each with one caption or several, their scene graphs, and records of them."""
+"""Defines what all training data have: images, each with one or several captions, their scene graphs, and records."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ class Captioned(ABC):
     """Images with captions. All randomness comes from the draws: the same index and draw give the same bytes."""
 
     name: str
-    """What messages call it."""
+    """The name in messages."""
     complete_captions: bool = False
     """Whether the captions come from a closed world whose graphs say all, so that from its graph a text is known to be
     true of another text's image; the loss then leaves it out. Otherwise only duplicates are known."""
     names: frozenset[str] = frozenset()
-    """Of complete captions, names of several words, which stand for one thing (`captions.relations.names_in`)."""
+    """Names of several words in complete captions that stand for one thing (`captions.relations.names_in`)."""
     has_partners: bool = False
     """Whether each image has a partner, of which its negative is true."""
     text_negatives: tuple[str, ...] = ()
@@ -37,7 +37,8 @@ class Captioned(ABC):
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
     """Named masks over all indices that a sampler may draw from apart, such as "single_object"."""
     shares: Mapping[str, float] = MappingProxyType({})
-    """What a sampler takes of some strata in each batch; they sum to 1. Empty: of everything alike."""
+    """The share of each batch that a sampler takes from each stratum; they sum to 1. Empty: all items are drawn
+    alike."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -49,7 +50,7 @@ class Captioned(ABC):
 
     @abstractmethod
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """For each index one of its captions; which of several depends on the index and its draw, a seed, alone."""
+        """One caption for each index; which of several is chosen depends only on the index and its draw, a seed."""
 
     @abstractmethod
     def texts(self) -> Iterator[str]:
@@ -69,7 +70,8 @@ class Captioned(ABC):
         return [None for _ in zip(indices, draws, strict=True)]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index that of its partner among these very images, of which its negative is true; -1 for none."""
+        """For each index, the index of its partner among these images, of which its negative is true; -1 where there
+        is none."""
         return np.full(len(indices), -1, np.int64)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:

@@ -30,7 +30,7 @@ WORDS, POSITIONS, IMAGES = "token_embedding.weight", "positional_embedding", "vi
 
 
 class Carried(NamedTuple):
-    """How much of an old scorer a new one has."""
+    """How much a new scorer took over from an old one."""
 
     words: int
     """Words of the old vocabulary; 0 of byte pairs, of which all are known."""
@@ -41,23 +41,24 @@ class Carried(NamedTuple):
 
     @classmethod
     def recorded(cls, result: Mapping[str, Any]) -> "Carried":
-        """As a cell's result records it."""
+        """Read the numbers that a cell's result records."""
         return cls(*(result[name] for name in cls._fields))
 
     @property
     def text(self) -> str:
-        """In one line."""
+        """The numbers in one line."""
         words = f"{self.words} words carried over and {len(self.new_words)} new" if self.words else "byte pairs"
         return f"{words}; {self.positions} places in a text carried over and {self.new_positions} new; nothing dropped"
 
 
 def widened(texts: TextSpace, before: TextSpace) -> TextSpace:
-    """What new texts need and what was there before."""
+    """A text space that is large enough for the new texts and for those before."""
     return TextSpace(tuple(sorted({*texts.words, *before.words})), max(texts.context, before.context))
 
 
 def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
-    """What a checkpoint says of its scorer; raises unless it is one of `model` on these towers with these options."""
+    """Read the description of a checkpoint's scorer; raises unless it is a `model` on these towers with these
+    options."""
     config = read_config(folder)
     checked_name(folder, config.model, model)
     check_options(folder, model, config)

@@ -80,14 +80,14 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
 
 
 def system_error(error: SafetensorError) -> Exception:
-    """What the system said, of which this library gives the number in its text; another error as it is."""
+    """Turn an error of safetensors that has the system's error number into an `OSError`; others stay as they are."""
     number = re.search(r"os error (\d+)", str(error))
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
 
 
 def read_config(folder: Path) -> CheckpointConfig:
-    """What the checkpoint in `folder` says of its scorer; one that is damaged, of another project or of another cell
-    than the result beside it raises."""
+    """Read the description of the scorer in `folder`; raises if the checkpoint is damaged, of another project, or of
+    another cell than the result beside it."""
     config = config_in(folder)
     check_place(folder, config.weights)
     return config
@@ -105,7 +105,7 @@ def check_place(folder: Path, digest: str) -> None:
 
 
 def config_in(folder: Path) -> CheckpointConfig:
-    """What the checkpoint in `folder` says of its scorer, whatever lies beside it."""
+    """Read the description of the scorer in `folder`, whatever lies beside it."""
     try:
         config = read_record(folder / CONFIG, CheckpointConfig)
         towers = TowerConfig(**config["towers"] | {"load": False})  # the weights are here
@@ -144,7 +144,7 @@ def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
 
 
 def foreign(folder: Path, name: str) -> str:
-    """That the weights in a checkpoint have other names or shapes than those of its scorer."""
+    """The message for weights whose names or shapes differ from those of the checkpoint's scorer."""
     return (
         f"the weights in {folder} are not those of {name!r} as this version builds it (if an earlier one trained it, "
         "load it with that, or train it again)"

@@ -1,4 +1,4 @@
-"""What every scorer must do, checked before anything is rendered or trained.
+"""Checks what every scorer must do, before anything is rendered or trained.
 
 The tests run it over all registered scorers, a study over those that were chosen, users' classes among them.
 Each check raises with what is wrong and in which method; all of them together take a second or two.
@@ -100,7 +100,7 @@ def check_config(subject: Subject) -> None:
 
 
 def check_scores(subject: Subject) -> None:
-    """One finite number for each image and text."""
+    """Check that similarity gives one finite number for each image and text."""
     scores = subject.similarity([0, 1, 2], [0, 1, 2, 3])
     if scores.shape != (3, 4):
         subject.refuse(f"similarity of 3 images and 4 texts has shape {tuple(scores.shape)}, not (3, 4)")
@@ -179,7 +179,8 @@ def check_backbones(subject: Subject) -> None:
 
 
 def check_checkpoint(subject: Subject) -> None:
-    """It comes back from a checkpoint the same, and one of another model is refused."""
+    """Check that the scorer scores the same after it was saved and loaded, and that another model's checkpoint is
+    refused."""
     before = subject.similarity([0, 1], [0, 1])
     with scratch_folder() as folder:
         save_checkpoint(folder, subject.model, subject.scorer)

@@ -1,4 +1,4 @@
-"""What scorers are trained to do."""
+"""The losses that scorers are trained with."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Targets(NamedTuple):
-    """What is right of n images and m texts."""
+    """Which of m texts are right and which are wrong of n images."""
 
     same: Bool[Tensor, "n m"]
     """Text j means what the text of image i means: it is right."""
@@ -40,7 +40,8 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
 def sigmoid_loss(
     logits: Float[Tensor, "n m"], right: Bool[Tensor, "n m"], left_out: Bool[Tensor, "n m"] | None, terms: int
 ) -> Float[Tensor, ""]:
-    """Every pair of an image and a text a yes or a no of its own (SigLIP): their sum, divided by `terms`.
+    """The loss of SigLIP: each pair of an image and a text is a binary classification; their losses are summed and
+    divided by `terms`.
 
     Pairs that are `left_out` are neither. The sum runs over all pairs, but SigLIP divides by images, not by pairs.
     """

@@ -74,7 +74,7 @@ class Recipe:
 
 
 class Negatives(NamedTuple):
-    """What a training batch holds to be told apart from images and their captions."""
+    """The negatives that a training batch holds beside its images and captions."""
 
     texts: tuple[str, ...] = ()
     """Kinds of false captions."""
@@ -83,11 +83,12 @@ class Negatives(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """For reports."""
+        """The negatives in words, for reports."""
         return (*(FALSE_CAPTIONS[kind] for kind in self.texts), *(("partner images",) if self.images else ()))
 
 
 def negatives_of(recipe: Recipe, wanted: tuple[str, ...]) -> Negatives:
-    """What a recipe requests, or else what a model wants by itself (`ScorerSpec.negatives`): its captions are swaps."""
+    """The negatives that a recipe requests, or else those that a model wants by itself (`ScorerSpec.negatives`),
+    where "captions" means swaps."""
     texts = recipe.text_negatives or (("swap",) if "captions" in wanted else ())
     return Negatives(texts, recipe.image_negatives or "images" in wanted)

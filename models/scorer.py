@@ -37,9 +37,9 @@ class Scorer(nn.Module, ABC):
     capabilities: ClassVar[frozenset[str]] = frozenset()
     config_class: ClassVar[type]
     reader: TextReader
-    """How it reads texts."""
+    """Turns texts into the scorer's input."""
     training_reader: TextReader | None = None
-    """How it reads those of training, where that is otherwise."""
+    """Turns the texts of training batches into input, where this differs from `reader`."""
     model: nn.Module
     """Both towers, with all of their weights; of a scorer that has taken any."""
     towers: Towers
@@ -85,11 +85,11 @@ class Scorer(nn.Module, ABC):
         """How well each image fits each text: within -1 and 1, unless a scorer's description says otherwise."""
 
     def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
-        """How well image i fits text i. Override it where that is cheaper than all pairs."""
+        """How well image i fits text i. Override it where this can be computed faster than all pairs."""
         return self.similarity(images, texts).diagonal()
 
     def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """What training minimises: InfoNCE over all images and texts of a batch, unless a scorer has another loss."""
+        """The loss of a batch: InfoNCE over all its images and texts, unless a scorer has another loss."""
         return contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
@@ -98,7 +98,7 @@ class Scorer(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device that holds the weights."""
         return self.log_scale.device
 
     def read(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Tensors:

@@ -1,4 +1,4 @@
-"""What a scorer brings with it, beside its code; free of torch, so that command lines answer at once.
+"""Describes scorers without importing their code; free of torch, so that command lines answer at once.
 
 A scorer is an entry in the `SPECS` of a file in `models/scorers/`; nothing else names it. A user's class has a spec
 too: its attribute `spec = ScorerSpec(...)`, or else the plainest one (`spec_of_class`).
@@ -41,24 +41,24 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class ScorerSpec:
-    """One scorer. Options are the fields of `config`, whose defaults are its paper's."""
+    """The description of one scorer. Its options are the fields of `config`, whose defaults are those of its paper."""
 
     name: str
-    """On command lines: lower case with hyphens."""
+    """The name on command lines: lower case with hyphens."""
     implementation: str
     """`module:Class` of a `menagerie.models.scorer.Scorer`, imported when a scorer is built."""
     config: type
     """A frozen dataclass of what is specific to it."""
     title: str = ""
-    """In reports; empty takes the name."""
+    """The name in reports; empty takes `name`."""
     source: str = ""
     """Paper: authors, year, title."""
     about: str = ""
-    """What it does, in a line of reports."""
+    """A line for reports that says what the scorer does."""
     small: Mapping[str, Any] = field(default_factory=dict)
-    """Options beside small towers."""
+    """Options that are used with small towers."""
     smoke: Mapping[str, Any] = field(default_factory=dict)
-    """Options of runs of seconds, and of the contract tests."""
+    """Options with which a run takes seconds; the contract tests use them, too."""
     scratch: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `Recipe` with which its paper trains from scratch."""
     pretrained: Mapping[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class ScorerSpec:
     space: Mapping[str, Range | tuple[Any, ...]] = field(default_factory=dict)
     """Options that tuning searches beside the recipe: ranges, or values to choose from."""
     reads: tuple[str, ...] = ("captions",)
-    """What it reads of a text: captions, graphs or both."""
+    """The inputs that the scorer reads of a text: captions, graphs or both."""
     negatives: tuple[str, ...] = ()
     """What more a training batch should hold, where its recipe requests nothing else: swapped captions, partner
     images."""
@@ -74,7 +74,7 @@ class ScorerSpec:
     """Options of a loss that compares graphs which state relations with altered ones: `local_weight`,
     `local_negatives` and what else only that loss reads; none where there is no such loss."""
     stage: Stage | None = None
-    """What is trained before it."""
+    """The scorer that must be trained first."""
     control: bool = False
     """Whether it is there to explain what another one does: presets that compare all systems leave it out."""
 
@@ -99,12 +99,12 @@ class ScorerSpec:
             raise UserError(f"the spec of {self.name!r}: local_loss needs {' and '.join(sorted(missing))}")
 
     def configured(self, options: Mapping[str, Any]) -> Any:
-        """Its config with some options, also as JSON has them: with lists for tuples."""
+        """Build the config with some options, which may come from JSON, with lists for tuples."""
         return build(self.config, options, f"options of {self.name}")
 
     @property
     def flag(self) -> str:
-        """Its name as a Python name: flags begin with it (`--oc-clip.dim`)."""
+        """The name as a Python identifier; command-line flags begin with it (`--oc-clip.dim`)."""
         return self.name.replace("-", "_")
 
 

@@ -45,11 +45,11 @@ class RegraphedReader:
         self.captions = getattr(reader, "captions", 1)
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Tensors:
-        """What the reader makes of the captions and their other graphs."""
+        """Read the captions with their other graphs."""
         return self.reader(self._regraphed(texts), generator)
 
     def cut(self, texts: Texts) -> list[bool] | None:
-        """Which of these texts the reader cuts, if it says so."""
+        """Whether the reader cuts each text; None if it can't tell."""
         return cut_by(self.reader, self._regraphed(texts))
 
     def _regraphed(self, texts: Texts) -> Texts:

@@ -51,7 +51,7 @@ class Rendering:
 
 
 class Timing(NamedTuple):
-    """What one image cost in one round."""
+    """The time that one image took in one round."""
 
     wall: float  # seconds
     cpu: float  # seconds, all threads

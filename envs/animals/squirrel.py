@@ -34,7 +34,7 @@ _ACORN = (
 
 
 def _bushy(points):
-    """Where the tail is."""
+    """Whether each point is on the tail."""
     return _TAIL.distance(points) < 0.04
 
 

@@ -25,11 +25,11 @@ class DirectRendering(NamedTuple):
     mask: UInt8[np.ndarray, "h w"]
     touched: Bool[np.ndarray, "h w"]
     uncovered: tuple[float, ...]
-    """For each thing, the share that the others leave visible."""
+    """For each thing, the share of its pixels that no other thing hides."""
 
 
 class Layer(NamedTuple):
-    """What the camera sees of one thing alone."""
+    """One thing alone, as the camera sees it."""
 
     alpha: Float32[np.ndarray, "h w"]
     depth: Float32[np.ndarray, "h w"]  # metres along the view axis
@@ -55,7 +55,7 @@ def render_directly(scene: Scene, resolution: int, cutouts: Mapping[str, str] | 
 
 
 def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
-    """What the camera sees of a thing in a texture under a light, in the shadows of a map."""
+    """Draw one thing alone, as the camera sees it: in a texture, under a light, with the shadows of a map."""
     samples, shape = thing.samples, (seen_by.size, seen_by.size)
     unlit, lit = shade(samples, thing.skin(texture), light, seen_by.view.sun)
     empty = np.zeros(shape, np.float32), np.full(shape, EMPTY, np.float32), np.zeros((*shape, 3), np.float32)
@@ -66,7 +66,7 @@ def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_
 
 
 def joined(maps: Sequence[ShadowMap]) -> ShadowMap:
-    """One map of several: what is nearest to the sun."""
+    """Merge several shadow maps: at each point, the surface nearest to the sun counts."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     for shadows in maps:
         height, width = shadows.depth.shape

@@ -52,7 +52,7 @@ def painted(animal: str, texture: str):
 
 
 def thing_matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
-    """From metres at the origin to the world."""
+    """The 4 x 4 matrix that moves a thing from the origin to its place in the world; both are in metres."""
     pose, matrix = place(thing.animal, thing.slot, view, thing.size), np.eye(4, dtype=np.float32)
     matrix[:3, :3], matrix[:3, 3] = pose.rotation * pose.scale, pose.position
     return matrix

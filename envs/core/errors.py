@@ -103,7 +103,8 @@ def print_any_text() -> None:
 
 
 def as_bytes_or_escaped(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What to print in place of characters that can't be encoded."""
+    """An error handler for codecs: gives the bytes or the escapes to print in place of characters that can't be
+    encoded."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     part = error.object[error.start : error.end]

@@ -132,7 +132,7 @@ def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, wi
 
 
 def show_hidden(axes: Axes) -> None:
-    """Where lines lie on top of each other, dash them in turn, so that each can be seen."""
+    """Dash lines that lie on top of each other in turn, so that each can be seen."""
     groups: list[list[Line2D]] = []
     for line in axes.get_lines():
         if line.get_label().startswith("_"):
@@ -177,7 +177,7 @@ def svg(figure: Figure) -> bytes:
 
 
 def saved(figure: Figure, **options: Any) -> bytes:
-    """What `Figure.savefig` writes."""
+    """Save a figure to bytes; `options` go to `Figure.savefig`."""
     buffer = io.BytesIO()
     figure.savefig(buffer, facecolor="white", **options)
     return buffer.getvalue()

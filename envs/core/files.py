@@ -39,7 +39,7 @@ class Unwritable(UserError, OSError):
 
 
 def unwritable(path: Path, error: OSError) -> Unwritable:
-    """What to say where `path` can't be written, with the way out."""
+    """The message for a `path` that can't be written, with a way out."""
     way = "choose another place"
     if error.errno == errno.EFBIG:
         most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
@@ -52,7 +52,7 @@ def unwritable(path: Path, error: OSError) -> Unwritable:
 
 
 def free_bytes(path: Path) -> int:
-    """What is free on the disk of a file that is to be written."""
+    """Free bytes on the disk that is to hold a new file."""
     return shutil.disk_usage(next(place for place in path.absolute().parents if place.is_dir())).free
 
 

@@ -40,7 +40,8 @@ def differing(value: Any) -> dict[str, Any]:
 
 
 def identity_of(value: Any) -> dict[str, Any]:
-    """What `differing` gives, and the version of its class's defaults where they have changed."""
+    """The fields that differ from the defaults (`differing`), and the version of the defaults where they have
+    changed."""
     return differing(value) | defaults_version(type(value))
 
 

@@ -24,7 +24,7 @@ OF_MEMORY = ("can't allocate memory", "out of memory", "can't start new thread",
 
 
 def lacking(error: BaseException) -> str:
-    """What the machine lacks, judging by an error, and the way out; empty for errors of other causes."""
+    """Name what the machine lacks if that caused an error, with the way out; empty for other errors."""
     text = " ".join(str(error).split())
     if isinstance(error, ImportError) and any(part in text.lower() for part in OF_LOADER):
         return f"a library can't be loaded ({text}); lift the limit on memory (ulimit -v), or mend its installation"
@@ -78,7 +78,7 @@ class Process(NamedTuple):
 
     @property
     def lives(self) -> bool:
-        """Whether it still runs, on this system."""
+        """Whether the process still runs, on this system."""
         return is_running(self.number) and started(self.number) == self.started
 
 

@@ -49,11 +49,11 @@ class Option(NamedTuple):
     """One option of a command, or one argument without a name."""
 
     usage: str
-    """As it is written: "--steps N"."""
+    """The option as a user writes it: "--steps N"."""
     text: str
-    """What it does."""
+    """A sentence that says what the option does."""
     default: str = ""
-    """As it is written; empty where there is nothing to write."""
+    """The default value as a user would write it; empty where there is none."""
     group: Group = WHAT
     first: bool = True
     required: bool = False
@@ -105,7 +105,7 @@ def renamed(name: str, markers: tuple[Any, ...]) -> str:
 
 
 def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any, ...]) -> str:
-    """How an option is written."""
+    """The text that shows how to write an option on a command line: "--steps N"."""
     import tyro
 
     flag, values = f"{prefix}{name}".replace("_", "-"), values_of(hints_of(kind)[field])

@@ -59,7 +59,7 @@ def foldable(cell: str) -> Markup:
 
 
 def used(page: str, terms: Mapping[str, str]) -> dict[str, str]:
-    """Those of some terms that occur in the text of a page, singular or plural, with what they mean."""
+    """Choose the terms that occur in the text of a page, in singular or plural; returns them with their meanings."""
     text = TAG.sub(" ", page)
     return {term: meaning for term, meaning in terms.items() if re.search(pattern_of(term), text, re.IGNORECASE)}
 

@@ -69,9 +69,9 @@ class Exports:
     folder: Path
     name: str
     kind: str
-    """What messages call one of them."""
+    """The noun by which messages call an export."""
     gap: str = "-"
-    """In names, in place of the underscores of files."""
+    """The separator of words in names; file names have underscores there."""
 
     def names(self) -> tuple[str, ...]:
         """The names of all, sorted; imports none of them."""

@@ -1,4 +1,5 @@
-"""What a terminal shows of long work: bars, or a line now and then; and not what libraries log meanwhile."""
+"""Shows the progress of long work on a terminal, as bars or as a line now and then, and keeps libraries' logs off
+it."""
 
 import contextlib
 import logging

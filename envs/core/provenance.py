@@ -1,4 +1,4 @@
-"""What files note of their origin: the commit of the code, and commands and errors without the passwords in them."""
+"""Describes the origin of files: the commit of the code, and commands and errors without the passwords in them."""
 
 import re
 import subprocess

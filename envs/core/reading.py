@@ -96,7 +96,7 @@ def open_file(path: Path, most: int | None = None, buffering: int = -1) -> Binar
 
 
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
-    """All of a regular file."""
+    """Read all of a regular file."""
     with open_file(path, most) as file, reading(path):
         content = file.read(most + 1)
     if len(content) > most:  # it grew
@@ -120,7 +120,7 @@ def read_lines(path: Path, longest: int, most: int) -> Iterator[bytes]:
 
 
 def parse_json(text: str | bytes, name: object) -> Any:
-    """What a JSON text says; `name` is what messages call it."""
+    """Parse a JSON text; errors call it `name`."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -130,7 +130,7 @@ def parse_json(text: str | bytes, name: object) -> Any:
 
 
 def read_json(path: Path, shape: Any = None, most: int = LARGEST_RECORD) -> Any:
-    """What a JSON file says, of a shape that msgspec knows: a `Struct`, dict[str, float], ..."""
+    """Read a JSON file, and check its shape if one is given: a `Struct` of msgspec, dict[str, float], ..."""
     content = parse_json(read_text(path, most), path)
     return content if shape is None else shaped(content, shape, path)
 

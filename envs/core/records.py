@@ -46,7 +46,8 @@ def sealed(content: dict[str, Any], indent: int | None = None, salt: str = "") -
 
 
 def unsealed(text: str, name: object, salt: str = "", shape: Any = None) -> Any:
-    """What a record says, without its digest; one that was changed since it was written raises `Unreadable`."""
+    """Parse the text of a record and drop its digest; raises `Unreadable` if the text was changed since it was
+    written."""
     tail = text[-TAIL:]
     found = SEAL.search(tail)
     if not found:

@@ -62,14 +62,14 @@ def load_cutout(digest: str) -> "Cutout":
 
 
 def all_cutouts(base: World, defined: Mapping[str, Ingredient], animals: tuple[str, ...]) -> dict[str, "Cutout"]:
-    """By name, the cut-outs among a world's animals: its own, and those of the world that it extends."""
+    """The cut-outs among a world's animals, by name: the world's own and those of the world that it extends."""
     inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in defined}
     given = {name: ingredient.value for name, ingredient in defined.items() if ingredient.is_cutout}
     return {name: cutout for name, cutout in (inherited | given).items() if name in animals}
 
 
 def natural_names(cutouts: Iterable[tuple[str, str]]) -> list[str]:
-    """Those of a loaded world's cut-outs, name and hash, that have their own colours."""
+    """The names of those cut-outs that have their own colours; `cutouts` has the name and hash of each."""
     return [name for name, digest in cutouts if load_cutout(digest).natural]
 
 

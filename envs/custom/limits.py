@@ -42,7 +42,7 @@ ACROSS, HEIGHT = "length or width", "height"  # sides of the body
 
 
 class Measure(NamedTuple):
-    """One limit, and where the animal comes nearest to it."""
+    """One limit on an animal's shape, the animal's value, and the place where it comes nearest to the limit."""
 
     name: str
     value: float
@@ -159,7 +159,7 @@ def stand_of(animal) -> Callable[[Pose], Pose] | None:
 
 
 def advice(measure: Measure, size: float, mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> str:
-    """Which side of the body to change for a limit that it misses, and the size with which it would keep it."""
+    """Say which side of the body to change to keep a limit that is missed, and which size would keep it."""
     length, width, height = extents(mesh)
     sides = f"length (x) {length:.2f} m, width (y) {width:.2f} m, height (z) {height:.2f} m"
     if measure.high == np.inf and measure.name.endswith("least"):

@@ -74,14 +74,14 @@ def stamps_folder(given: Path | None) -> Path:
 
 
 def stamps(folder: Path) -> list[Stamp]:
-    """All photographs whose text names them, sorted by name and path."""
+    """All photographs that have a name, sorted by name and path."""
     found = list(named(folder))
     names = {stamp.name for stamp in found}
     return sorted(stamp._replace(name=kind_of(stamp.name, names)) for stamp in found)
 
 
 def named(folder: Path) -> Iterator[Stamp]:
-    """Each photograph that has a name."""
+    """Yield each photograph that has a name."""
     for path in sorted(folder.rglob("*.png")):
         inside = path.relative_to(folder)
         left_out = is_litter(inside) or set(inside.parts) & set(LEFT_OUT) or inside.as_posix() in DRAWN

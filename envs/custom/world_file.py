@@ -67,7 +67,7 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
 
 
 def read_table(path: Path) -> WorldTable:
-    """What a world file says; unknown keys and wrong types raise. Animals listed as files have entries."""
+    """Read a world file; raises for unknown keys and wrong types. Animals given as a list of files become entries."""
     try:
         given = read_toml(path)
     except Unreadable as error:

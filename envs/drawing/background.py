@@ -27,7 +27,7 @@ class Rays:
 
     @property
     def eye(self) -> Float32[np.ndarray, "3"]:
-        """Where all rays start, in metres."""
+        """The point where all rays start, in metres."""
         return self.camera.eye
 
     @property

@@ -31,7 +31,7 @@ class View:
 
     @property
     def eye(self) -> Float32[np.ndarray, "3"]:
-        """Where the camera stands, in metres."""
+        """The position of the camera, in metres."""
         turn, height, distance = self.camera
         angle = np.radians(turn)
         return np.array([distance * np.sin(angle), -distance * np.cos(angle), height], np.float32)

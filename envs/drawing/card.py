@@ -44,7 +44,7 @@ class Card:
 
     @property
     def corners(self) -> Float32[np.ndarray, "4 3"]:
-        """In the world: lower left, lower right, upper left, upper right."""
+        """The four corners in world coordinates: lower left, lower right, upper left, upper right."""
         return np.stack([self.points(np.float32(x), np.float32(y)) for y in (0, 1) for x in (-0.5, 0.5)])
 
     def points(self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"]) -> Float32[np.ndarray, "*n 3"]:

@@ -160,7 +160,7 @@ class Cutout:
     mirrored: bool = True
     """Whether a thing that faces left is the photograph mirrored; if not, it is always shown as it was taken."""
     natural: bool = False
-    """Whether it has its own colours; if not, it has a texture's, as bright as its own."""
+    """Whether the cut-out keeps its own colours; if not, it gets those of a texture, as bright as its own."""
 
     def shown(self, name: str, view: int) -> Photograph:
         """The photograph that a view shows; the same in all slots."""

@@ -28,7 +28,7 @@ class MeshAnimal:
     paint: None = None
 
     def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, " n"]:
-        """All skin."""
+        """Tag every point as skin."""
         return np.zeros(len(points), np.uint8)
 
     def mesh(self) -> Mesh:

@@ -53,7 +53,7 @@ def receiving_points(
 
 
 def shadow_map(things: Sequence[tuple[Mesh, Pose]], sun: Float32[np.ndarray, "3"]) -> ShadowMap:
-    """One map of all the things."""
+    """Compute one shadow map of all the things."""
     depth = np.full((TEXELS, TEXELS), EMPTY, np.float32)
     for mesh, pose in things:
         rasterize_parallel(light_space(to_world(mesh, pose, mesh.vertices), sun), mesh.faces, depth)

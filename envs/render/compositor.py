@@ -132,7 +132,7 @@ def _lay_shadows(n, backdrop, things, table, shadow, backdrops, images):  # prag
 
 @njit(cache=True, nogil=True)
 def _shadow_of(k, row, column, table, shadow):  # pragma: no cover
-    """What thing k leaves of the sun on the background at a pixel, 0..255."""
+    """The share of sunlight, 0..255, that thing k leaves on the background at a pixel."""
     y, x = row - table[k, SHADOW_TOP], column - table[k, SHADOW_LEFT]
     if 0 <= y < table[k, SHADOW_HEIGHT] and 0 <= x < table[k, SHADOW_WIDTH]:
         return np.int64(shadow[table[k, SHADOW] + y * table[k, SHADOW_WIDTH] + x])

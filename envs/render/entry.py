@@ -182,7 +182,8 @@ def read_entry(path: Path) -> Entry | None:
 
 
 def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
-    """What a file at `path` is, as it says itself: its folder, which is named by what decides pixels, and its key."""
+    """The identity of the entry at `path`, as bytes: the name of its folder, which depends on all that decides
+    pixels, and its key."""
     return np.frombuffer(f"{path.parent.name}/{path.stem}".encode(), np.uint8)
 
 

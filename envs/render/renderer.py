@@ -29,7 +29,7 @@ POOL_BYTES = 2 << 30  # entries held in memory before all are dropped
 
 
 def start_worker(world: World) -> None:
-    """In a worker process: load the user's own ingredients, and stop with the parent."""
+    """Prepare a worker process: load the user's own ingredients, and end when the parent ends."""
     end_with_parent()
     if world.source and load_world(world.source) != world:
         raise UserError(f"{world.source} or its files changed since they were read")
@@ -142,7 +142,7 @@ class Renderer:
                 ) from error
 
     def _keep(self, key: EntryKey, entry: Entry) -> None:
-        """On disk if there is a cache folder, to save memory; else in memory."""
+        """Keep an entry: on disk if there is a cache folder, to save memory; else in memory."""
         if self._folder is None:
             self._held.add(key, entry)
             self._areas[key] = entry.area

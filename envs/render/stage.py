@@ -1,4 +1,4 @@
-"""What scenes share at one resolution: backgrounds along the camera's rays, and what stands in a slot in a view."""
+"""Keeps what scenes share at one resolution: backgrounds along the camera's rays, and the thing in a slot of a view."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class EntryKey(NamedTuple):
 
 
 class Standing(Protocol):
-    """What stands in a slot in a view, a body or a cut-out: its surface as the camera sees it, and its shadow."""
+    """A body or a cut-out in a slot of a view: its surface as the camera sees it, and its shadow."""
 
     samples: Samples
     light_points: Float32[np.ndarray, "n 3"]  # where the samples receive light, in light space
@@ -71,7 +71,7 @@ class Standing(Protocol):
     shades_itself: bool
 
     def skin(self, texture: str) -> Skin:
-        """Its surface in the texture of that name, at the samples."""
+        """The thing's surface, at the samples, in the texture of that name."""
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
         """The share of the sun that its feet leave on points of the ground (in light space), besides its shadow."""
@@ -125,7 +125,8 @@ class StandingCard:
 
 
 def standing(key: EntryKey, resolution: int, cutouts: Mapping[str, str]) -> Standing:
-    """What stands in the slot of `key`. `cutouts`: those of its world, each with its hash."""
+    """Make the body or cut-out that `key` describes. `cutouts` maps the names of the world's cut-outs to their
+    hashes."""
     if key.animal in cutouts:
         return StandingCard(key, resolution, load_cutout(cutouts[key.animal]))
     return Body(key, resolution)

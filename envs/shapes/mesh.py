@@ -1,4 +1,4 @@
-"""From a signed distance field to a closed triangle mesh, by marching cubes."""
+"""Turns a signed distance field into a closed triangle mesh, by marching cubes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class HasMesh(Protocol):
     """An animal that provides its own mesh."""
 
     def mesh(self) -> Mesh:
-        """Its mesh."""
+        """Make the mesh of the animal."""
 
 
 @lru_cache(maxsize=64)

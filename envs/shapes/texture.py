@@ -53,7 +53,7 @@ def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np
 
 @dataclass(frozen=True)
 class Texture:
-    """`albedo` maps `noise`, coarse to fine, to linear colour in 0..1."""
+    """A surface: `albedo` maps the four bands of `noise`, coarse to fine, to a linear colour in 0..1."""
 
     albedo: Callable[[Float32[np.ndarray, "n 4"]], Float32[np.ndarray, "n 3"]]
     specular: float  # strength of the highlight

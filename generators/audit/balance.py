@@ -158,7 +158,8 @@ def stratified(
 
 
 def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
-    """Of counting: each number is a quarter of a subset and of its parts, and each place holds its share."""
+    """Measure the balance of a counting subset: each number should be in a quarter of its scenes and of the scenes
+    of each part, and each place should hold a thing as often as the numbers let expect."""
     parts = strata(scenes)
     for texture in sorted({scene.things[0].texture for scene in scenes}):
         parts[f", texture {texture}"] = [i for i, scene in enumerate(scenes) if scene.things[0].texture == texture]

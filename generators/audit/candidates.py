@@ -71,7 +71,8 @@ def all_pairs(split: Split, relation: str) -> list[Stratum]:
 
 
 def set_apart(share: float, total: int) -> int:
-    """How many of `total` a share of the recipe sets apart: none, or one at least."""
+    """How many of `total` animals or pairs a share sets apart: the rounded product, but at least 1 unless the share
+    is 0."""
     return max(round(share * total), 1) if share else 0
 
 
@@ -159,7 +160,8 @@ def orders_of(split: Split) -> dict[Stratum, list[tuple[str, ...]]]:
 
 
 def of_spatial(split: Split) -> Iterator[Drawn]:
-    """For each relation, tests of the orders of train and of pairs set apart, in any textures."""
+    """Yield, for each relation, what its tests of seen and unseen orders were drawn from, and then its tests of
+    pairs that train lacks."""
     shown, relations = orders_of(split), split.recipe["relations"]
     every = list(product(split.vocabulary.textures, repeat=2))
     for relation in relations:

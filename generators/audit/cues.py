@@ -142,7 +142,8 @@ def pairs_of(split: Split, name: str, records: Records, coin: Coin) -> list[Pair
 
 
 def order_features(text: str, words: Vocabulary) -> list[Hashable]:
-    """What `order` sees of a text."""
+    """The features that the classifier `order` reads of a text: its words with animals masked, and the order of its
+    animals and textures."""
     animals = animals_in(words).findall(text)
     textures = exchanged_in(words, "binding").findall(text)
     bare = animals_in(words).sub("ANIMAL", text)
@@ -153,13 +154,14 @@ def order_features(text: str, words: Vocabulary) -> list[Hashable]:
 
 
 def word_features(text: str, words: Vocabulary) -> list[Hashable]:
-    """What `words` sees of a text."""
+    """The features that the classifier `words` reads of a text: its words and pairs of neighbouring words."""
     joined = animals_in(words).sub(lambda match: match[0].replace(" ", "_"), text).split()
     return [*joined, *pairwise(joined)]
 
 
 def scored(pairs: Sequence[Pair], coin: Coin, features: Features, what: str) -> list[Contrast]:
-    """How often the classifiers of either half of the animal pairs are right on the other half, less how often not."""
+    """Train a classifier on one half of the animal pairs, test it on the other half, and the other way round;
+    measures how much more often it is right than wrong."""
     if not pairs:
         return []
     table = differences(pairs, features)

@@ -75,7 +75,7 @@ def by_stratum(test: Drawn) -> dict[Stratum, list[tuple[Scene, int]]]:
 
 
 def tally_strata(test: Drawn, tallies: Tallies) -> None:
-    """How often each pair is drawn, and, where none is hidden, each animal."""
+    """Count how often each pair is drawn, and each animal unless some pairs are hidden."""
     found, draws = by_stratum(test), len(test.scenes)
     size = {stratum: len(scenes) for stratum, scenes in test.strata.items()}
     least, most = (sum(size.values()) + sum(hidden) for hidden in (test.hidden, test.most_hidden))
@@ -195,7 +195,7 @@ def tally_halves(tallies: Tallies, what: str, name: str, fell: Sequence[bool]) -
 
 
 def tally_roles(split: Split, tallies: Tallies) -> None:
-    """How many pairs of train, of a test of unseen pairs and of validation have each animal."""
+    """Count for each animal the pairs that have it in train, in validation and in the tests of unseen pairs."""
     animals = split.vocabulary.animals
     for name, records in split.subsets.items():
         if name in ("train", "validation") or name.endswith("unseen_pairs"):
@@ -208,7 +208,8 @@ def tally_roles(split: Split, tallies: Tallies) -> None:
 
 
 def tally_paint(split: Split, tallies: Tallies) -> None:
-    """Which of an animal's appearances in train have which of its textures: on which background, where, beside whom."""
+    """Count, for each animal in train, how often it has each texture on each background, at each place and beside
+    each other thing."""
     things = [(thing, scene) for scene in split.subsets["train"].scenes for thing in scene.things]
     shown = Counter(thing.animal for thing, _ in things)
     worn = Counter((thing.animal, thing.texture) for thing, _ in things)
@@ -227,7 +228,7 @@ def tally_paint(split: Split, tallies: Tallies) -> None:
 
 
 def beside(thing: Thing, scene: Scene) -> Iterator[str]:
-    """What the texture of a thing could depend on: background, view, place, size and the other thing."""
+    """The context that the texture of a thing could depend on: background, view, place, size and the other thing."""
     yield from (scene.background, f"view {scene.view}", place_of(thing.slot), *filter(None, [thing.size]))
     for other in scene.things:
         if other != thing:

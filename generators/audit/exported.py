@@ -155,7 +155,8 @@ def pixels_of(content: bytes) -> UInt8[np.ndarray, "h w 3"]:
 def differences(
     folder: Path, file: File, part: ExportPart | None, rendered: set[tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with a file: ("text" or "picture", what); pictures of the records in `rendered` only."""
+    """Compare an exported file with what should be in it; yields ("text" or "picture", difference). Only pictures of
+    the records in `rendered` are compared."""
     path = folder / file.path
     try:
         content = read_bytes(path)
@@ -186,7 +187,7 @@ def same_picture(content: bytes, part: ExportPart, index: int) -> bool:
 def tar_differences(
     content: bytes, file: File, part: ExportPart, rendered: set[tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with a tar file of samples."""
+    """Compare a tar file of samples with what should be in it; yields as `differences` does."""
     start = int(Path(file.path).stem.rsplit("-", 1)[1]) * formats.SHARD_SAMPLES
     indices = range(start, start + file.samples)
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:

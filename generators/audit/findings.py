@@ -1,4 +1,4 @@
-"""What a check of the audit finds, and what several checks need to know of a split."""
+"""Defines the finding that a check of the audit yields, and helpers that several checks share."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -54,7 +54,8 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
 
 
 def check_partners(split: Split) -> Iterator[Finding]:
-    """Every scene of a test and of validation has a partner; which one it must be, the store's check says."""
+    """Check that every scene of a test and of validation has a partner; the check of the store says whether it is
+    the right one."""
     alone = (
         f"{scene.key} of {name}"
         for name, r in split.subsets.items()
@@ -74,7 +75,7 @@ def check_views(split: Split) -> Iterator[Finding]:
 
 
 def check_repeats(split: Split) -> Iterator[Finding]:
-    """No subset has a scene twice."""
+    """Check that no subset has a scene twice."""
     for name, records in split.subsets.items():
         twice = (f"{scene.key}, {n} times" for scene, n in Counter(records.scenes).items() if n > 1)
         yield Finding(f"no scene is in {name} twice", *first(twice))
@@ -90,7 +91,7 @@ def check_not_empty(split: Split) -> Iterator[Finding]:
 
 
 def check_sizes(split: Split) -> Iterator[Finding]:
-    """In a world with sizes every thing has one, and all things of one animal have the same."""
+    """Check that in a world with sizes every thing has a size, the same for all things of one animal."""
     if split.vocabulary.sizes:
         for name, records in split.subsets.items():
             strange = (scene.key for scene in records.scenes if not soundly_sized(scene))
@@ -104,7 +105,8 @@ def soundly_sized(scene: Scene) -> bool:
 
 
 def check_single_objects(split: Split) -> Iterator[Finding]:
-    """Every texture-animal-background conjunction is in train as a single-object scene, in every slot and size."""
+    """Check that train has every texture-animal-background conjunction as a single-object scene, in every slot and
+    size."""
     slots = split.recipe.get("singles_slots") or single_slots_of(split.recipe.get("relations", ("left/right",)))
     rules = rules_of(split)
     required = [scene for scene in singles(split, slots) if not any(rule.matches(scene) for rule in rules)]
@@ -117,7 +119,7 @@ def check_single_objects(split: Split) -> Iterator[Finding]:
 
 
 def check_pairs_crossed(split: Split) -> Iterator[Finding]:
-    """Every pair of train has all its scenes, whatever is drawn for each."""
+    """Check that every pair of train has all its scenes, whatever is drawn for each."""
     if split.recipe["kind"] == "spatial":
         every = list(product(split.vocabulary.textures, repeat=2))
         strata = {pair: scenes_of(split, pair, every, orders) for pair, orders in orders_of(split).items()}
@@ -129,7 +131,8 @@ def check_pairs_crossed(split: Split) -> Iterator[Finding]:
 
 
 def check_dependence_crossed(split: Split) -> Iterator[Finding]:
-    """Every animal alone, and every pair of train in both orders, is on every background, in any textures."""
+    """Check that every animal alone, and every pair of train in both orders, is on every background, in any
+    textures."""
     views, sizes = split.recipe["views"], split.vocabulary.sizes or ("",)
     every = product(split.vocabulary.backgrounds, split.vocabulary.animals, sizes)
     required = [Scene(background, (Thing(animal, "", "center", size),)) for background, animal, size in every]
@@ -142,7 +145,8 @@ def check_dependence_crossed(split: Split) -> Iterator[Finding]:
 
 
 def check_numbers_crossed(split: Split) -> Iterator[Finding]:
-    """Every animal is in train singly in every texture, background and size, and counted ones in every number."""
+    """Check that train has every animal singly in every texture, background and size, and every counted animal in
+    every number."""
     views, v = split.recipe["views"], split.vocabulary
     required = singles(split, COUNTING[:1])
     claim = "every animal is in train singly in all its textures and backgrounds, in all its views"

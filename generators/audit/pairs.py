@@ -193,7 +193,7 @@ def check_order_fractions(split: Split) -> Iterator[Finding]:
 
 
 def check_negatives(split: Split) -> Iterator[Finding]:
-    """Every pair of train has a negative, also where its caption leaves out textures."""
+    """Check that every pair of train has a negative, even where its caption leaves out textures."""
     r = split.subsets["train"]
     lacking = (s.key for s, text in zip(r.scenes, r.negatives, strict=True) if len(s.things) == 2 and not text)
     yield Finding("every pair of train has a negative", *first(lacking))

@@ -83,7 +83,8 @@ def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple
 
 
 def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, sound: Sound) -> Iterator[Finding]:
-    """What every row must hold that another split didn't show to be `sound`; colours need a reference."""
+    """Check the image and mask of every row, except rows that another split showed to be `sound`; colours are
+    checked only against a reference."""
     digests = dict(zip(shown.rows.tolist(), shown.reader.digests(shown.rows), strict=True))
     problems = {name: Problems(shown) for name in CLAIMS if name != "again"}
     pictures = {row: found for row in shown.rows.tolist() if (found := sound.picture(*shown.at(row), shown.scene(row)))}
@@ -119,7 +120,7 @@ def wrong_in(
 
 
 def rows_in(block: Block, found: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """What was found at places of a block, by row."""
+    """Replace places in a block by the rows of the store there."""
     return ((int(block.rows[n]), what) for n, what in found)
 
 
@@ -167,7 +168,8 @@ def wrong_places(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> 
 
 
 def contradicted(scene: Scene, centers: Float[np.ndarray, "things 2"]) -> str:
-    """Which things of a scene don't stand as their places say; empty if all do. A centre of NaN contradicts, too."""
+    """The first thing whose centre contradicts its place in the scene, in words; empty if none does. A centre of NaN
+    contradicts, too."""
     words = [place_of(thing.slot).split() for thing in scene.things]
     for word, (opposite, axis) in BEFORE.items():
         for i in (i for i, name in enumerate(words) if word in name):

@@ -46,7 +46,7 @@ class Incomparable(Exception):
 
 
 def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator[Finding]:
-    """Every subset has the scenes, texts, graphs and partners that the recipe gives, in its order."""
+    """Check that every subset has the scenes, texts, graphs and partners that the recipe gives, in the same order."""
     try:
         made = made_again(split, world_file)
     except Incomparable as reason:
@@ -109,7 +109,7 @@ def check_world(split: Split, recipe: SplitRecipe) -> None:
 
 
 def first_difference(recorded: Records, made: Records) -> str:
-    """What is different in a subset, and where; empty if nothing is."""
+    """The first difference between the recorded and the regenerated subset, in words; empty if there is none."""
     if recorded.scenes != made.scenes:
         return scene_difference(recorded.scenes, made.scenes)
     for field, what in TEXTS.items():
@@ -124,7 +124,7 @@ def first_difference(recorded: Records, made: Records) -> str:
 
 
 def scene_difference(recorded: Sequence, made: Sequence) -> str:
-    """Which scenes are missing or too many, or that they are in another order."""
+    """Say which scenes are missing or too many, or that their order differs."""
     missing, extra = Counter(made) - Counter(recorded), Counter(recorded) - Counter(made)
     parts = [
         f"{scenes.total()} scenes {what}, first {min(scenes).key}"

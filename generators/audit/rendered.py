@@ -1,4 +1,4 @@
-"""What an audit renders itself: rows once more, to be compared byte for byte, and the colours of things."""
+"""Renders what an audit needs: some rows once more, to compare them byte for byte, and the colours of things."""
 
 import contextlib
 import os
@@ -114,7 +114,7 @@ class Renderings:
     """The renderers of an audit, with the colours that things have by them."""
 
     folder: Path
-    """Of their atlases: none is a store's, which may be what is wrong."""
+    """The folder of the audit's own atlases. It reads none from a store, because that one may be wrong."""
     workers: int = 1
     """Processes that render."""
     _made: dict[tuple[World, int], tuple[Renderer, Reference | None]] = field(default_factory=dict)

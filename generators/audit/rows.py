@@ -139,7 +139,7 @@ class ShownRows:
             yield self.block(rows[start : start + BLOCK])
 
     def block(self, rows: Int64[np.ndarray, " n"]) -> Block:
-        """What the store holds for `rows`."""
+        """Read the images and masks of `rows` from the store."""
         kept, images, masks, unreadable = [], [], [], []
         for row in rows.tolist():
             try:

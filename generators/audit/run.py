@@ -153,7 +153,8 @@ def check_records(split: Split, world_file: Path | None = None) -> list[Finding]
 
 
 def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:
-    """What a check finds; records that it can make nothing of, such as a single thing in a test of pairs, fail it."""
+    """Run a check and yield its findings; it fails for records that it can't read, such as a single thing in a test
+    of pairs."""
     try:
         yield from check(split)
     except (ValueError, LookupError) as error:
@@ -186,7 +187,8 @@ Outcome = list[Finding] | UserError
 def audit_each(
     paths: Sequence[Path], pixels: str, report: Progress, world_file: Path | None = None
 ) -> Iterator[tuple[Path, Outcome]]:
-    """What `audit` finds of each file, or why it can't be read; what is rendered for one split serves the next."""
+    """Audit files one after the other; yields each with its findings, or with the error where it can't be read.
+    Images rendered for one split serve the next."""
     others = multiprocessing.active_children()
     with (
         open_renderings(at_once() if pixels == "all" else 1) as renderings,
@@ -203,7 +205,7 @@ def audit_each(
 
 
 def outcome_of(path: Path, *arguments: Any) -> Outcome:
-    """What `audit` finds of a file, or why it can't be read."""
+    """Audit a file; returns the findings, or the error where the file can't be read."""
     try:
         return audit(path, *arguments)
     except UserError as error:

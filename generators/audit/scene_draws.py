@@ -29,7 +29,7 @@ Draws = Iterator[tuple[str, str, int, float, int]]
 
 
 def check_scene_draws(split: Split) -> Iterator[Finding]:
-    """What is drawn for each scene doesn't depend on anything else."""
+    """Check that what is drawn for each scene doesn't depend on anything else in it."""
     tallies = Tallies()
     for name, records in split.subsets.items():
         # Tests of single rules may show scenes of `held_out`: together no draw may count twice.
@@ -45,7 +45,7 @@ def check_scene_draws(split: Split) -> Iterator[Finding]:
 
 
 def single_draws(split: Split, name: str, records: Records) -> Draws:
-    """What is drawn for each scene by itself."""
+    """Yield what is drawn for each scene by itself."""
     yield from phrasings(split, records)
     yield from first_mentions(split, records)
     if name == "train":
@@ -55,7 +55,7 @@ def single_draws(split: Split, name: str, records: Records) -> Draws:
 
 
 def shared_draws(split: Split, name: str, records: Records) -> Draws:
-    """What is drawn for a scene and its swap, which may be in another test, together."""
+    """Yield what is drawn once for a scene and its swap, even if the swap is in another test."""
     if split.recipe["facing"] == "drawn":
         yield from facings(once(split, (scene for scene in records.scenes if scene.relation == "left/right")))
     if split.vocabulary.sizes and not name.startswith(HELD_OUT):  # where each size is a scene of its own
@@ -63,19 +63,19 @@ def shared_draws(split: Split, name: str, records: Records) -> Draws:
 
 
 def words_of(thing: Thing, scene: Scene) -> list[str]:
-    """What a draw for one thing could go with. Those for the two things of a scene are independent, or exclude another,
-    which spreads less."""
+    """The context of a thing that a draw for it must not depend on: animal, texture, background, view and place. The
+    draws for the two things of a scene are independent, or one excludes the other, which spreads less."""
     words = (thing.texture, scene.background, f"view {scene.view}")
     return ["", thing.animal, *words, *(f"{word} {place_of(thing.slot)}" for word in words)]
 
 
 def alike(what: str, came: bool, chance: float, context: Iterable[str]) -> Draws:
-    """One draw, with each word of its context."""
+    """Record the result of one draw once for each word of its context."""
     return ((what, word, int(came), chance, 1) for word in context)
 
 
 def phrasings(split: Split, records: Records) -> Draws:
-    """Which of the template's phrasings a caption has."""
+    """Count which of the template's phrasings captions have."""
     texts = template_of(split.recipe).phrasings
     if len(texts) < 2:
         return
@@ -102,7 +102,7 @@ def answer(scene: Scene, graph: SceneGraph) -> Iterator[str]:
 
 
 def first_mentions(split: Split, records: Records) -> Draws:
-    """Which of two things a caption mentions first, where both are."""
+    """Record which of two things a caption mentions first, for captions that mention both."""
     if template_of(split.recipe).mention_order != "random":
         return
     for scene, graph in zip(records.scenes, records.graphs, strict=True):
@@ -114,7 +114,8 @@ def first_mentions(split: Split, records: Records) -> Draws:
 
 
 def omissions(split: Split, records: Records) -> Draws:
-    """What captions of train mention, textures that they leave out, and whether they negate something."""
+    """Record which things captions of train mention, whether they leave out textures, and whether they negate
+    something."""
     mentioned, attributes, salient, negated = chances = requested_chances(split)
     if chances == type(chances)():
         return
@@ -135,7 +136,7 @@ def omissions(split: Split, records: Records) -> Draws:
 
 
 def counting_places(scenes: Sequence[Scene]) -> Draws:
-    """Which places hold something."""
+    """For each place of a counting scene, record whether it holds a thing."""
     for scene in scenes:
         number, thing = len(scene.things), scene.things[0]
         shown = {other.slot for other in scene.things}
@@ -146,7 +147,8 @@ def counting_places(scenes: Sequence[Scene]) -> Draws:
 
 
 def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
-    """One scene of each and its swap, which share what is drawn; of a counted animal one of all numbers."""
+    """Keep one scene of each pair of a scene and its swap, which share their draws; for counting, one scene of all
+    numbers."""
     kept: dict[Hashable, Scene] = {}
     for scene in scenes:
         if split.recipe["kind"] == "counting":
@@ -159,14 +161,14 @@ def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
 
 
 def facings(scenes: Sequence[Scene]) -> Draws:
-    """Which things face outward."""
+    """For each thing, record whether it faces outward."""
     for scene in scenes:
         for thing, faces_outward in zip(scene.things, outward(scene), strict=True):
             yield from alike("facing outward", faces_outward, 0.5, words_of(thing, scene))
 
 
 def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
-    """Which size each animal has, where rules leave it every one."""
+    """For each animal, record which size it has; scenes that a rule holds out in some size are skipped."""
     names, world, rules = split.vocabulary.sizes, world_of(split.vocabulary), rules_of(split)
     for scene in scenes:
         if rules and any(rule.matches(sized) for sized in world.in_sizes(scene) for rule in rules):
@@ -207,7 +209,7 @@ def outward(scene: Scene) -> tuple[bool, ...]:
 
 
 def one_of_each(scenes: Sequence[Scene]) -> list[Scene]:
-    """One scene of those that differ in what a swap exchanges: they share their facing, which was drawn once."""
+    """Keep one of the scenes that differ only in what a swap exchanges: such scenes share their facing."""
     kept: dict[tuple, Scene] = {}
     for scene in scenes:
         animals, textures = (frozenset(getattr(t, name) for t in scene.things) for name in ("animal", "texture"))

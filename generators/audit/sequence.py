@@ -21,7 +21,8 @@ CLAIM = "records stand in the order of their kind, in which answers are mixed"
 
 
 class Position(NamedTuple):
-    """Where a scene stands: in which loops, in which part whose sequence is drawn, and where in that part."""
+    """A scene's place in the sequence of its subset: its position in the outer loops, the part whose sequence is
+    drawn at random, and its position in that part."""
 
     outer: tuple[int, ...]
     part: Hashable
@@ -29,7 +30,7 @@ class Position(NamedTuple):
 
 
 def check_sequence(split: Split) -> Iterator[Finding]:
-    """Every subset has its records in the order of its kind."""
+    """Check that every subset has its records in the order that its kind prescribes."""
     if split.recipe["kind"] not in POSITION_OF:
         yield skipped(CLAIM, f"the order of {split.recipe['kind']} isn't written")
         return
@@ -117,7 +118,7 @@ def spatial_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def dependence_position(split: Split, name: str, scene: Scene) -> Position:
-    """On each background single animals, then order by order."""
+    """The position of a scene: on each background, single animals come first, then pairs, order by order."""
     animals = tuple(thing.animal for thing in scene.things)
     if len(animals) > 1:
         return Position((*grounds(split, scene), 1), animals, ())
@@ -127,7 +128,8 @@ def dependence_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def counting_position(split: Split, name: str, scene: Scene) -> Position:
-    """In train single animals first; on each background animal by animal."""
+    """The position of a scene: in train, single animals come first; then, on each background, one animal after the
+    other."""
     v, thing, number = split.vocabulary, scene.things[0], len(scene.things)
     if name == "train" and number == 1:
         return Position((0, *grounds(split, scene)), "", described(v, thing.animal, thing.texture, thing.size))

@@ -40,7 +40,8 @@ from menagerie.generators.rules.rule import Rule
 
 
 class Contrast(NamedTuple):
-    """One sum over groups: what it says, of which subset, and in how many records."""
+    """A sum over groups that measures whether chance decided evenly: the statement it measures, the subset, and
+    counts of records."""
 
     what: str
     subset: str
@@ -82,7 +83,8 @@ IMPOSSIBLE = 1e-9  # of a sum of chances: rounding
 
 
 class Tally(NamedTuple):
-    """What was counted, of which records, in how many draws, how often it was, and how often it should be."""
+    """A count to be compared with its expectation: the thing counted, the records, the number of draws, the count,
+    and the least and most expected."""
 
     what: str
     where: str

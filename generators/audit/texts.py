@@ -174,7 +174,8 @@ def check_wording(split: Split) -> Iterator[Finding]:
 
 
 def check_template(split: Split) -> Iterator[Finding]:
-    """What the recipe leaves to its template is as the template has it, and "a" is "an" before vowels only."""
+    """Check that captions are worded as the template says, where the recipe has no wording of its own, and have "an"
+    before vowels only."""
     template = template_of(split.recipe)
     fields = [
         field for field in FIELDS if not split.recipe.get(field) and not (field == "conjunction" and template.relation)

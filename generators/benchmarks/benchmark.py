@@ -1,4 +1,4 @@
-"""What any test of a scorer is: items of some images and some texts, and which belong together.
+"""Defines what every test of a scorer has: items of some images and some texts, and which of them belong together.
 
 A benchmark of real photographs and a test of our own scenes are scored by the same code
 (`menagerie.models.evaluation.scoring.score_items`) and reported in the same way: the benchmark's official rule, a
@@ -22,16 +22,17 @@ class Item(NamedTuple):
     """k images and m texts: image i belongs with its `own` texts, text i as a rule; others belong with none."""
 
     record: str
-    """What it was made of, the same from run to run: predictions of two runs are paired by it."""
+    """The name of the record that the item was made of. It is the same in every run: predictions of two runs are
+    paired by it."""
     group: str
-    """What is reported apart: a task, a category."""
+    """The task or category; results are reported for each group."""
     images: tuple[int, ...]
     """Numbers of the benchmark's images."""
     texts: tuple[Caption, ...]
     cluster: str = ""
     """Records of one cluster resemble each other: a bootstrap draws them together."""
     true: int = 1
-    """How many texts belong with image i: text i, and those behind it."""
+    """How many texts belong with image i: text i and the texts that follow it."""
 
     def own(self, image: int) -> range:
         """The places of the texts that belong with the image at a place."""
@@ -43,7 +44,7 @@ SEED = 0  # of ties that are drawn
 
 
 class Outcome(NamedTuple):
-    """How one item went."""
+    """The result of scoring one item."""
 
     official: float
     """Points by the benchmark's rule, 0 to 1."""
@@ -68,7 +69,7 @@ class Benchmark(ABC):
 
     @property
     def texts(self) -> Sequence[Caption]:
-        """Every text once."""
+        """All texts, each once."""
         return list(dict.fromkeys(text for item in self.items for text in item.texts))
 
     @abstractmethod
@@ -80,12 +81,13 @@ class Benchmark(ABC):
         return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """How an item went; the rule of most benchmarks unless one has its own."""
+        """Score an item, by the rule of most benchmarks unless one has its own."""
         return texts_chosen(scores)
 
 
 def texts_chosen(scores: Scores) -> Outcome:
-    """Each image prefers its text to all others, strictly (Winoground's text score; with one image a plain choice)."""
+    """Score whether each image prefers its text to all others, strictly (Winoground's text score; with one image a
+    plain choice)."""
     k = len(scores)
     matching = scores[np.arange(k), np.arange(k)]
     best = scores.max(1)
@@ -99,13 +101,14 @@ def texts_chosen(scores: Scores) -> Outcome:
 
 
 def images_chosen(scores: Scores) -> Outcome:
-    """Each text prefers its image to all others, strictly (Winoground's image score)."""
+    """Score whether each text prefers its image to all others, strictly (Winoground's image score)."""
     k = len(scores)
     return texts_chosen(np.ascontiguousarray(scores[:, :k].T))
 
 
 def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
-    """Both, of two images and two texts (Winoground's group score): the two own scores are above the two others.
+    """Score whether both `texts_chosen` and `images_chosen` hold for two images and two texts (Winoground's group
+    score): both matching scores are above both others.
 
     Chance is 1/6, not 1/16: the four comparisons share their scores.
     """
@@ -118,14 +121,15 @@ def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
 
 
 def first_of_best(scores: Scores) -> Outcome:
-    """As `texts_chosen`, but officially the first of equal scores counts: the rule of `argmax` with the truth first."""
+    """Score an item as `texts_chosen` does, but officially the first of equal scores counts: the rule of `argmax`
+    with the true text first."""
     outcome = texts_chosen(scores)
     return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
 
 
 def first_of_drawn(scores: Scores, record: str) -> Outcome:
-    """As `texts_chosen` of one image, but officially the texts are shuffled and the first of equal scores counts: ties
-    are drawn, here by the record."""
+    """Score an item of one image as `texts_chosen` does, but officially ties are broken at random: the texts are
+    shuffled, here with the record as seed, and the first of equal scores counts."""
     outcome = texts_chosen(scores)
     if not outcome.tied:
         return outcome
@@ -168,5 +172,5 @@ def summarise(outcomes: Sequence[Outcome]) -> Summary:
 
 
 def right(outcomes: Sequence[Outcome]) -> Bool[np.ndarray, " n"]:
-    """Which items are right by the official rule."""
+    """Whether each item is right by the official rule."""
     return np.array([outcome.official == 1 for outcome in outcomes], bool)

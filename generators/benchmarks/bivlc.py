@@ -19,7 +19,7 @@ def build(place: Place) -> FourWay:
 
 
 def quad_of(number: int, entry: Entry) -> Quad:
-    """One record; it has no name in the file."""
+    """Read one record and number it, because it has no name in the file."""
     return Quad(
         name=str(number),
         images=(below_images(entry.text("image")), below_images(entry.text("negative_image"))),

@@ -34,7 +34,8 @@ class ClevrBind(Photographs):
     """Groups are a table or a list of a split."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Of equal scores the first in the file counts, or of relations the first that is drawn."""
+        """Score an item; of equal scores the first in the file counts, but ties between relations are broken at
+        random."""
         return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:

@@ -22,7 +22,7 @@ def build(place: Place) -> FourWay:
 
 
 def quad_of(row: Row) -> Quad:
-    """One record; a photograph is a file of the name that ends its address."""
+    """Read one record; the files of its photographs have the names at the end of their addresses."""
     first, second = files_of(row)
     return Quad(row.place, (first, second), (row.text(CAPTIONS[0]), row.text(CAPTIONS[1])))
 

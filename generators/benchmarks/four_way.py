@@ -14,18 +14,18 @@ RULES = tuple(QUADS)
 
 
 class Quad(NamedTuple):
-    """Image i belongs with text i."""
+    """A record of two images and two texts; image i belongs with text i."""
 
     name: str
     images: tuple[str, str]
     """Files below the benchmark's folder of images."""
     texts: tuple[str, str]
     parts: tuple[str, ...] = ()
-    """What else it is reported under: its tags, its type."""
+    """The tags or types that the record is also reported under."""
 
 
 class FourWay(Photographs):
-    """Its clusters are records, its groups the rules."""
+    """A benchmark of quads, scored by several rules. Each record is a cluster, and each rule is a group."""
 
     def __init__(self, name: str, images: str, quads: Sequence[Quad], place: Place) -> None:
         super().__init__(name, images, [record for quad in quads for record in records_of(quad)], place, QUADS)
@@ -44,7 +44,7 @@ class FourWay(Photographs):
 
 
 def records_of(quad: Quad) -> list[Record]:
-    """One record under each rule."""
+    """Make one record of a quad for each scoring rule."""
     images = tuple(map(Photograph, quad.images))
     return [Record(f"{quad.name} {rule}", rule, images, quad.texts, quad.name) for rule in RULES]
 

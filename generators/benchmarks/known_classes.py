@@ -31,7 +31,7 @@ class Classes(NamedTuple):
 
     names: Sequence[str]
     places: Mapping[str, int]
-    """Of what a folder may be called, as `spelled`, the place of its class among the names."""
+    """For each name that a folder may have, in the form of `spelled`, the index of its class in `names`."""
     others: frozenset[str]
     """Folders of the set that its test leaves out, as `spelled`."""
     from_one: bool
@@ -68,7 +68,7 @@ def words_of(name: str, folder: str) -> str:
 
 @cache
 def key_of(name: str) -> str:
-    """What CLIP_benchmark calls a set, whatever its capitals and dashes: "EuroSAT" is its "eurosat"."""
+    """CLIP_benchmark's name of a data set, found regardless of capitals and dashes: "eurosat" for "EuroSAT"."""
     keys = (*known()["classes"], *known()["templates"], *VARIANTS)
     return {letters(key): key for key in keys}.get(letters(name), name)
 

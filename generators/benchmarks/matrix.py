@@ -25,17 +25,17 @@ class Pool(NamedTuple):
     name: str
     """Empty where the benchmark has one alone."""
     records: tuple[Record, ...]
-    """Of each image."""
+    """The record that each image belongs to."""
     images: tuple[int, ...]
     """Numbers of the benchmark's images."""
     texts: tuple[tuple[Caption, ...], ...]
-    """Of each text its phrasings: one, or several whose codes are averaged."""
+    """The phrasings of each text: one, or several whose codes are averaged."""
     pairs: tuple[tuple[int, int], ...]
     """Places of an image and a text that belong together."""
 
 
 class Measure(NamedTuple):
-    """What is counted: queries whose answer is among the best k."""
+    """A recall: the share of queries whose answer is among the best k candidates."""
 
     name: str
     """ "I2T R@5"."""
@@ -56,7 +56,7 @@ class Answer(NamedTuple):
     level: tuple[int, int]
     """False and true ones with the score of the best true one."""
     ahead: int
-    """Of the false ones on that level those that stand before the first true one."""
+    """How many of the false candidates with that score stand before the first true one."""
 
 
 def answer(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t"]) -> Answer:
@@ -95,7 +95,7 @@ class MatrixBenchmark(PhotographSet):
         return list(dict.fromkeys(phrasing for pool in self.pools for text in pool.texts for phrasing in text))
 
     def measures_of(self, pool: Pool) -> Sequence[Measure]:
-        """What is counted of a pool: of most benchmarks the same of all."""
+        """The measures to report for a pool; most benchmarks report the same ones for every pool."""
         return self.measures
 
     def queries(self, pool: Pool, measure: Measure) -> int:
@@ -115,7 +115,7 @@ class MatrixBenchmark(PhotographSet):
         return lost
 
     def content(self) -> Iterator[str]:
-        """As of any benchmark, and all texts, some of which no record has."""
+        """Yield all that decides a result, as any benchmark does, and all texts, because some belong to no record."""
         yield from super().content()
         yield from (repr(text.text) for text in self.texts)
 

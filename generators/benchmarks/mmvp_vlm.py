@@ -21,7 +21,7 @@ MOST = 10**6
 
 
 class MmvpVlm(Photographs):
-    """Groups are patterns."""
+    """The pairs of MMVP-VLM, grouped by their visual pattern."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over patterns, of which each has 15 pairs."""
@@ -29,13 +29,13 @@ class MmvpVlm(Photographs):
 
 
 def second_of_level(scores: Scores) -> Outcome:
-    """Each text prefers its image; officially the second of two level images counts."""
+    """Score whether each text prefers its image; officially the second image wins a tie."""
     (a, b), (c, d) = scores
     return images_chosen(scores)._replace(official=float(a > c and d >= b))
 
 
 def build(place: Place) -> MmvpVlm:
-    """All pairs: a line and the next one."""
+    """Build the benchmark; each pair is a line and the next one."""
     rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT), by_place=True)
     return MmvpVlm("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level)
 

@@ -23,7 +23,7 @@ CAPTION = "A picture of a {} {} and a {} {}"
 
 
 class NCD(Photographs):
-    """Each order of captions is a group."""
+    """NCD; each order of the captions is a group."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         return of_groups(items, outcomes)

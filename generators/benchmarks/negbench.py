@@ -27,7 +27,7 @@ class NegBench(Photographs):
     """The true caption is put first; officially the first of equal scores, as the file has them, counts."""
 
     places: Mapping[str, int]
-    """Of each record where its true caption stands in the file."""
+    """For each record, the position of its true caption in the file."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Right where no caption before the true one scores as high, and none behind it higher."""
@@ -57,7 +57,7 @@ def build(place: Place) -> NegBench:
 
 
 def read(row: Row, name: str) -> Record:
-    """One record, its true caption first."""
+    """Read one record, and put its true caption first."""
     template = row.text("correct_answer_template")
     if template not in TEMPLATES:
         raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
@@ -99,7 +99,7 @@ RETRIEVAL_FILES = {
 
 
 def build_retrieval(place: Place) -> Retrieval:
-    """Both files, each a pool of its own."""
+    """Build the retrieval benchmark; each of its two files is a pool."""
     records = [
         record
         for group, file in RETRIEVAL_FILES.items()

@@ -55,7 +55,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the files of benchmarks are, and how they are read."""
+    """The location of benchmarks' files, and the options by which they are read."""
 
     root: Path
     resolution: int = 224
@@ -81,7 +81,7 @@ class Place:
         return next((place for place in places if place.exists()), places[0])
 
     def places(self, name: str) -> tuple[Path, ...]:
-        """Where a file or folder may be."""
+        """The paths at which a file or folder may lie."""
         part, below = given_above(name, self.folders)
         return tuple(folder / below for folder in self.folders[part]) if part else (self.root / name,)
 
@@ -110,9 +110,9 @@ class PhotographSet(Benchmark):
     made_texts: bool = False
     """Whether its texts were made here and are part of its results."""
     reader: type[ImageFiles] = ImageFiles
-    """What reads its images."""
+    """The class that reads the images."""
     lacking: str
-    """Which images are missing, in words; empty where none is."""
+    """A text that says which images are missing; empty where none is."""
 
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
         """`folder` is that of its images below the data root.
@@ -137,7 +137,7 @@ class PhotographSet(Benchmark):
 
     @property
     def groups(self) -> Sequence[str]:
-        """The groups of all tests, those whose images are missing too."""
+        """The groups of all records, including groups whose images are missing."""
         return list(dict.fromkeys([*self.tests(), *self.untested()]))
 
     def tests(self) -> Counter[str]:
@@ -228,7 +228,7 @@ def check_records(name: str, folder: SearchedFolders, records: Sequence[Record])
 
 
 def words_of(record: Record) -> str:
-    """What results say of a record beside its texts."""
+    """The text that identifies a record in results, apart from its captions: name, group, cluster and image files."""
     return " ".join((record.name, record.group, record.cluster, *(image.file for image in record.images)))
 
 
@@ -245,7 +245,7 @@ def missing_images(folder: SearchedFolders, records: Sequence[Record], reader: t
 
 
 def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader: type[ImageFiles]) -> str:
-    """Which of so many images are missing, and where the first lies instead if it is near; empty where none is."""
+    """Say how many of all images are missing, and where the first lies instead if it is near; empty where none is."""
     if not lost:
         return ""
     first = min(lost)
@@ -271,5 +271,5 @@ def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, li
 
 
 def of_groups(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, Summary]:
-    """What the items of each group have."""
+    """Summarise the outcomes of the items of each group."""
     return {group: summarise(part) for group, part in by_group(items, outcomes).items()}

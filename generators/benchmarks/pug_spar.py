@@ -35,7 +35,7 @@ class PugSpar(Photographs):
     """Groups are pairs of places or of textures."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Of equal scores the one that is drawn counts."""
+        """Score an item; ties are broken at random, with the record as seed."""
         return first_of_drawn(scores, item.record)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -43,7 +43,7 @@ class PugSpar(Photographs):
 
 
 def build(place: Place) -> PugSpar:
-    """All pictures of two different animals."""
+    """Build the benchmark of all pictures of two different animals."""
     records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
     folder = IMAGES if place.path(IMAGES).is_dir() else FOLDER
     return PugSpar("pug-spar", folder, records, place)
@@ -74,7 +74,7 @@ def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
 
 
 def cell(row: Row, column: str) -> str:
-    """What a column names; "" for what is absent."""
+    """The text of a row in a column; "" where the value is absent."""
     text = " ".join(row.cells[column].split())
     return "" if text.lower() == ABSENT else text
 

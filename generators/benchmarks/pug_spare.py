@@ -18,7 +18,7 @@ CAPTION = "{} {} and {} {}"
 
 
 def build(place: Place) -> Photographs:
-    """All pictures, by background."""
+    """Build the benchmark of all pictures, grouped by background."""
     rows = read_csv(place.path(FILE), ("filename", WORLD, *ANIMALS, *TEXTURES))
     return Photographs("pug-spare", FOLDER, [record for row in rows for record in records_of(row)], place)
 

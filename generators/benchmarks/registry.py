@@ -22,13 +22,13 @@ class BenchmarkSpec:
 
     name: str
     about: str
-    """What it tests, in a line."""
+    """A line that says what the benchmark tests."""
     files: tuple[str, ...]
     """Annotation files below the data root."""
     images: tuple[str, ...]
     """Folders of images below the data root."""
     source: str
-    """Where to get both."""
+    """A text that says where to get the annotation files and the images."""
     licence: str
     build: Callable[["Place"], "PhotographSet"]
     """Reads the annotation files; raises for what is wrong in them, and for missing images unless they are allowed."""

@@ -25,7 +25,7 @@ CaptionedImage = tuple[str, tuple[str, ...]]  # an image file and its captions
 
 
 class Retrieval(MatrixBenchmark):
-    """Each group of records is a pool of its own."""
+    """Retrieval between images and texts; each group of records is a pool."""
 
     measures = MEASURES
 
@@ -143,7 +143,7 @@ def karpathy(
 
 
 def val2017(place: Place) -> Retrieval:
-    """All images of COCO val2017."""
+    """Build retrieval on all images of COCO val2017."""
     photographs = read_photographs(place.path(VAL2017))
     records = records_of((photograph.file, tuple(photograph.texts)) for photograph in photographs)
     return Retrieval("retrieval-coco-val2017", "coco/val2017", records, place)

@@ -75,7 +75,7 @@ def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict
 
 
 def without_validation(place: SourcePlace, split: str, found: int) -> str:
-    """What is wrong where COCO's validation set isn't known."""
+    """The message for the case that COCO's validation set isn't known, with the way out."""
     file = place.path(f"coco/annotations/captions_{split}.json")
     return (
         f"half of Visual Genome's photographs are COCO's, and {found} of the {VALIDATION[split]} of COCO {split} are "
@@ -84,7 +84,8 @@ def without_validation(place: SourcePlace, split: str, found: int) -> str:
 
 
 def without_image_data(place: SourcePlace, images: Mapping[PhotographId, str]) -> str:
-    """What is wrong where benchmarks of Visual Genome are there, and it isn't known which photographs COCO has too."""
+    """The message for the case that benchmarks of Visual Genome are there, but not the file that says which of its
+    photographs COCO has too."""
     reason = next(reason for number, reason in images.items() if number.collection == VISUAL_GENOME)
     return (
         f"photographs {reason} are Visual Genome's, and which of them COCO has too stands in {place.path(IMAGE_DATA)}; "

@@ -14,7 +14,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 
 
 class SplitTests(Benchmark):
-    """One subset of a split. Images are numbered by record, and those of their partners behind them.
+    """A benchmark made of one subset of a split. Image i is that of record i; the images of partners follow.
 
     The group of an item is its task, or `QUAD`: an image and its partner, of which the hard negative is true.
     """

@@ -28,7 +28,8 @@ FOLDER, IMAGES = "sugarcrepe", "coco/val2017"
 
 
 class SugarCrepe(Photographs):
-    """Its own overall accuracy is over all records (micro); SPARO's is the mean of the seven files (macro)."""
+    """SugarCrepe, with two overall accuracies: over all records (micro), as its paper reports, and the mean of its
+    seven files (macro), as SPARO's paper reports."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         parts = by_group(items, outcomes)
@@ -36,7 +37,7 @@ class SugarCrepe(Photographs):
 
 
 def build(place: Place) -> SugarCrepe:
-    """All seven files, their records by the keys that they have there: those of swap_obj leave some out."""
+    """Build the benchmark from all seven files. Records keep their keys there; those of swap_obj have gaps."""
     records = [record for name in COUNTS for record in read_part(place, name)]
     return SugarCrepe("sugarcrepe", IMAGES, records, place)
 

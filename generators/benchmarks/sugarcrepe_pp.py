@@ -23,7 +23,8 @@ TEXTS = ("caption", "caption2", "negative_caption")
 
 
 class SugarCrepePlusPlus(SugarCrepe):
-    """All records alike (micro), and the mean of the five files (macro); the paper has the files alone."""
+    """SugarCrepe++, with the accuracy over all records (micro) and the mean of its five files (macro); the paper
+    reports the files alone."""
 
     true_texts = 2
 

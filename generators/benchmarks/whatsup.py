@@ -61,7 +61,7 @@ def build(place: Place) -> WhatsUp:
 
 
 def read(entry: Entry, part: str) -> Record:
-    """One record; where its image was when the file was written doesn't matter."""
+    """Read one record; the folder of its image in the file is ignored."""
     name = entry.text("image_path").rpartition("/")[2]
     parts = NAME.fullmatch(name)
     if parts is None:

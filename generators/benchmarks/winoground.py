@@ -18,7 +18,7 @@ def build(place: Place) -> FourWay:
 
 
 def quad_of(entry: Entry) -> Quad:
-    """One record, with those of its tags that it has."""
+    """Read one record, with those of its tags that it has."""
     return Quad(
         name=str(entry.field("id", int)),
         images=(f"{entry.text('image_0')}.png", f"{entry.text('image_1')}.png"),

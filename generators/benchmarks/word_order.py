@@ -36,7 +36,7 @@ Shuffle = Callable[[Tokens, np.random.Generator], list[str]]
 
 
 class WordOrder(Photographs):
-    """Each caption of each image is a record; the caption itself stands first."""
+    """A benchmark of word order: each caption of each image is a record, whose first option is the caption itself."""
 
     made_texts = True
 
@@ -74,7 +74,7 @@ def nouns_and_adjectives(tokens: Tokens, rng: np.random.Generator) -> list[str]:
 
 
 def all_others(tokens: Tokens, rng: np.random.Generator) -> list[str]:
-    """All but nouns and adjectives change places."""
+    """Shuffle all words but nouns and adjectives."""
     places = [k for k, (_, tag) in enumerate(tokens) if tag not in (*NOUNS, *ADJECTIVES)]
     return exchanged([word for word, _ in tokens], places, rng)
 

@@ -39,7 +39,7 @@ class ImageSet(NamedTuple):
 
 
 class ZeroShot(MatrixBenchmark):
-    """Each set of images is a pool, its texts the classes."""
+    """Zero-shot classification: each set of images is a pool whose texts are the names of its classes."""
 
     measures = MEASURES
 

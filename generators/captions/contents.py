@@ -17,13 +17,13 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 class Content(NamedTuple):
-    """What a caption of a scene describes; the things need not be the scene's."""
+    """The content of a caption of a scene; a false caption has other things than the scene."""
 
     scene: Scene
     things: tuple[Thing, ...]
-    """In the order of the caption; a texture that it leaves out is ""."""
+    """The things in the order of the caption; a texture that it leaves out is ""."""
     predicate: str = ""
-    """Of the first thing; "" where no relation is stated."""
+    """The relation of the first thing to the second; "" where none is stated."""
     denied: tuple[Thing, ...] = ()
 
     @property
@@ -48,13 +48,13 @@ class Contents:
         self._read: dict[tuple[Scene, str], Content] = {}
 
     def read(self, scene: Scene, caption: Caption) -> Content:
-        """What a caption of `scene` describes; raises for one that isn't worded as the recipe says."""
+        """Read the content of a caption of `scene`, once; raises if the caption isn't worded as the recipe says."""
         if (scene, caption.text) not in self._read:
             self._read[scene, caption.text] = self.parsed(scene, caption)
         return self._read[scene, caption.text]
 
     def parsed(self, scene: Scene, caption: Caption) -> Content:
-        """As `read`, without looking up whether it was read before."""
+        """Read a caption as `read` does, but don't remember it."""
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
             things = [thing for node in nodes if not node.startswith("no ") for thing in self.shown(scene, node)]

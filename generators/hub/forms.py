@@ -41,7 +41,7 @@ class Form:
     """Annotation file below the data root, {part} for the part of a benchmark that has several; empty where only the
     images are of use."""
     record: Callable[[Entry, Keep], Any]
-    """What the annotation file says of a row."""
+    """Makes the entry of the annotation file from a row."""
     more: tuple[str, ...] = ()
     """Further columns that are read where they are there."""
     parts: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Form:
     keyed: bool = False
     """Whether the file is an object of records by their number, in place of a list."""
     note: str = ""
-    """What else the benchmark needs."""
+    """Says what else the benchmark needs."""
 
 
 SPELLINGS = {r"attribute|atribute": "att", r"object": "obj", r"relation": "rel", r"[^a-z]+": "_"}
@@ -86,7 +86,8 @@ def sugarcrepe_pp_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """Both images under the names that the authors give them, which the file has without an ending."""
+    """Make a record of Winoground and keep both images under the authors' names; the record has these without an
+    ending."""
     number = row.field("id", int)
     names = {f"image_{k}": f"ex_{number}_img_{k}" for k in range(2)}
     for column, name in names.items():

@@ -16,7 +16,7 @@ SNAPSHOTS, KIND, BETWEEN = "snapshots", "datasets--", "--"
 
 
 def own_name(folder: Path) -> str:
-    """What a folder of the hub is called; of one in the cache, the name of its set."""
+    """The name of a folder of the hub; for one in the cache, the name of its data set."""
     place = folder.resolve()
     if place.parent.name != SNAPSHOTS:
         return place.name
@@ -30,22 +30,22 @@ def is_cached(folder: Path) -> bool:
 
 
 class Made(NamedTuple):
-    """What was made of a folder."""
+    """The benchmark files that were made of a folder of the hub."""
 
     benchmark: str
     folder: str
-    """Of its images, below the data root."""
+    """The folder of its images, below the data root."""
     records: Mapping[str, int]
-    """By part of the benchmark, "" where it has none."""
+    """The number of records of each part of the benchmark; the part is "" where there is only one."""
     images: int
     read: Sequence[str]
     """The tables that were read, or the split."""
     left_out: Sequence[str]
-    """What wasn't read."""
+    """The tables or splits that weren't read, and the reasons why samples were refused, with their numbers."""
     note: str = ""
-    """What else the benchmark needs."""
+    """Says what else the benchmark needs."""
     warning: str = ""
-    """What these files are no good for."""
+    """Says what these files can't be used for."""
 
 
 def scratch_below(root: Path) -> AbstractContextManager[Path]:

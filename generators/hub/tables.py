@@ -39,7 +39,7 @@ class Table(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the table in messages."""
         return "/".join(filter(None, (self.configuration, self.split))) or "its only table"
 
 
@@ -89,7 +89,7 @@ def saved_split(path: Path) -> str:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """What `save_to_disk` notes of a table."""
+    """Read the state that `save_to_disk` wrote beside a table."""
     try:
         return read_json(path, dict[str, Any])
     except Unreadable as error:

@@ -173,9 +173,9 @@ def write_annotations(scratch: Path, form: Form, records: Records) -> None:
 
 
 def unnumbered(scratch: Path, form: Form, records: Records) -> str:
-    """What follows where annotations name photographs by other names than those of their collections; else empty.
+    """A warning where annotations don't name photographs by their numbers in their collections; else empty.
 
-    Training asks them which photographs it must leave out, and is refused where they don't say.
+    Training reads these numbers to leave such photographs out, and is refused where there are none.
     """
     spec = load(form.benchmark)
     for path in (scratch / form.file.format(part=part) for part in records if form.file and spec.photographs):

@@ -104,7 +104,7 @@ def resolution(split: Split) -> str:
 
 
 def fractions(split: Split) -> dict[str, str]:
-    """The realised fractions and the requested ones, by the audit's checks."""
+    """The realised and the requested fractions of a split, as the audit's checks report them."""
     findings = [finding for check in CHECKS_OF[split.recipe["kind"]] for finding in check(split)]
     return {
         finding.claim.removesuffix(REQUESTED_FRACTION): finding.detail

@@ -46,7 +46,7 @@ def vocabulary_of(world: str | World | Vocabulary) -> World | Vocabulary:
 
 
 def all_names() -> Vocabulary:
-    """Everything that ships, whatever world it is in."""
+    """The names of all animals, textures and backgrounds that ship, in whatever world."""
     animals, textures, backgrounds = map(catalog.names, ("animals", "textures", "backgrounds"))
     return Vocabulary(animals, textures, backgrounds, tuple(SLOTS), tuple(SIZES))
 

@@ -30,7 +30,7 @@ class NoAnswer(Exception):
 
 
 class Reply(NamedTuple):
-    """What a model wrote."""
+    """The reply of a model, with its counts of tokens."""
 
     text: str
     tokens_in: int
@@ -71,7 +71,7 @@ class ChatServer:
         self._not_before = 0.0  # which all threads keep to
 
     def chat(self, settings: Mapping[str, Any], stopped: threading.Event) -> Reply:
-        """What the model answers to `settings`, the JSON of a request; once `stopped`, nothing more is sent.
+        """Send a request, `settings` as JSON, and return the model's reply; sends nothing more once `stopped`.
 
         Raises `NoAnswer` where there is no answer after all attempts, and `UserError` where there will never be one.
         """
@@ -119,7 +119,7 @@ class ChatServer:
         return b"".join(parts)
 
     def _refused(self, error: urllib.error.HTTPError) -> str:
-        """What to report of an answer that isn't 200; raises where the request is not to be repeated."""
+        """Describe a response whose status isn't 200; raises if the request is not to be repeated."""
         with error:
             said, wait = beginning(error), retry_after(error.headers.get("Retry-After"))
         if error.code in HOPELESS or 300 <= error.code < 400:
@@ -140,7 +140,7 @@ class ChatServer:
 
 
 def beginning(error: urllib.error.HTTPError) -> str:
-    """What a server says with a refusal, in one line."""
+    """The beginning of a server's text with an error, in one line."""
     try:
         return " ".join(error.read(500).decode(errors="replace").split())
     except (OSError, http.client.HTTPException):
@@ -148,7 +148,7 @@ def beginning(error: urllib.error.HTTPError) -> str:
 
 
 def read_reply(body: bytes) -> Reply:
-    """What the server's JSON has; raises `ValueError` where it isn't of the protocol."""
+    """Read the server's JSON; raises `ValueError` if it doesn't follow the protocol."""
     try:
         content = parse_json(body, "it")
         text = content["choices"][0]["message"]["content"]

@@ -110,7 +110,7 @@ class ParseCache:
         return len(self._entries)
 
     def get(self, caption: str) -> Entry | None:
-        """What is known of a caption; None where that is nothing."""
+        """The entry of a caption; None where there is none."""
         return self._entries.get(caption)
 
     def add(self, caption: str, graph: SceneGraph | None, problem: str = "") -> None:

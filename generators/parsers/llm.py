@@ -158,7 +158,7 @@ class LanguageModel:
         return dict(self.server.counts)
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Each caption as it is answered, or given up."""
+        """Yield each caption as soon as it is answered or given up."""
         source, lock, stopped = iter(captions), threading.Lock(), threading.Event()
         done: queue.SimpleQueue[Parsed | Exception] = queue.SimpleQueue()
         self._silent = 0

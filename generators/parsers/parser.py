@@ -10,11 +10,11 @@ from menagerie.generators.parsers.graph_json import ParseCache
 
 
 class Parsed(NamedTuple):
-    """What became of one caption."""
+    """The result of parsing one caption."""
 
     caption: str
     graph: SceneGraph | None
-    """None where there is none."""
+    """The scene graph; None where parsing failed."""
     problem: str = ""
     """Why there is none: "KIND: DETAIL"; counts are by kind."""
     answered: bool = True
@@ -29,10 +29,10 @@ class Parser(Protocol):
         """All that decides its graphs, as JSON can hold it: model, prompt, version of its rules."""
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Each of `captions`, which are distinct, once, in any order, as they are finished."""
+        """Parse `captions`, which are distinct; yields each once, in any order, as soon as it is finished."""
 
     def spent(self) -> Mapping[str, int]:
-        """What that took so far, such as requests and tokens."""
+        """What parsing has cost so far, such as requests and tokens."""
 
 
 class Unanswered(UserError):
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
     fell_back: Mapping[str, int]
     """Captions that are one node, by why."""
     kept: int
-    """Those that were parsed before, in this process or another."""
+    """Captions that were parsed before, in this process or another."""
 
     @property
     def text(self) -> str:

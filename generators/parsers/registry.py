@@ -51,7 +51,7 @@ def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = 
 
 
 def read_parser(text: str) -> tuple[ParserSpec, Any]:
-    """What "NAME:OPTION=VALUE,OPTION=VALUE" stands for; makes nothing."""
+    """Read "NAME:OPTION=VALUE,OPTION=VALUE" as a parser's spec and its options; doesn't start the parser."""
     name, _, given = text.partition(":")
     spec = load(name)
     return spec, options_from(spec, given)

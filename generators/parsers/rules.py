@@ -37,7 +37,7 @@ class GrammarRules:
         return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Each caption, in order; one with a word that none of its world has is no caption of ours."""
+        """Parse captions in order; fails for a caption with words that no world of ours has."""
         for caption in captions:
             try:
                 yield Parsed(caption, parse(caption, self.words))

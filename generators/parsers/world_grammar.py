@@ -38,7 +38,7 @@ class Reading(NamedTuple):
     article: str
     """ "a" or "the"; "" if all things are counted or negated."""
     joints: tuple[str, ...]
-    """What stands between one thing and the next."""
+    """The words between each thing and the next."""
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -69,7 +69,7 @@ def phrase_of(thing: re.Match[str]) -> str:
 
 
 def read(text: str, words: Vocabulary | World) -> Reading | None:
-    """What a caption says; nodes of its graph are its things in order of mention, then the background.
+    """Parse a caption of our worlds. The nodes of its graph are its things in order of mention, then the background.
 
     None if the text doesn't follow the grammar: no thing, not exactly one background, an animal or a texture outside
     of a thing, "is" behind the last thing, two articles, or two things joined by other words.

@@ -1,4 +1,4 @@
-"""From the text of a hold-out rule (see `menagerie.generators.rules.rule`) to its tree, by recursive descent."""
+"""Parses the text of a hold-out rule (see `menagerie.generators.rules.rule`) to a tree, by recursive descent."""
 
 import re
 from collections.abc import Callable, Iterable

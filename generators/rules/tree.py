@@ -71,7 +71,7 @@ class Comparison:
     """The relations that `relation=...` names, as in `RELATION_WORDS`: they determine which thing is `first`."""
 
     def holds(self, scene: Scene, thing: Thing, turned: bool) -> bool:
-        """Whether it is true of `thing`; a missing value on either side makes it false."""
+        """Whether the comparison is true of `thing`; a missing value on either side makes it false."""
         value = self.left.value(scene, thing, turned)
         given = (self.right.value(scene, thing, turned),) if isinstance(self.right, Term) else self.right
         return value is not None and None not in given and OPERATORS[self.operator](value, given)
@@ -82,7 +82,7 @@ class Expression(ABC):
 
     @abstractmethod
     def matches(self, scene: Scene) -> bool:
-        """Whether it is true of `scene`."""
+        """Whether the expression is true of `scene`."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class Relation(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """What is known of one photograph."""
+    """The phrases of one photograph, and the relations between them."""
 
     phrases: tuple[str, ...]
     relations: tuple[Relation, ...] = ()
@@ -53,7 +53,7 @@ def relation_or_objects(known: Annotations, random: np.random.Generator) -> Capt
 
 
 def regions_caption(phrases: Sequence[str]) -> Caption:
-    """One phrase or two as nodes."""
+    """Make a caption of one or two region phrases; each is a node of its graph."""
     return Caption(f"A photo of a {' and a '.join(phrases)}", SceneGraph(tuple(phrases)))
 
 
@@ -119,7 +119,7 @@ class AnnotatedPhotographs(Photographs):
         self.files: Pictures
 
     def annotations(self, index: int) -> Annotations:
-        """What is known of an image."""
+        """The phrases and relations of an image."""
         index = range(len(self))[index]
         (start, first), (end, last) = self.ends[index], self.ends[index + 1]
         phrases = tuple(self.vocabulary[int(k)] for k in self.phrases[start:end])

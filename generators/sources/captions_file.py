@@ -22,18 +22,19 @@ BEHIND = ("in", "of", "with", "on", "at", "from", "for")
 
 
 class Agreement(NamedTuple):
-    """Of one kind, over all captions."""
+    """How far two parsers agree on one kind of graph part, over all captions."""
 
     precision: float | None
     """Share of what the first parser gives that the second gives too; None where the first gives nothing."""
     recall: float | None
     """Share of what the second gives that the first gives too; None where the second gives nothing."""
     f1: float | None
-    """None where neither gives anything."""
+    """The harmonic mean of both; None where neither parser gives anything."""
 
 
 def agreement(pairs: Iterable[tuple[SceneGraph, SceneGraph]]) -> Mapping[str, Agreement]:
-    """By kind: "nodes", "attributes" and "edges", and "graphs", of which all of it is the same.
+    """The agreement of two parsers by kind: "nodes", "attributes", "edges", and "graphs", which agree if all their
+    parts do.
 
     As SPICE takes graphs apart (Anderson et al. 2016): a node is the noun of a phrase, an attribute a noun with what
     describes it, an edge its predicate with the nouns at both ends. All words must be equal; what stands twice in a

@@ -26,7 +26,7 @@ class Photograph(NamedTuple):
     file: str
     texts: list[str]
     numbers: tuple[PhotographId, ...] = ()
-    """Its numbers in COCO and on Flickr, as far as its entry has them."""
+    """The numbers of the photograph in COCO and on Flickr, as far as its entry has them."""
 
     @property
     def name(self) -> str:
@@ -117,7 +117,7 @@ def read_images(file: Entry) -> dict[int | str, Photograph]:
 
 
 def numbers_of(name: str, entry: Entry) -> tuple[PhotographId, ...]:
-    """What is known of a photograph: COCO's id is the number in the names that it gives to files."""
+    """The numbers of a photograph in COCO and on Flickr, as far as they are known; COCO's is part of its file name."""
     found = (coco_number(name), flickr_number(entry.content.get("flickr_url")))
     return tuple(number for number in found if number)
 
@@ -135,7 +135,7 @@ def add_captions(photographs: dict[int | str, Photograph], file: Entry) -> None:
 
 
 def distinct(entries: Sequence[Entry], key: str) -> list[int | str]:
-    """What each entry has under `key`; raises where two have the same."""
+    """The values of all entries under `key`; raises if two are the same."""
     seen: dict[int | str, None] = {}
     for entry in entries:
         value = entry.field(key, int, str)

@@ -31,7 +31,7 @@ class Row(NamedTuple):
         return UserError(f"{self.file}: record {self.line} {problem:.{LONGEST}}; correct the file, or get it again")
 
     def text(self, column: str) -> str:
-        """What a column holds, its white space normalised; nothing raises."""
+        """The text of a column, its white space normalised; raises if it is empty."""
         text = " ".join(self.cells[column].split())
         if not text:
             raise self.error(f"has nothing in {column!r}")

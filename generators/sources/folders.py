@@ -29,7 +29,7 @@ def inside(root: Path, name: str) -> Path:
 
 
 def existing(root: Path, names: Iterable[str]) -> set[str]:
-    """Those of `names` that are files below `root`, a resolved path; raises for one that would lie elsewhere.
+    """Choose the `names` that are files below `root`, a resolved path; raises for a name that leads elsewhere.
 
     Folders are listed, each once: to follow every path by itself takes ten times as long.
     """
@@ -68,22 +68,23 @@ class Located(NamedTuple):
 
     folder: Path
     file: str
-    """Its path below the folder."""
+    """The path of the file below the folder."""
 
     @property
     def path(self) -> Path:
-        """Where it is; raises where that isn't below the folder."""
+        """The path of the file; raises if that isn't below the folder."""
         return inside(self.folder, self.file)
 
 
 @dataclass(frozen=True)
 class SearchedFolders:
-    """Where the files below a folder are."""
+    """A folder whose files may lie in several other folders, which are searched for them."""
 
     home: Path
     """The folder, or the first that was given for it; resolved."""
     given: Given = field(default_factory=dict)
-    """By path below the folder, `ITSELF` for all of it: the resolved folders that are searched in its place."""
+    """The folders, resolved, that are searched in place of a path below the folder; the path is `ITSELF` for the
+    whole folder."""
     alike: bool = True
     """Whether a file that lies in several folders must be the same one in all of them."""
 
@@ -97,7 +98,7 @@ class SearchedFolders:
         return " and ".join(map(str, self.given.get(ITSELF, (self.home,))))
 
     def places(self, name: str) -> tuple[Located, ...]:
-        """Where a file is looked for, the first place first."""
+        """The places where a file may lie, in the order of search."""
         whole = PurePosixPath(name)
         for part in whole.parents if self.given else ():
             if str(part) in self.given:
@@ -105,7 +106,7 @@ class SearchedFolders:
         return (Located(self.home, name),)
 
     def found(self, names: Iterable[str]) -> dict[str, Located]:
-        """Those of `names` that are files, each in the first folder that has it.
+        """Find files: for each of `names` that exists, its place in the first folder that has it.
 
         Raises for one that would lie elsewhere, and for two different files of one name if they must be `alike`.
         """

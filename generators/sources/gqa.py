@@ -81,7 +81,7 @@ def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
 
 
 def phrase_of(thing: Entry, attributes: bool, refused: Refused) -> str:
-    """What a thing is called."""
+    """The noun of a thing in GQA, with its attributes before it on request."""
     words = thing.content.get("attributes") or [] if attributes else []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise thing.error("has 'attributes' that are no list of texts")

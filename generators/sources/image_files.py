@@ -63,7 +63,7 @@ class ImageFiles:
         return len(self.names)
 
     def sizes(self) -> Iterator[str]:
-        """Of each image its file and how many bytes it has, as a text."""
+        """Yield a text for each image: its file, the size of that in bytes, and its box."""
         for name, box in zip(self.names, self.boxes, strict=True):
             yield f"{name} {self.place(name).path.stat().st_size} {box or ''}"
 
@@ -157,7 +157,7 @@ def content_of(path: Path) -> str:
 
 @once
 def readers(kind: type[ImageFiles]) -> str:
-    """What makes pixels of files: our code, and the libraries behind it."""
+    """Hash of all that turns files into pixels: our code, and the versions of the libraries that it uses."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
     parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
     code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)

@@ -30,7 +30,7 @@ class Entry(NamedTuple):
         return UserError(f"{self.file}: {where} {problem:.{LONGEST}}; correct the file, or get it again")
 
     def field(self, key: str, *kinds: type) -> Any:
-        """What stands under `key`, of one of the types `kinds`."""
+        """Read the value under `key`; raises unless its type is one of `kinds`."""
         value = self.content.get(key)
         if key not in self.content:
             raise self.error(f"has no {key!r}")

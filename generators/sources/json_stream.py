@@ -40,7 +40,7 @@ def stream_object(path: Path) -> Iterator[Entry]:
 
 
 class Reader:
-    """What is left of a file's text, as far as it was needed."""
+    """Reads a JSON file piece by piece; keeps the text that was read and isn't parsed yet."""
 
     def __init__(self, path: Path, opening: str) -> None:
         self.path, self.opening = path, opening

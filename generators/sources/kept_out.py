@@ -40,9 +40,9 @@ class KeptOut:
     """
 
     images: Mapping[PhotographId, str] = field(default_factory=dict)
-    """Of each why it is left out: "in sugarcrepe"."""
+    """The reason why each photograph is left out: "in sugarcrepe"."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """What could not be found out, by the collection of which photographs would therefore be trained on."""
+    """For each collection some of whose photographs may wrongly be trained on, what could not be found out."""
     allow_unknown: bool = False
     """Whether sources take such photographs, in place of an error."""
 
@@ -57,7 +57,7 @@ class KeptOut:
         return [k for k, reason in enumerate(reasons) if not reason], dict(left_out)
 
     def counts(self) -> dict[str, int]:
-        """How many numbers are left out, by why."""
+        """The number of photographs that are left out, by reason."""
         return dict(Counter(self.images.values()))
 
     def require(self, *collections: str) -> None:

@@ -62,7 +62,8 @@ class Mixture(Captioned):
         return [[lists[k][0] for lists in each] for k in range(count)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """What each part gives for its own index and the same draw; None of parts without such negatives."""
+        """The negatives that each part makes for its own index with the same draw; None for parts without such
+        negatives."""
         places = zip(self._places(indices), draws, strict=True)
         return [
             part.negatives([index], [int(draw)], kind)[0] if kind in part.text_negatives else None
@@ -153,7 +154,7 @@ class Part(Captioned):
         return self.whole.negatives(self._there(indices), draws, kind)
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """The partners that are in this part too."""
+        """For each index, the index of its partner within this part; -1 where the part lacks the partner."""
         place = {int(there): here for here, there in enumerate(self.indices)}
         there = self.whole.partner_items(self._there(indices))
         return np.array([place.get(int(item), -1) for item in there], np.int64)

@@ -31,7 +31,7 @@ def searched(folder: Path, name: PurePosixPath) -> Iterator[Path]:
 
 
 def entries_of(folder: Path) -> list[Path]:
-    """What is in a folder, by name; nothing where it can't be listed."""
+    """The paths in a folder, sorted by name; empty if it can't be listed."""
     try:
         return sorted(folder.iterdir())
     except OSError:

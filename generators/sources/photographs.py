@@ -23,7 +23,7 @@ class Pictures(Protocol):
         """The images of `indices`."""
 
     def sizes(self) -> Iterator[str]:
-        """Of each image its file and how many bytes it has, as a text."""
+        """Yield a text for each image: its file and the size of that in bytes."""
 
 
 class Photographs(Captioned):
@@ -31,11 +31,11 @@ class Photographs(Captioned):
 
     files: Pictures
     names_of_images: Sequence[str]
-    """Of each image a name that it has in every source that has it, where that is known: "COCO 42"."""
+    """For each image a name that is the same in all sources that have the image, where it is known: "COCO 42"."""
     left_out: Mapping[str, int]
-    """How many photographs were left out, by why."""
+    """The number of photographs that were left out, by reason."""
     refused_texts: Mapping[str, int]
-    """How many texts of the others were left out, by why."""
+    """The number of texts of the remaining photographs that were left out, by reason."""
 
     def __len__(self) -> int:
         return len(self.names_of_images)

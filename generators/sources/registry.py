@@ -80,11 +80,11 @@ class SourceSpec:
     images: tuple[str, ...] = ()
     """Folders below the data root that may lie elsewhere (`SourcePlace.folders`)."""
     image_folders: tuple[str, ...] = ()
-    """Those of them of which one at least has images."""
+    """Those of the folders `images` of which at least one must hold images."""
     recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
     """Ways to make captions, the usual one first, each with further files, of which it needs one."""
     get: str = ""
-    """Where to get its files."""
+    """A text that says where to get the files."""
     licence: str = ""
     counts: tuple[tuple[str, int], ...] = ()
     """The official number of images of folders."""
@@ -100,7 +100,7 @@ ENDS = (b"]", b"}")
 
 
 class SourceState(NamedTuple):
-    """What is known of a source."""
+    """The state of a source's files on disk."""
 
     name: str
     complete: bool

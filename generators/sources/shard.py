@@ -38,7 +38,7 @@ class Sample(NamedTuple):
 
     key: str
     offset: int
-    """Of the image in the shard, in bytes."""
+    """Where the image starts in the shard, in bytes."""
     size: int
     text: str
     flickr: int

@@ -29,12 +29,12 @@ class Index(NamedTuple):
     keys: Texts
     texts: Texts
     offsets: Int64[np.ndarray, " n"]
-    """Of images in the shard, in bytes."""
+    """Where each image starts in the shard, in bytes."""
     sizes: Int64[np.ndarray, " n"]
     flickr: Int64[np.ndarray, " n"]
     """Flickr's numbers, 0 where unknown."""
     refused: Mapping[str, int]
-    """How many samples aren't taken, by why."""
+    """The number of samples that were left out, by reason."""
 
 
 def indexes(shards: Sequence[Path]) -> list[Index]:
@@ -48,7 +48,8 @@ def indexes(shards: Sequence[Path]) -> list[Index]:
 
 
 def index_of(shard: Path) -> Index:
-    """The index of a shard, as it was kept or made anew; where it can't be kept it is made anew each time."""
+    """Read a shard's index from its file, or make it anew where there is none that fits. It is then kept in a file
+    if the folder can be written to."""
     try:
         check_regular(shard)
         state = shard.stat()
@@ -92,7 +93,7 @@ def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
 
 
 def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
-    """Of which shard an index is, as it says itself."""
+    """The name of the shard that the index file at `path` belongs to, as bytes."""
     return np.frombuffer(path.stem.encode(), np.uint8)
 
 

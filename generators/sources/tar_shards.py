@@ -54,7 +54,7 @@ class ShardImages:
         return len(self.owners)
 
     def sizes(self) -> Iterator[str]:
-        """Of each image its name and how many bytes it has, as a text."""
+        """Yield a text for each image: its name and its size in bytes."""
         return (f"{name} {size}" for name, size in zip(self.names, self.places[:, 1].tolist(), strict=True))
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
@@ -123,7 +123,7 @@ class TarShards(Photographs):
 def chosen(
     found: Sequence[Index], names: Sequence[str], listed: frozenset[str], kept_out: KeptOut
 ) -> tuple[Bool[np.ndarray, " n"], dict[str, int]]:
-    """Which samples are taken, and how many of all aren't, by why."""
+    """Choose the samples to be used; returns a mask, and how many are left out, by reason."""
     left_out = sum((Counter(index.refused) for index in found), Counter())
     kept = np.ones(len(names), bool)
     numbers = np.concatenate([index.flickr for index in found])

@@ -259,7 +259,7 @@ def at_least_one(share: float, total: int) -> int:
 
 
 def draw(scenes: list[Scene], most: int, rng: np.random.Generator) -> list[Scene]:
-    """At most `most` of `scenes`, drawn at random, in their order."""
+    """Draw at most `most` scenes at random, and keep their order."""
     if len(scenes) <= most:
         return scenes
     return [scenes[i] for i in sorted(rng.choice(len(scenes), most, replace=False))]

@@ -98,7 +98,7 @@ class SpatialRecipe(SplitRecipe):
 
     @property
     def chances(self) -> Chances:
-        """What a training caption mentions: both animals, for their relation takes both."""
+        """The chances for training captions; they always mention both animals, because they state their relation."""
         return Chances(mentioned=1.0, attributes=self.attributes, salient=0.0, negated=0.0)
 
     def stated(self, scene: Scene, described: Scene, slots: tuple[str, ...]) -> Caption:

@@ -1,4 +1,4 @@
-"""What it takes to render scenes on this machine, from a sample of them that is rendered and not kept."""
+"""Estimates the time and space that rendering takes on this machine: renders a sample of the scenes and discards it."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ START_SECONDS, SPLIT_SECONDS = 3.0, 2.0
 
 
 class Estimate(NamedTuple):
-    """Scenes that are still to be rendered, the time and the disk space of that."""
+    """The number of scenes still to be rendered, and the time and the disk space that rendering them takes."""
 
     scenes: int
     seconds: float

@@ -206,7 +206,7 @@ def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
 
 
 def content_identity(split: Split) -> str:
-    """What two files of one content share, such as a split and its packed copy: all but the rows of their stores."""
+    """A hash of a split's content without the rows of its store: a split and its packed copy have the same."""
     records = {name: replace(r, rows=r.rows[:0], partners=r.partners[:0]) for name, r in split.subsets.items()}
     return hashlib.sha256(f"{split.identity} {checksum(split.recipe, records)}".encode()).hexdigest()[:16]
 

@@ -29,7 +29,7 @@ DIGEST = "digest"  # of tables of scenes, beside them
 
 
 def digest_of_table(*tables: np.ndarray) -> str:
-    """One digest of some tables, such as the scenes of a shard."""
+    """Hash some tables, such as the scenes of a shard, into one digest."""
     hashed = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for table in tables:
         hashed.update(f"{table.shape} {table.dtype}\0".encode() + np.ascontiguousarray(table).tobytes())

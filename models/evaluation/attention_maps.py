@@ -1,4 +1,4 @@
-"""Where a scorer's queries look, against where the things are.
+"""Compares the attention of a scorer's queries with the masks of the things.
 
 The synthetic scenes know their instance masks: a ground truth for figure 8 of OC-CLIP, which
 shows attention maps only.
@@ -22,7 +22,7 @@ BLOCK = 64
 
 
 class Maps(NamedTuple):
-    """What the slots of n scenes of two things are made of, at the image's resolution.
+    """Attention maps of n scenes of two things, at the image's resolution.
 
     Each map is a query's share of the patches divided by its mean over them: the weights with which
     the slot sums the patches' values (figure 9), 1 where they are uniform.

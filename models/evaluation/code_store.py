@@ -60,7 +60,8 @@ class CodeFolder:
 
 
 def last_used(path: Path) -> tuple[int, int, Path] | None:
-    """When a file was used, in nanoseconds, and its bytes; None for one that another process has deleted."""
+    """The time at which a file was last used, in nanoseconds, its size in bytes and its path; None if another
+    process has deleted it."""
     with contextlib.suppress(FileNotFoundError):
         state = path.stat()
         return state.st_mtime_ns, state.st_size, path

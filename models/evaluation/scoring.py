@@ -33,7 +33,8 @@ Phrasings = tuple[Caption, ...]
 def encoded(
     scorer: Scorer, images: Callable[[Block], UInt8[Tensor, "n 3 h w"]], blocks: Sequence[Block]
 ) -> Iterator[Tensors]:
-    """Every block by itself; `images` gives the pixels of some numbers, of each once."""
+    """Encode each block of images by itself; `images` gives pixels by number and is asked for each number once a
+    block."""
     for block in blocks:
         distinct = list(dict.fromkeys(block))
         pixels = images(distinct)
@@ -112,7 +113,7 @@ class Columns(NamedTuple):
     place: slice
     code: Tensors
     bounds: list[int]
-    """Where the phrasings of each text begin, and where the last end; empty where a text is one row of the code."""
+    """The first row of each text's phrasings, and the end of the last; empty where each text is one row of the code."""
 
 
 @torch.no_grad()
@@ -184,7 +185,8 @@ class Passes:
 
 
 def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
-    """One vector for each text: of several phrasings the mean of their directions, of length 1."""
+    """Make one vector for each text; several phrasings of a text are averaged as unit vectors, and the mean is
+    scaled to length 1."""
     code = code[: bounds[-1]]
     if len(code) == len(bounds) - 1:
         return code

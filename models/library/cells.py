@@ -15,7 +15,8 @@ SHOWN = 8  # cells that a message lists
 
 
 class CellFile(msgspec.Struct):
-    """What is read of a cell's result: its place in a study, by the names in `axes`, its seed and its settings."""
+    """The fields that are read of a cell's result: its seed, its settings, and its place in a study by the names in
+    `axes`."""
 
     model: str
     id: str = ""
@@ -25,12 +26,12 @@ class CellFile(msgspec.Struct):
 
 
 def result_of(cell: Path) -> dict[str, Any]:
-    """What a cell's result says; empty for a lone checkpoint."""
+    """Read a cell's result; empty for a checkpoint outside of a study."""
     return result_in(cell, CellFile) or {}
 
 
 def place_of(cell: Path) -> dict[str, Any]:
-    """Where in its study a cell is: its axes and its seed, as its result names them."""
+    """The place of a cell in its study: its axes and its seed, by their names in its result."""
     result = result_of(cell)
     return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
 
@@ -87,7 +88,7 @@ def with_settings(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[s
 
 
 def differences(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
-    """What of each place isn't the same in all."""
+    """For each cell, name the axes on which the cells differ, with its values."""
     axes = dict.fromkeys(axis for place in places.values() for axis in place)
     varied = [axis for axis in axes if len({repr(place.get(axis)) for place in places.values()}) > 1]
     return {

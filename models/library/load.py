@@ -55,7 +55,8 @@ def find_source(
     towers: TowerConfig | None = None,
     place: Mapping[str, Any] | None = None,
 ) -> Source:
-    """What `name` stands for; raises where it is nothing, or a run of several cells of which `place` doesn't say one.
+    """Find the scorer that `name` stands for; raises if there is none, or if it is a run of several cells and `place`
+    doesn't choose one.
 
     `code` names users' classes (file.py:Class) of which a checkpoint may be: their files are run.
     """
@@ -69,7 +70,7 @@ def find_source(
 
 
 def other_source(name: str, towers: TowerConfig | None) -> Source:
-    """What a name stands for that is no checkpoint."""
+    """Find the scorer of a name that isn't a checkpoint."""
     if is_own(name):
         check_towers(towers := towers or TowerConfig())
         spec_of(name)  # runs the file: a class that isn't there is reported before anything is rendered

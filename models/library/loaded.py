@@ -36,7 +36,7 @@ class LoadedScorer:
 
     @property
     def framing(self) -> Framing:
-        """How it reads pictures."""
+        """The way in which the scorer frames pictures."""
         return getattr(self.scorer.pixel_scale, "framing", None) or Framing(self.scorer.towers_config.resolution)
 
     def score(

@@ -27,7 +27,7 @@ def framed_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
 
 
 def separate(images: Any) -> Sequence[Any]:
-    """One image, a batch or a list of them as a list."""
+    """Turn one image, a batch or a list of them into a list."""
     if isinstance(images, str | Path | Image.Image):
         return [images]
     if isinstance(images, np.ndarray | Tensor):
@@ -38,7 +38,7 @@ def separate(images: Any) -> Sequence[Any]:
 
 
 def picture_of(image: Any) -> Image.Image:
-    """One image as PIL has it, in RGB."""
+    """Turn one image into a picture of PIL, in RGB."""
     if isinstance(image, str | Path):
         return picture_in(Path(image))
     if isinstance(image, Image.Image):
@@ -90,7 +90,7 @@ class Framed(Benchmark):
 
     @property
     def groups(self) -> Sequence[str]:
-        """Those of the benchmark."""
+        """The groups of the benchmark."""
         return self.inner.groups
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 r r"]:
@@ -100,9 +100,9 @@ class Framed(Benchmark):
         return pixels if pixels.shape[-2:] == (side, side) else framed_images(pixels, self.framing)
 
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-        """As the benchmark keeps them together."""
+        """Blocks of images as the benchmark keeps them together."""
         return self.inner.blocks(numbers, size)
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """By the benchmark's rule."""
+        """Score an item by the benchmark's rule."""
         return self.inner.outcome(item, scores)

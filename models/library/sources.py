@@ -1,4 +1,4 @@
-"""Where scorers come from: a checkpoint, open_clip, Hugging Face, a user's class. Loaded on request."""
+"""Loads scorers from their sources: a checkpoint, open_clip, Hugging Face, a user's class. Imported on request."""
 
 import hashlib
 import warnings
@@ -23,10 +23,10 @@ LONGEST = 32  # words of a caption
 
 
 class Source(ABC):
-    """Where a scorer comes from."""
+    """A place from which a scorer can be loaded."""
 
     name: str
-    """As it was given."""
+    """The name as the user gave it."""
 
     @abstractmethod
     def identity(self) -> str:
@@ -38,7 +38,7 @@ class Source(ABC):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """What it reads of a text, as `ScorerSpec.reads`."""
+        """The inputs that the scorer reads of a text, as in `ScorerSpec.reads`."""
         return ("captions",)
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
@@ -58,7 +58,7 @@ class Checkpoint(Source):
     """The scorer's name; of a user's class the file that is run."""
 
     def identity(self) -> str:
-        """Of its two files, and of those of a user's class."""
+        """Hash of the checkpoint's two files, and of the source files of a user's class."""
         from menagerie.models.checkpoint import read_config
 
         read_config(self.folder)  # raises for weights that aren't this cell's
@@ -67,11 +67,11 @@ class Checkpoint(Source):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """As the scorer's spec says."""
+        """The inputs that the scorer's spec names."""
         return spec_of(self.model).reads
 
     def scorer(self, world: str = "") -> "Scorer":
-        """With its weights."""
+        """Load the scorer with its weights."""
         from menagerie.models.checkpoint import load_checkpoint
 
         return load_checkpoint(self.folder, self.model)
@@ -86,7 +86,8 @@ class OpenCLIP(Source):
     weights: str
 
     def identity(self) -> str:
-        """Of the file, where there is one, and of how it is prepared, unless it is read by default."""
+        """Hash of the architecture, of the weights (the bytes of a file, else the tag), and of the tag by which a
+        file's pictures are prepared."""
         from menagerie.models.towers.preparation import recorded
 
         weights, tag = file_and_tag(recorded(TowerConfig(self.architecture, self.weights)).pretrained)
@@ -118,14 +119,14 @@ class HuggingFace(Source):
     place: str
 
     def identity(self) -> str:
-        """Of all files of a folder; a name on the hub stands for itself."""
+        """Hash of all files of a folder, or of the name of a model on the hub."""
         folder = Path(self.place)
         there = folder.iterdir() if folder.is_dir() else ()
         files = sorted(path for path in there if path.is_file() and not is_litter(path.name))
         return file_digest(files) if files else digest({"hugging_face": self.place})
 
     def scorer(self, world: str = "") -> "Scorer":
-        """With its weights."""
+        """Load the scorer with its weights."""
         from menagerie.models.networks.clip import HuggingFaceScorer
 
         return HuggingFaceScorer(self.place)
@@ -139,7 +140,8 @@ class OwnClass(Source):
     towers: TowerConfig = field(default_factory=TowerConfig)
 
     def identity(self) -> str:
-        """Of its file, its towers, and the weights that it gives itself: they may lie in files that it names alone."""
+        """Hash of the class's file, its towers and its initial weights, which it may read from files that only it
+        names."""
         from safetensors.torch import save
 
         # Copies: the file's form takes neither tensors that share memory, such as tied weights, nor views.
@@ -149,11 +151,12 @@ class OwnClass(Source):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """As the class's spec says."""
+        """The inputs that the class's spec names."""
         return spec_of(self.name).reads
 
     def scorer(self, world: str = "") -> "Scorer":
-        """One on seed 0; a closed vocabulary has the words of all captions of `world`, or of everything that ships."""
+        """Build the scorer with seed 0. A closed vocabulary has the words of all captions of `world`, or of all
+        worlds that ship."""
         import torch
 
         from menagerie.generators.parsers.any_caption import vocabulary_of, words_of_captions

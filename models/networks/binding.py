@@ -53,7 +53,7 @@ class BindingModule(nn.Module):
 
 
 def full_precision(tensor: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
-    """At least float32: half precision loses `EPSILON` and small shares."""
+    """Convert a tensor to float32, or leave float64: half precision loses `EPSILON` and small shares."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 

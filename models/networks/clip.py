@@ -39,7 +39,8 @@ class CLIPScorer(Scorer):
 
     config_class = CLIPConfig
     needs: ClassVar[Literal["", "patches", "tokens"]] = ""
-    """What it needs of towers beside their vectors: all tokens of images ("patches"), or of texts too ("tokens")."""
+    """The tokens that towers must give beside their vectors: those of images ("patches"), or of texts too
+    ("tokens")."""
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
         config = config or self.config_class()
@@ -70,7 +71,7 @@ class CLIPScorer(Scorer):
 
 @dataclass(frozen=True)
 class HuggingFaceConfig:
-    """Nothing is specific to it."""
+    """Options of a scorer from Hugging Face: it has none."""
 
 
 class HuggingFaceScorer(CLIPScorer):

@@ -85,16 +85,16 @@ class FunctionalReader(CaptionReader):
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Any functional word that stands by itself."""
+        """A pattern that matches any functional word that stands by itself."""
         return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, self.number_of))})(?![\w-])", re.IGNORECASE)
 
 
 class TextCode(NamedTuple):
-    """The tokens of m texts, padded or cut to the t columns of a map."""
+    """The encoded tokens of m texts, padded or cut to t tokens, one for each column of the map of cosines."""
 
     vectors: Float[Tensor, "m t d"]
     present: Bool[Tensor, "m t"]
-    """Up to the end token."""
+    """Whether a token is one of the text's own, up to its end token."""
     words: Int64[Tensor, "m t"]
     """The number of each token's functional word, from 1, or 0."""
 
@@ -136,7 +136,8 @@ class DCSMScorer(Scorer):
         return TextCode(F.pad(vectors, (0, 0, 0, more)), F.pad(present, (0, more)), F.pad(texts.words, (0, more)))
 
     def similarity(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, "n m"]:
-        """Every image with every text, a block of maps at a time; training computes each block twice, to keep none."""
+        """Score every image with every text, a block of maps at a time; training computes each block twice, to save
+        memory."""
         size = images.shape[1] * self.columns
         across = max(1, min(len(texts.vectors), BLOCK // size))
         down = max(1, BLOCK // (size * across))
@@ -147,7 +148,7 @@ class DCSMScorer(Scorer):
         return torch.cat([torch.cat([block(some, group) for group in columns], dim=1) for some in rows])
 
     def block(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, "n m"]:
-        """Every image with every text, all maps at once."""
+        """Score every image with every text, all maps at once."""
         return self.score(torch.einsum("nid,mtd->nmit", images, texts.vectors), texts)
 
     def paired(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, " n"]:

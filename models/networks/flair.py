@@ -40,7 +40,7 @@ class TextBatch(NamedTuple):
 
     tokens: Int64[Tensor, "u context"]
     number: Int64[Tensor, " m"]
-    """Which of the distinct texts each is."""
+    """For each text, the row of `tokens` that holds it."""
     draw: Float[Tensor, " m"]
     """A random number for each, in training: of an image's captions the one with the highest is compared with the other
     images."""
@@ -51,7 +51,7 @@ class CaptionsReader(CaptionReader):
     """Captions to token ids, each distinct text once; the graphs are not read."""
 
     captions: int
-    """How many of each image a training batch should have (see `menagerie.models.training.feed`)."""
+    """How many captions of each image a training batch should have (see `menagerie.models.training.feed`)."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> TextBatch:
         """Token ids of every distinct caption."""
@@ -85,7 +85,7 @@ class ImageCode(NamedTuple):
     """Tokens of an image in the space of texts."""
 
     whole: Float[Tensor, "n d"]
-    """Of CLS, unit vectors."""
+    """The vectors of the CLS tokens, of length 1."""
     patches: Float[Tensor, "n p d"]
 
 
@@ -97,7 +97,7 @@ class TextCode(NamedTuple):
 
 
 class FLAIRScorer(Scorer):
-    """Each text pools the patches of an image for itself, and is compared with what it gets."""
+    """A scorer in which each text pools the patches of an image for itself, and is compared with the result."""
 
     config_class = FLAIRConfig
 

@@ -30,7 +30,7 @@ class Altered(NamedTuple):
     """False where a graph has no such alternative."""
 
     def first(self, count: int) -> "Altered":
-        """Those of the first graphs alone."""
+        """The edges of the first `count` graphs."""
         return Altered(*(tensor[:count] for tensor in self))
 
 
@@ -138,7 +138,7 @@ def shuffled_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> 
 
 @lru_cache(maxsize=4096)
 def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...]:
-    """For each edge the ordered pairs of different nodes between which a shuffled graph may have it.
+    """For each edge, the ordered pairs of different nodes between which a shuffled graph may place it.
 
     Its subject is another than the true one, and so is its object. It says nothing that the graph or its swap says,
     else what is shuffled could be true, or equal the swap.
@@ -157,13 +157,13 @@ def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...
 
 
 def statement(edge: Edge) -> Edge:
-    """What an edge says, in one form: "b to the right of a" as "a to the left of b"."""
+    """Bring an edge into one form: "b to the right of a" becomes "a to the left of b"."""
     other = CONVERSES.get(edge.predicate, edge.predicate)
     return Edge(other, edge.object, edge.subject) if other < edge.predicate else edge
 
 
 def statements(edges: Sequence[Edge]) -> frozenset[Edge]:
-    """All that edges say."""
+    """The statements of edges, each in its one form."""
     return frozenset(map(statement, edges))
 
 

@@ -54,5 +54,5 @@ class LABCLIPScorer(Scorer):
         return (images * texts).sum(-1)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
-        """Those of the frozen model."""
+        """The parameters of the frozen model."""
         return self.base.backbones()

@@ -37,7 +37,7 @@ class ImageCode(NamedTuple):
 
 
 class TextCode(NamedTuple):
-    """Each distinct phrase once, and the graphs that refer to them."""
+    """The code of texts: each distinct phrase and predicate once, and the graphs that refer to them."""
 
     phrases: Float[Tensor, "u d"]
     predicates: Float[Tensor, "v r"]
@@ -148,7 +148,7 @@ class OCCLIPScorer(Scorer):
     def _attend(
         self, logits: Float[Tensor, "n *b q p"], default: Float[Tensor, "n *#b default p"], texts: TextCode
     ) -> Float[Tensor, "n *b q p"]:
-        """Each query's share of the patches."""
+        """The attention weights of each query over the patches."""
         present = texts.graphs.node_present[..., None]
         if not self.config.competitive:
             return regular_attention(logits, present)

@@ -27,7 +27,7 @@ class PhraseBatch(NamedTuple):
 
     tokens: Int64[Tensor, "u context"]
     number: Int64[Tensor, "m k"]
-    """Which of the distinct phrases each is."""
+    """For each phrase, the row of `tokens` that holds it."""
     present: Bool[Tensor, "m k"]
 
 

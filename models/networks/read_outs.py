@@ -23,7 +23,7 @@ from menagerie.models.towers.towers import Tokens
 
 
 class Sizes(NamedTuple):
-    """How many heads, and how wide."""
+    """The number of heads and their widths."""
 
     slots: int
     """L, heads."""
@@ -34,12 +34,12 @@ class Sizes(NamedTuple):
 
 
 class Separation(NamedTuple):
-    """What keeps the heads apart."""
+    """Which means keep the heads apart."""
 
     heads: bool
-    """No linear map mixes their outputs."""
+    """Whether no linear map mixes the outputs of the heads."""
     norm: bool
-    """LayerNorm of each, with shared weights; else of all as one vector."""
+    """Whether LayerNorm, with shared weights, is applied to each head; else to all of them as one vector."""
     projection: bool
     """One projection for each, shared; else one of all. The slots that leave it are then of length 1 each, as SPARO's;
     else the whole vector is (the paper doesn't say how its rows were normalised)."""
@@ -75,7 +75,7 @@ class HeadReadOut(nn.Module):
                 nn.init.zeros_(part.bias)
 
     def attention(self, tokens: Tokens) -> Float[Tensor, "n l t"]:
-        """Which share of each token every head takes."""
+        """The attention weights of every head over the tokens."""
         keys = self.keys(tokens.states).unflatten(-1, (self.sizes.slots, self.sizes.key_dim))
         queries = self.query_norm(self.queries).view(self.sizes.slots, self.sizes.key_dim)
         logits = torch.einsum("ld,ntld->nlt", queries * self.sizes.key_dim**-0.5, keys)

@@ -40,7 +40,7 @@ class SPARO(nn.Module):
         nn.init.zeros_(self.values.bias)
 
     def attention(self, tokens: Tokens) -> Float[Tensor, "n l t"]:
-        """Which share of each token every slot takes."""
+        """The attention weights of every slot over the tokens."""
         return self._shares(self._keys(tokens), tokens).flatten(1, 2)
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "n lv"]:

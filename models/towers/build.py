@@ -26,7 +26,7 @@ def known_architectures() -> list[str]:
 
 
 def open_clip_architectures() -> list[str]:
-    """Those of them that are open_clip's."""
+    """The names of open_clip's architectures."""
     return open_clip.list_models()
 
 

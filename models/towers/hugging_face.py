@@ -33,7 +33,7 @@ BYTE = 255
 
 
 class TextInput(NamedTuple):
-    """What the text tower reads."""
+    """The input of the text tower."""
 
     ids: Int64[Tensor, "m context"]
     mask: Int64[Tensor, "m context"] | None
@@ -68,23 +68,23 @@ class HuggingFaceImages(ImageTower):
     """The image tower of a model of transformers; only its vectors can be had."""
 
     def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """As the model pools and projects them."""
+        """One vector per image, pooled and projected by the model."""
         return vectors(self.model.get_image_features(pixel_values=pixels))
 
     def parameters(self) -> list[nn.Parameter]:
-        """All of the tower."""
+        """All parameters of the tower."""
         return [parameter for name, parameter in self.model.named_parameters() if name.startswith(("vision", "visual"))]
 
 
 class HuggingFaceTexts(TextTower):
-    """Its text tower."""
+    """The text tower of a Hugging Face model."""
 
     def pooled(self, texts: TextInput) -> Float[Tensor, "m d"]:
-        """As the model pools and projects them."""
+        """One vector per text, pooled and projected by the model."""
         return vectors(self.model.get_text_features(input_ids=texts.ids, attention_mask=texts.mask))
 
     def parameters(self) -> list[nn.Parameter]:
-        """All of the tower."""
+        """All parameters of the tower."""
         return [parameter for name, parameter in self.model.named_parameters() if name.startswith("text")]
 
 
@@ -99,7 +99,7 @@ def load_hugging_face(name: str) -> tuple[Towers, HuggingFaceReader]:
 
 
 class Parts(NamedTuple):
-    """What a folder of transformers holds."""
+    """The parts of a model in a folder of transformers."""
 
     model: nn.Module
     tokenizer: Any

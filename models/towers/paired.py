@@ -27,7 +27,7 @@ open_clip.add_model_config(FOLDER)
 
 
 class Weights(NamedTuple):
-    """Where the weights of both towers are."""
+    """The weights of both towers, as tags or files."""
 
     text: str
     """open_clip's tag, or a file, FILE or FILE@TAG."""
@@ -36,7 +36,7 @@ class Weights(NamedTuple):
 
 
 def weights_of(pretrained: str) -> Weights:
-    """What "TEXT+IMAGE" names."""
+    """Split "TEXT+IMAGE" into the weights of the text tower and those of the image tower."""
     text, _, image = pretrained.partition(SEPARATOR)
     return Weights(text, image or USUAL)
 

@@ -1,4 +1,4 @@
-"""What belongs to pretrained weights beside the weights: how pictures are prepared for them, and their activation.
+"""Records what pretrained weights need: the preparation of pictures, and the activation.
 
 open_clip knows it of its own weights by their tags, and of a file nothing: it then prepares pictures as for OpenAI's. A
 file is therefore read as the weights of its architecture are, where these agree. Where they don't, FILE@TAG says which
@@ -22,13 +22,13 @@ class Preparation(NamedTuple):
     std: tuple[float, ...] = open_clip.OPENAI_DATASET_STD
     interpolation: str = "bicubic"
     resize_mode: str = "shortest"
-    """As open_clip names it: shortest takes the central square, squash the whole picture."""
+    """One of open_clip's modes: "shortest" takes the central square, "squash" the whole picture."""
     quick_gelu: bool = False
     """Whether the activation is OpenAI's approximation of GELU."""
 
     @property
     def pictures(self) -> dict[str, object]:
-        """What open_clip takes as `force_preprocess_cfg`."""
+        """The argument `force_preprocess_cfg` of open_clip."""
         return {name: value for name, value in self._asdict().items() if name != "quick_gelu"}
 
 
@@ -83,7 +83,7 @@ def texts_of(towers: TowerConfig) -> TowerConfig:
 
 
 def tags_of(architecture: str) -> list[str]:
-    """Those that open_clip has weights of."""
+    """The tags of open_clip's pretrained weights for an architecture."""
     return open_clip.list_pretrained_tags_by_model(architecture)
 
 

@@ -26,7 +26,7 @@ MEASURED = 512
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What a scorer needs of a tokenizer: plain data, for it travels to the processes that read batches."""
+    """The interface of a tokenizer. It must be plain data, because it is sent to the processes that prepare batches."""
 
     @property
     def vocab_size(self) -> int:
@@ -115,7 +115,7 @@ class HFTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """All ids, the padding and the end."""
+        """The number of all ids, including those of the padding and the end."""
         return len(hugging_face_tokenizer(self.name)) + 2
 
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
@@ -137,7 +137,8 @@ class HFTokenizer:
 @cache
 @quiet()
 def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
-    """Built once: its table takes a tenth of a second to read."""
+    """The tokenizer of an open_clip architecture, or CLIP's for "". It is cached, because reading its table takes
+    0.1 s."""
     import open_clip
 
     return open_clip.get_tokenizer(architecture) if architecture else open_clip.SimpleTokenizer()
@@ -146,7 +147,7 @@ def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
 @cache
 @quiet()
 def hugging_face_tokenizer(name: str) -> Any:
-    """From the local cache or folder, or the hub where it can be reached."""
+    """Load a tokenizer from the local cache, from a folder, or from the hub where it can be reached."""
     try:
         from transformers import AutoTokenizer
 
@@ -179,7 +180,7 @@ def words_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
-    """What `texts` need: their words, and the context that the longest takes, so that none is cut."""
+    """The text space that `texts` need: their words, and a context long enough for the longest, so that none is cut."""
     distinct = set(texts)
     words = words_of(distinct)
     tokenizer = tokenizer_of(towers, words)

@@ -23,10 +23,10 @@ class Tokens(NamedTuple):
     """The tokens of n images or texts."""
 
     states: Float[Tensor, "n t width"]
-    """What the tower's last LayerNorm gives, or its last block; of an image CLS first, of a text all up to its end and
-    the padding."""
+    """The output of the tower's last block, as a rule after its last LayerNorm. Images begin with CLS; texts have
+    all tokens up to their end, then padding."""
     present: Bool[Tensor, "n t"] | None
-    """Those up to the end of a text: padding says nothing. None where all are."""
+    """Whether each token is one of the text's own, up to its end token, and no padding. None where all are."""
     pooled: Float[Tensor, "n width"]
     """The one that CLIP itself reads: CLS, or the end of the text."""
 
@@ -95,7 +95,7 @@ class ImageTower(Tower):
         return self.model.visual.positional_embedding.shape[0]
 
     def parameters(self) -> list[nn.Parameter]:
-        """All of the tower."""
+        """All parameters of the tower."""
         return [parameter for name, parameter in self.model.named_parameters() if name.startswith("visual.")]
 
     def drop_last_block(self) -> None:
@@ -108,7 +108,7 @@ class ImageTower(Tower):
 
 
 class TextTower(Tower):
-    """All of the model but `model.visual`."""
+    """The text tower: all of the model but `model.visual`."""
 
     def pooled(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
         """The vector of each text as the tower itself pools and projects its tokens, of any length."""
@@ -139,7 +139,7 @@ class TextTower(Tower):
         return self.model.text_eos_id if getattr(self.model, "text_pool_type", "argmax") == "eos" else None
 
     def parameters(self) -> list[nn.Parameter]:
-        """All of the tower."""
+        """All parameters of the tower."""
         named = self.model.named_parameters()
         return [parameter for name, parameter in named if not name.startswith("visual.") and name != "logit_scale"]
 
@@ -166,7 +166,7 @@ class Towers:
     image: ImageTower
     text: TextTower
     tokenizer: Tokenizer | None
-    """None where a reader belongs to the model."""
+    """The tokenizer; None where a reader belongs to the model."""
     context: int
     """Tokens of a text; pretrained towers bring their own."""
     pixels: Statistics
@@ -187,7 +187,7 @@ class Towers:
         return getattr(self.model, "logit_bias", None)
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
-        """Those of the "vision" and of the "text" tower."""
+        """The parameters of the "vision" tower and of the "text" tower."""
         return {"vision": self.image.parameters(), "text": self.text.parameters()}
 
     def drop_projections(self) -> None:
@@ -235,7 +235,7 @@ def drop_last_block(transformer: nn.Module) -> None:
 
 
 def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, " m"]:
-    """Where texts end: the first token of an id, or of the largest."""
+    """The position of the end token in each text: the first with the id `end`, or the first with the largest id."""
     return ids.argmax(-1) if end is None else (ids == end).int().argmax(-1)
 
 

@@ -20,9 +20,10 @@ OBJECT = re.compile(r"GLOBAL ([\w.]+) was not an allowed global")
 
 
 def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
-    """Raise unless a file holds tensors by name, alone or below the first of `under` that it has.
+    """Raise unless a file maps names to tensors, at its top level or in the first of the entries `under` that it has.
 
-    Of large files only the names are read. What torch says of pickles is never passed on: it is to let them run code.
+    Of large files only the names are read. Errors never repeat torch's advice on pickles, which is to let them run
+    code.
     """
     check_regular(path)
     if path.suffix in NUMPY:
@@ -39,7 +40,7 @@ def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
 
 
 def unpickled(path: Path) -> Mapping[str, Any]:
-    """What a file of torch holds by name, its tensors not read yet."""
+    """Read a file of torch as a mapping of names to values, without reading its tensors yet."""
     try:
         archive = zipfile.is_zipfile(path)
         if archive and holds_code(path):
@@ -66,7 +67,7 @@ def holds_code(archive: Path) -> bool:
 
 
 def without_advice(error: Exception) -> str:
-    """What a library says of weights that it can't load, in a line; never torch's advice to let them run code."""
+    """A library's error about weights that it can't load, in one line, without torch's advice to let them run code."""
     if found := OBJECT.search(str(error)):
         return (
             f"beside tensors they hold other objects ({found[1]}), and to read these is to run code; where you trust "

@@ -26,7 +26,8 @@ from menagerie.models.training.targets import Claims, targets_of
 
 
 class Batch(NamedTuple):
-    """What a step reads: n images, and texts of which the first n are theirs, or the first kn, i + jn that of i."""
+    """What a step reads: n images and their texts. Text i belongs to image i, and so do texts i + n, i + 2n, ... if
+    there are several captions; false captions follow."""
 
     images: UInt8[Tensor, "n 3 h w"]
     variation: Variation | None
@@ -99,7 +100,7 @@ class FileRun:
 
 
 def restored(_: FileRun, state: dict[str, Any]) -> Feed:
-    """What was pickled."""
+    """Unpickle a feed."""
     feed = Feed.__new__(Feed)
     feed.__dict__.update(state)
     return feed
@@ -143,7 +144,7 @@ def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
 
 
 def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler:
-    """What draws the items of a batch: by the shares of a mixture, or by those of single-object scenes."""
+    """Make the sampler of batches: by the shares of a mixture, or by the share of single-object scenes."""
     if data.shares:
         return by_shares(data.strata, data.shares, recipe.batch, seed)
     is_single = data.strata.get(SINGLES, np.zeros(len(data), bool))

@@ -33,7 +33,7 @@ class SharedMemoryFeed(torch.utils.data.Dataset):
 
 
 def start_loader(number: int) -> None:
-    """In a process that prepares batches: end with the run. torch's own watch takes up to five seconds and more."""
+    """Make a process that prepares batches end with the run; torch notices only after five seconds or more."""
     end_with_parent()
 
 

@@ -27,7 +27,7 @@ BROKEN = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipf
 
 
 class Row(NamedTuple):
-    """What one step of a training run was like."""
+    """The numbers of one training step."""
 
     step: int
     loss: float
@@ -73,7 +73,7 @@ class History:
         self.restart()
 
     def note(self, accuracy: float) -> None:
-        """Note the accuracy on validation after the last step that was read."""
+        """Add the accuracy on validation to the last row."""
         self.rows[-1] = self.rows[-1]._replace(validation=accuracy)
 
     def table(self) -> Float[Tensor, "n 5"]:
@@ -89,7 +89,7 @@ class History:
 
 @dataclass(frozen=True)
 class StateFile:
-    """Where a run keeps its states."""
+    """The file to which a run saves its states."""
 
     path: Path
     run: str = ""
@@ -175,7 +175,7 @@ class NotedErrors:
 
 
 def damage(path: Path) -> str:
-    """What is wrong with a state as a file; empty where it is whole."""
+    """Say what is damaged in a state file; empty if it is whole."""
     try:
         with open_file(path) as file, zipfile.ZipFile(file) as parts:
             wrong = parts.testzip()

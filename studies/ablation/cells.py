@@ -35,9 +35,9 @@ class Rows(NamedTuple):
     """The rows of a study."""
 
     lines: Mapping[str, str]
-    """By name."""
+    """The options that each row changes, by the row's name."""
     left_out: Mapping[str, str]
-    """Why others are left out, by name: their parser can't work here."""
+    """The reason why each other row is left out, by name: its parser can't work here."""
 
 
 @lru_cache(maxsize=4)  # opening a parser may take seconds

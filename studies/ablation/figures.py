@@ -54,7 +54,7 @@ class Plane(NamedTuple):
     up: str
     across: str
     rows: Mapping[tuple[Any, Any], SplitRow]
-    """By the values of both."""
+    """The rows by their values of both fields."""
 
     @property
     def sides(self) -> tuple[list[Any], list[Any]]:

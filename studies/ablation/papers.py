@@ -10,7 +10,7 @@ from menagerie.models.spec import ScorerSpec
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says of an ablation: on these columns (subset, task) it is lower (-1) or higher (1)."""
+    """A paper's claim on an ablation: on these columns (subset, task) the row is lower (-1) or higher (1)."""
 
     row: str
     split: str
@@ -21,17 +21,18 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class Ablations:
-    """What `studies/ablations.py` varies of a model: lines of configuration by name, such as {"narrow": "dim=16"}."""
+    """What `studies/ablations.py` varies of a model: named rows, each with the options that it changes, such as
+    {"narrow": "dim=16"}."""
 
     rows: Mapping[str, str]
     says: Mapping[str, str] = field(default_factory=dict)
-    """What each of these rows changes, in words of reports."""
+    """For each row, the words by which reports say what it changes."""
     more: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Groups of further rows that are requested together, by name."""
     planes: tuple[tuple[str, str], ...] = ()
     """Pairs of options that groups vary together: where a study has all of their values, its report draws heat maps."""
     axes: Mapping[str, str] = field(default_factory=dict)
-    """What their axes say of these options, beside the name."""
+    """For each option, what the axes of figures say beside its name."""
     relational: frozenset[str] = frozenset()
     """Fields that change nothing where no caption states a relation."""
     ratio: tuple[str, str] | None = None
@@ -199,5 +200,5 @@ ABLATIONS = {"dcsm": DCSM, "oc-clip": OC_CLIP, "sparo": SPARO}
 
 
 def ablations_of(spec: ScorerSpec) -> Ablations:
-    """What is varied of a model; nothing of one without an entry."""
+    """The ablations of a model; empty for one without an entry."""
     return ABLATIONS.get(spec.name, Ablations({}))

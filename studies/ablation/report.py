@@ -159,7 +159,7 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]],
 def draw_planes(
     out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]], done: Runs, split: str, columns: Columns
 ) -> Iterator[tuple[str, str, str]]:
-    """What is varied up and across, and the file, of the heat maps of a split."""
+    """Draw the heat maps of a split; yields for each the fields that vary upwards and across, and its file."""
     for plane in planes(spec, jobs, split, base_row(spec)):
         file = out / "figures" / f"{split}-{plane.up}-{plane.across}.png"
         yield plane.up, plane.across, write_figure(file, plane_figure(done, plane, columns, ablations_of(spec).axes))
@@ -173,7 +173,7 @@ def smoke_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> str:
 
 
 def data_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[str, CellData]:
-    """What the first row of each split is trained and tested on: another row may have further tests."""
+    """The data of the first row of each split; other rows may have further tests."""
     data: dict[str, CellData] = {}
     for place, batch in jobs.items():
         data.setdefault(place.split, batch[0].cell.data)
@@ -181,8 +181,8 @@ def data_of(jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[str, CellData]:
 
 
 def trained_on(data: Mapping[str, CellData]) -> str:
-    """What the first row of each split is trained on: the hardest cell of the grids, with its share of animal pairs,
-    or what the user gave."""
+    """Say what the first row of each split is trained on: the hardest cell of the grids, with its share of animal
+    pairs, or a split that the user gave."""
     if "own" in data:
         return "your own split"
     shares = sorted({source.axes["pairs"] for source in data.values()})
@@ -191,7 +191,7 @@ def trained_on(data: Mapping[str, CellData]) -> str:
 
 
 def records_of(done: Runs, split: str, columns: Columns) -> str:
-    """How many records the columns of a table are of."""
+    """A line that says how many records each column of a table has."""
     runs = [run for place, group in done.items() if place.split == split for run in group]
     return record_line((counts_of(run.points) for run in runs), {column: column_name(*column) for column in columns})
 
@@ -207,7 +207,7 @@ def curves(jobs: Mapping[SplitRow, Sequence[Job]]) -> list[Curve]:
 
 
 def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
-    """What each row changes: in words, where the model has any, and as a line of configuration."""
+    """Explain what each row changes: in words, where the model's entry has them, and by its options."""
     lines, words = all_rows(spec), ablations_of(spec).says
     texts = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
     return {row: text or "a line of configuration" for row, text in texts.items() if row != base_row(spec)}

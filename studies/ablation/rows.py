@@ -73,7 +73,7 @@ def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 
 
 def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
-    """Every model with and without swapped captions, and what training is made of."""
+    """Yield rows of every model with and without swapped captions, and rows that change one part of training."""
     for model, other in specs().items():
         if model != spec.name:
             yield title_of(model), f"model={model}"
@@ -87,7 +87,8 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 
 
 def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
-    """Every way of leaving out with every attention, but for the model as it is."""
+    """Yield rows that combine every way of leaving things out of captions with every kind of attention, except the
+    unchanged model."""
     attentions = {"": ""} | {name: line for name, line in ablations_of(spec).rows.items() if name in ATTENTION}
     for left_out, settings in LEFT_OUT.items():
         for attention, option in attentions.items():
@@ -196,7 +197,7 @@ def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
 
 
 def of_the(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `values` that are fields of a class."""
+    """Choose the entries of `values` that are named like fields of the dataclass `kind`."""
     return {name: values[name] for name in values if name in {item.name for item in fields(kind)}}
 
 

@@ -52,9 +52,9 @@ class Run(NamedTuple):
     subsets: dict[str, dict[str, dict[str, Any]]]
     """Scores by subset and task."""
     points: Points
-    """Of the records in the columns of its split."""
+    """The scores of the records in the columns of the run's split."""
     ratio: float | None
-    """Of the two weights that the model's ablations compare, after training; None where they name none."""
+    """The ratio, after training, of the two weights that the model's ablations compare; None where they name none."""
 
 
 Runs = Mapping[SplitRow, Sequence[Run]]
@@ -75,7 +75,7 @@ def read_runs(spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]]) -> dict[
 
 @cache  # what is finished doesn't change, and the tables are written anew after every run
 def read_run(folder: Path, seed: int, columns: Columns, names: tuple[str, str] | None) -> Run:
-    """One finished run from its folder."""
+    """Read a finished run from its folder."""
     points = read_points([(seed, folder)])
     chosen = {key: point for key, point in points.items() if key[1:3] in columns}
     return Run(seed, finished(folder)["subsets"], chosen, ratio(folder / "checkpoint" / "model.safetensors", names))
@@ -162,7 +162,7 @@ VERDICTS = {
 
 
 def claim_row(done: Runs, claim: Claim, base: str) -> tuple[str, ...]:
-    """What a paper says, the row that tests it, the columns that are pooled for that, and what came out."""
+    """A row of the table of claims: the claim, the row that tests it, the columns that are pooled, and the outcome."""
     tests = ", ".join(column_name(*column) for column in claim.columns)
     outcome, delta = verdict(done, claim, base)
     return claim.text, claim.row, f"{claim.split}: {tests}", outcome, EXPECTED[claim.sign], delta
@@ -184,5 +184,5 @@ def judged(delta: Difference | None, sign: int) -> str:
 
 
 def claimed(spec: ScorerSpec, split: str) -> list[tuple[str, str]]:
-    """The columns that claims are tested on."""
+    """The columns of a split on which the claims of a model's paper are tested, as (subset, task)."""
     return [column for claim in ablations_of(spec).claims if claim.split == split for column in claim.columns]

@@ -36,7 +36,8 @@ class Source(NamedTuple):
 
 
 def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
-    """What a scene shows, as (factor, value), each once; of two things also the slot of the one mentioned first."""
+    """The properties that a scene shows, as distinct (factor, value); for two things also the slot of the one
+    mentioned first."""
     found = [("background", scene.background)]
     for thing in scene.things:
         found += [("animal", thing.animal), ("texture", thing.texture), ("size", thing.size)]
@@ -113,7 +114,7 @@ def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:
-    """Where a factor and value belong in tables."""
+    """A sort key that puts factors and their values in the order of tables."""
     return FACTORS.index(label[0]), label[1]
 
 

@@ -24,7 +24,7 @@ Key = tuple[int, str, str, str, str]
 
 
 class RecordScore(NamedTuple):
-    """How a record was scored: 1 right, one half a tie; and which animals it shows."""
+    """The score of a record, 1 if right and 0.5 for a tie, and the animals that it shows."""
 
     value: float
     animals: str
@@ -80,7 +80,7 @@ def read_points(cells: Iterable[tuple[int, Path]]) -> Points:
 
 
 def merged(parts: Iterable[Points]) -> Points:
-    """The records of several runs."""
+    """Merge the records of several runs into one mapping."""
     return {key: point for part in parts for key, point in part.items()}
 
 
@@ -95,7 +95,7 @@ def tally(points: Points) -> Tally:
 
 
 def difference(first: Points, second: Points, subset: str, task: str, seed: int = 0) -> Difference | None:
-    """How much higher the second scores on the records that both have; None if there are none.
+    """The difference in accuracy, second minus first, on the records that both have; None if there are none.
 
     Paired: both models' points of an animal pair are drawn together. The interval is that of `two_levels.intervals`:
     it covers new seeds where there are several.

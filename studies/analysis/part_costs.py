@@ -158,14 +158,14 @@ class Parts:
 
 
 class Cost(NamedTuple):
-    """What one row costs; the parts are images, texts and their comparison."""
+    """The cost of one row, by parts: images, texts and their comparison."""
 
     parameters: dict[str, int]
-    """Of the vision tower, the text tower, and the scorer's own."""
+    """The parameters of the vision tower, of the text tower, and of the scorer itself."""
     multiplications: tuple[int, int, int]
     """Multiply-adds of a forward pass of each part."""
     images_per_second: float | None
-    """Of a whole forward pass, where it was timed."""
+    """The speed of a whole forward pass; None where it wasn't timed."""
 
 
 def parsed_row(text: str) -> Row:

@@ -85,7 +85,8 @@ def described(
 
 
 def gap(finished: object) -> str:
-    """What stands where there is no number, by whether what it would be of is finished."""
+    """The sign that a table shows in place of a missing number: one if its run is finished, another while it is
+    awaited."""
     return DASH if finished else WAITING
 
 
@@ -170,7 +171,7 @@ def flagged(texts: pd.DataFrame, quads: Pivot) -> pd.DataFrame:
 
 
 def meaning_of_flags(cells: pd.DataFrame) -> str:
-    """What the flag says, for a page that has any; else nothing."""
+    """The meaning of the flag, if a page's cells have any; else empty."""
     return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
 
 

@@ -73,7 +73,8 @@ def parallel_figure(
 
 
 def height(parameter: BaseDistribution, value: Any) -> float:
-    """Where a value lies between the least, 0, and the most, 1, of its parameter; choices lie evenly."""
+    """The height of a value on the axis of its parameter, from 0 for the least to 1 for the largest; choices are
+    evenly spaced."""
     if isinstance(parameter, CategoricalDistribution):
         return (parameter.choices.index(value) + 0.5) / len(parameter.choices)
     low, high, here = (np.log(x) if parameter.log else x for x in (parameter.low, parameter.high, value))

@@ -32,7 +32,7 @@ METHOD = (
 
 
 def without_interval(low: float, high: float, pairs: int) -> str:
-    """What stands in place of an interval over so many animal pairs that would say nothing, and why; empty for others.
+    """The text that replaces an interval that would say nothing, with the reason; empty for other intervals.
 
     One without width is none: it would look like perfect certainty.
     """
@@ -83,7 +83,7 @@ def intervals(
 
 
 def enough(counts: Float64[np.ndarray, "k v"], seeds: Sequence[Hashable]) -> Bool[np.ndarray, " v"]:
-    """Which groups have an interval: those with `FEWEST` clusters or more, but for those of two seeds."""
+    """Whether each group gets an interval: it needs `FEWEST` clusters or more, and not exactly two seeds."""
     owner = owners(seeds)
     of_seeds = np.stack([(counts[owner == number] > 0).any(0) for number in range(owner.max() + 1)]).sum(0)
     return ((counts > 0).sum(0) >= FEWEST) & (of_seeds != 2)
@@ -106,7 +106,8 @@ def resampled_means(
 
 
 def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[np.ndarray, "r k"]:
-    """How often each cluster is drawn: as many seeds as there are, and of each as many clusters as it has."""
+    """Resample seeds, and within each drawn seed its clusters, as often as there are; returns how often each cluster
+    is drawn."""
     n = int(owner.max()) + 1
     chosen = rng.integers(n, size=(RESAMPLES, n))
     drawn = np.zeros((RESAMPLES, len(owner)))

@@ -39,7 +39,7 @@ def models_explained(models: Sequence[str]) -> dict[str, str]:
 
 
 def explained_as(model: str) -> str:
-    """What a model does, and its paper, as far as its spec says."""
+    """Explain a model in a line, with its paper, as far as its spec has these."""
     spec = spec_of(model)
     says = f"{spec.title}: {spec.about}" if spec.about else spec.title or "a class of the user's"
     return f"{says} ({spec.source})" if spec.source else says

@@ -14,7 +14,7 @@ _STEP_FLOPS: dict[str, tuple[float, float]] = {}
 
 
 class Cost(NamedTuple):
-    """What one run costs, the run that it starts from included."""
+    """The cost of one run, including the run that it starts from."""
 
     images: int
     """Images of all steps."""

@@ -124,7 +124,7 @@ class Trained:
     config: Config
     grids: Mapping[str, Grid]
     identities: Mapping[str, str]
-    """Of the image store, by split."""
+    """The identity of each split's image store."""
     files: Mapping[CellData, Path]
     out: Path
 
@@ -151,20 +151,20 @@ Known = Mapping[Run, float]
 
 
 class Course(NamedTuple):
-    """How far a model is at a split."""
+    """The state of a model's training at one split."""
 
     setup: Setup | None
-    """What was chosen; None while choices are halved."""
+    """The choices that were made for the model; None while they are halved."""
     validation: tuple[float, ...]
-    """Mean over seeds by budget, as far as all seeds are trained."""
+    """For each budget whose seeds are all trained, the mean accuracy on validation over seeds."""
     missing: tuple[Run, ...]
-    """What is to be trained next; nothing where the model is done."""
+    """The runs to be trained next; none where the model is done."""
     stopped: bool
     """Whether validation has stopped rising: no larger budget would be trained."""
 
 
 def course_of(config: Config, known: Known, split: str, model: str) -> Course:
-    """How far a model is at a split, by what is known of validation."""
+    """The state of a model's training at a split, judged by the known accuracies on validation."""
     left = setups_of(config, model)
     for steps in config.budgets:
         if len(left) == 1:
@@ -206,7 +206,7 @@ def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
 
 
 def next_runs(config: Config, known: Known, splits: Sequence[str]) -> list[Run]:
-    """What can be trained now: of each model at each split one budget, the longest runs first."""
+    """The runs that can be trained now, the longest first: for each model at each split those of one budget."""
     courses = [course_of(config, known, split, model) for split in splits for model in config.models]
     return sorted((run for course in courses for run in course.missing), key=lambda run: -run.steps)
 
@@ -241,7 +241,7 @@ def validation_of(job: Job) -> float | None:
 
 
 def courses_of(trained: Trained) -> dict[tuple[str, str], Course]:
-    """How far each model is at each split."""
+    """The state of each model's training at each split."""
     known = known_of(trained)
     return {
         (split, model): course_of(trained.config, known, split, model)

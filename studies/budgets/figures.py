@@ -28,7 +28,7 @@ WIDE = 5  # from so many times on, round numbers of a logarithm are ticks enough
 
 
 class Scale(NamedTuple):
-    """What compute is counted in."""
+    """A measure of compute, for the axes of figures."""
 
     name: str
     of: Callable[[Point], float]

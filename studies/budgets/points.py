@@ -16,7 +16,7 @@ from menagerie.studies.runs.results import collect, finished
 
 
 class Point(NamedTuple):
-    """All seeds of a model at one budget."""
+    """The results of all seeds of a model at one budget."""
 
     steps: int
     cost: Cost
@@ -36,13 +36,13 @@ class Point(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A model's way at one split."""
+    """The results of a model at one split, budget by budget."""
 
     split: str
     model: str
     course: Course
     points: tuple[Point, ...]
-    """By budget, as far as all seeds are finished."""
+    """One point for each budget whose seeds are all finished."""
 
     @property
     def best(self) -> Point | None:
@@ -73,7 +73,7 @@ def points_of(trained: Trained, split: str, setup: Setup) -> list[Point]:
 
 
 def point_of(steps: int, jobs: Sequence[Job], alike: Sequence[Job]) -> Point:
-    """One budget, all of whose seeds are finished."""
+    """The point of a budget whose seeds are all finished."""
     each = [judged(job.folder, job.cell.seed, job.cell.data.recipe.judged) for job in jobs]
     records = {key: point for points in each for key, point in points.items()}
     results = collect(job.folder for job in jobs)
@@ -95,7 +95,7 @@ def level(records: Points) -> Difference:
 
 
 def above(first: Point, second: Point) -> Difference | None:
-    """By how much the second is more accurate on the same records; None where there is none."""
+    """The difference in accuracy, second minus first, on the records that both have; None if there are none."""
     return difference(first.records, second.records, "", "")
 
 
@@ -111,7 +111,7 @@ VERDICTS = {
 
 
 def verdict(config: Config, line: Line) -> str:
-    """Which of `VERDICTS` holds for a model at a split."""
+    """The verdict on a model at a split, one of `VERDICTS`."""
     best = line.best
     if best is None:
         return "–"
@@ -123,7 +123,7 @@ def verdict(config: Config, line: Line) -> str:
 
 
 def below(config: Config, course: Course) -> str:
-    """What is to be said of a model below the bar whose validation hasn't stopped rising."""
+    """The verdict on a model that stays below the bar while its validation may still rise."""
     *before, last = course.validation or (0.0,)
     if course.missing or not before:
         return "open"
@@ -133,7 +133,7 @@ def below(config: Config, course: Course) -> str:
 
 
 def sentences(config: Config, lines: Sequence[Line]) -> list[str]:
-    """For each split one on the first model, and one on each other that is finished there."""
+    """For each split, write one sentence on the first model and one on each other model that has results there."""
     said = []
     for split in dict.fromkeys(line.split for line in lines):
         first, *others = [line for line in lines if line.split == split]
@@ -145,7 +145,7 @@ def sentences(config: Config, lines: Sequence[Line]) -> list[str]:
 
 
 def on_first(config: Config, line: Line, best: Point) -> str:
-    """How far the first model comes with compute."""
+    """A sentence on how accurate the first model becomes with compute."""
     ends = {
         "binds": f"so with enough training it binds (bar: {100 * config.bar:.0f} %)",
         "does not bind": f"below the bar of {100 * config.bar:.0f} %, and more training no longer helps on validation",
@@ -163,7 +163,8 @@ def on_first(config: Config, line: Line, best: Point) -> str:
 
 
 def on_other(first: Point, first_title: str, line: Line, best: Point) -> str:
-    """How much better another model is at its own best budget, and what it needs to be as good as the first."""
+    """A sentence on how much better another model is at its own best budget, and what it needs to be as good as the
+    first."""
     gap, match = above(first, best), line.matching(first.validation)
     times = f"with {best.cost.flops / first.cost.flops:.2g} times the operations"
     text = f"{title_of(line.model)} gets {percent(best.level)} after {best.steps} steps, {times}: {points(gap)}"

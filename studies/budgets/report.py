@@ -173,13 +173,13 @@ def in_title(tests: Sequence[str]) -> str:
 
 
 def one_seed(records: Points) -> Points:
-    """Those of the first seed."""
+    """Choose the records of the first seed."""
     first = min(key[0] for key in records)
     return {key: point for key, point in records.items() if key[0] == first}
 
 
 def state(line: Line) -> str:
-    """How far a line is, in words."""
+    """The state of a line in words."""
     if line.course.setup is None:
         return "choices are being halved"
     if line.course.missing:

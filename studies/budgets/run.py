@@ -38,7 +38,7 @@ def run(config: Config, grids: Mapping[str, Grid], out: Path) -> None:
 
 
 def trained_on(config: Config, grids: Mapping[str, Grid], out: Path) -> Trained:
-    """What turns runs into jobs, once all images and split files are there."""
+    """Render all images and write all split files; returns what turns runs into jobs."""
     rendered = {split: render(grid, cores(grid)) for split, grid in grids.items()}
     files = {data: file for _, found in rendered.values() for data, file in found.items()}
     return Trained(config, grids, {split: identity for split, (identity, _) in rendered.items()}, files, out)

@@ -39,7 +39,7 @@ class Handle(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Where submitit keeps all that belongs to it."""
+        """The folder where submitit keeps all files of the task."""
         return os.path.dirname(self.log)
 
 
@@ -90,13 +90,13 @@ def ignoring_ctrl_c() -> Iterator[None]:
 
 
 class Status(NamedTuple):
-    """Where a task is."""
+    """The state of a task."""
 
     state: str
     """Slurm's; RUNNING or ENDED of a subprocess; UNKNOWN while Slurm doesn't answer; GONE if it no longer lists it."""
     reason: str = ""
     script: str = ""
-    """What Slurm runs."""
+    """The script that Slurm runs for the task."""
 
 
 def states(handles: Iterable[Handle]) -> dict[str, Status]:

@@ -37,7 +37,7 @@ class Interruption:
             raise Stopped
 
     def release(self) -> None:
-        """From now on end at once; raise `Stopped` if the end was requested meanwhile."""
+        """End at once from now on; raises `Stopped` if the end was requested meanwhile."""
         self.deferred = False
         self.check()
 
@@ -87,7 +87,7 @@ class Task:
     """The first field: what the next one refers to takes seconds to load."""
     function: Callable[[Any, Interruption], None]
     command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
-    """What the user typed, for the provenance of results."""
+    """The command that the user typed, for the provenance of results."""
 
     def __call__(self, argument: object) -> None:
         """Run the function; a `UserError` ends with its one line in the log."""

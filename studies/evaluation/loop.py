@@ -32,7 +32,7 @@ class Piece(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in messages."""
+        """The name in messages."""
 
 
 P = TypeVar("P", bound=Piece)
@@ -40,12 +40,12 @@ Prepared = TypeVar("Prepared")
 
 
 class Outputs(NamedTuple):
-    """What is written of results, in a folder."""
+    """The functions that write results to a folder."""
 
     tables: Callable[[Path, Sequence], object]
-    """After each piece."""
+    """Writes tables; called after each piece."""
     report: Callable[[Path, Sequence, Mapping[str, str]], Path]
-    """After each model; also receives what was left out."""
+    """Writes the report; called after each model, and also receives what was left out."""
 
 
 def score_all(
@@ -136,8 +136,8 @@ SHOWN = 60  # characters of a text that reports name
 
 
 def cut_record(scorer: Scorer, texts: Sequence[Caption]) -> dict[str, Any]:
-    """What a result says of texts that the scorer cuts at its context: how many, of how many, and the first; nothing
-    where its reader can't tell."""
+    """Count the texts that are longer than the scorer's context, for a result; also gives the first. Empty if the
+    scorer's reader can't tell."""
     cut = scorer.cut_texts([text.text for text in texts], [text.graph for text in texts])
     if cut is None:
         return {}
@@ -146,13 +146,13 @@ def cut_record(scorer: Scorer, texts: Sequence[Caption]) -> dict[str, Any]:
 
 
 def unread_texts(results: Sequence[Mapping[str, Any]], what: str) -> dict[str, str]:
-    """What reports say of each model on each `what` (a key of results) where not all texts were read whole."""
+    """For each model and `what` (a key of results) whose texts weren't all read whole, the sentence for reports."""
     said = {f"{result['model']} on {result[what]}": words_of(result) for result in results}
     return {name: text for name, text in said.items() if text}
 
 
 def words_of(result: Mapping[str, Any]) -> str:
-    """What reports say of one result; empty where every text was read whole."""
+    """Say for reports which texts of a result weren't read whole; empty if all were."""
     parts = []
     if not (cut := result["cut"]):
         parts.append("its reader doesn't say which texts it cuts")

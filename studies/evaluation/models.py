@@ -24,16 +24,16 @@ class Model:
     """A scorer to be evaluated."""
 
     label: str
-    """In tables."""
+    """The name in tables."""
     source: Source
     run: str = ""
     """The run of a cell; empty for other models."""
     cell: str = ""
-    """What a cell is in its run, in words: "clip, hard negatives 0%"."""
+    """The place of a cell in its run, in words: "clip, hard negatives 0%"."""
 
     @property
     def title(self) -> str:
-        """Its label in tables of pages, where random weights aren't taken for trained ones."""
+        """The label in tables of pages; it says so if the weights are random."""
         untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
         return f"{self.label}, untrained" if untrained else self.label
 
@@ -105,7 +105,7 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
 
 
 def trained(model: Model) -> Mapping[str, Any]:
-    """What the study that trained a model recorded of it; empty for models from elsewhere."""
+    """Read the record of the study that trained a model; empty for models from elsewhere."""
     return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
 
 
@@ -118,7 +118,7 @@ def steps_of(models: Sequence[Model]) -> list[int]:
 
 
 def trainings(models: Sequence[Model]) -> dict[str, str]:
-    """Of models that were trained by a study here, by label: on how much of what, and for how long."""
+    """For each model that a study here trained, by label, a line that says on what and for how long it was trained."""
     return {model.label: training_line(record) for model in models if (record := trained(model)).get("settings")}
 
 
@@ -140,7 +140,7 @@ def about(models: Sequence[Model]) -> dict[str, str]:
 
 
 def line_of(model: Model) -> tuple[str, str]:
-    """What a model is called in `about`, and its line."""
+    """A short name for a model, and a line that explains it."""
     source = model.source
     if isinstance(source, OpenCLIP):
         weights = f"the weights {source.weights}" if source.weights else "random weights: it was never trained"

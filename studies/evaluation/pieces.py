@@ -103,7 +103,7 @@ class Piece:
 
     @property
     def folder(self) -> Path:
-        """Its result and its predictions."""
+        """The folder of its result and its predictions."""
         return self.out / "cells" / self.id
 
     @property

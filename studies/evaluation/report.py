@@ -37,7 +37,7 @@ COLUMNS = ["model", "split", "subset", "task", "accuracy", "official", "tie_rate
 
 
 def table_of(pieces: Sequence[Piece]) -> pd.DataFrame:
-    """What is finished, as results.csv has it."""
+    """The table of all finished results, with the columns of results.csv."""
     return tidy(results_of(pieces))
 
 
@@ -155,13 +155,13 @@ def swaps(scores: pd.DataFrame, models: list[str], flags: bool = False) -> pd.Da
 
 
 def tasks(scores: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """Of one subset a row for each model, a column a task."""
+    """The table of one subset's scores: a row for each model, a column for each task."""
     columns = sorted(scores.task.unique(), key=by_task)
     return described(pivot(scores, ["model"], ["task"]), models, columns).reset_index()
 
 
 def records(scores: pd.DataFrame) -> pd.DataFrame:
-    """How many records each subset, a row, has for each task, a column."""
+    """The table of record counts: a row for each subset, a column for each task."""
     columns = sorted(scores.task.unique(), key=by_task)
     counts = scores.pivot_table("n", "subset", "task", "max", sort=False).reindex(columns=columns)
     return counts.map(lambda count: DASH if pd.isna(count) else f"{count:.0f}").reset_index()

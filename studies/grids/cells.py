@@ -25,7 +25,7 @@ SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
 class Tuned(NamedTuple):
-    """What tuning chose for one model, and under which conditions."""
+    """The recipe that tuning chose for one model, and the conditions of the search."""
 
     architecture: str
     fields: dict[str, Any]
@@ -42,7 +42,7 @@ def recipe_file(name: str) -> Path:
 
 
 def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """What was tuned for those of `models` that the file has; raises where it has nothing for any of them."""
+    """Read the tuned recipes of `models` from a file, as far as it has them; raises if it has none of them."""
     chosen = read_those(name, models)
     if not chosen:
         raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
@@ -50,13 +50,13 @@ def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 
 def without_recipe(name: str, models: Sequence[str]) -> list[str]:
-    """Those of `models` that nothing was tuned for in the file."""
+    """The models for which the file has no tuned recipe."""
     there = read_those(name, models)
     return [model for model in models if model not in there]
 
 
 def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """What was tuned for those of `models` that the file has, if any."""
+    """Read a file of tuned recipes; returns those of `models`, as far as the file has them."""
     path = recipe_file(name)
     try:
         # A user may write such a file, or edit one: then it has no digest.
@@ -94,12 +94,12 @@ PAPER_FIELDS = (
 
 @lru_cache(maxsize=8)
 def tuned(grid: Grid) -> dict[str, Tuned]:
-    """What was tuned for the models of the grid; read once."""
+    """The tuned recipes of the grid's models, read once."""
     return read_tuned(grid.tuned, grid.models) if grid.tuned not in ("", PAPER_RECIPES) else {}
 
 
 def conditions(grid: Grid, model: str) -> dict[str, Any]:
-    """What a recipe is tuned for."""
+    """The conditions that a recipe is tuned for."""
     return {"kind": grid.kind, "world": grid.world, "resolution": grid.resolution, "options": grid.scorers.of(model)}
 
 
@@ -129,8 +129,7 @@ def training_recipe(grid: Grid, model: str) -> Recipe:
 
 
 def paper_recipe(grid: Grid, model: str) -> Mapping[str, Any]:
-    """What the paper of a model that wasn't tuned has, where the grid takes it: on request, and beside pretrained
-    weights."""
+    """The recipe of a model's paper, where the grid uses it: on request, and with pretrained weights."""
     spec = spec_of(model)
     if grid.pretrained:
         return spec.pretrained
@@ -144,7 +143,7 @@ def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cell_line(grid: Grid) -> str:
-    """What the first place of a grid is: its world, its resolution and its shares of pairs, in words."""
+    """Describe the first place of a grid in words: its world, its resolution and its shares of pairs."""
     values = {
         name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in grid.places[0].items()
     }
@@ -223,7 +222,7 @@ def base_cell(grid: Grid, model: str, data: CellData, seed: int) -> Cell | None:
 
 
 def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
-    """What is trained on at each place, with each seed."""
+    """The training data and the seed of each cell, by place and seed."""
     if grid.split:
         return [(data, data.seed + seed) for seed in range(grid.seeds) for data in grid.files]
     further = tuple(name for name in grid.axes if name not in FRACTIONS)

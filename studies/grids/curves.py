@@ -100,7 +100,7 @@ def over_seeds(logged: Sequence[tuple[Curve, Table]]) -> list[tuple[Curve, Table
 
 
 def alike(curves: Sequence[Curve]) -> str:
-    """What a caption says of runs whose losses lie on one another: whether any two are the same."""
+    """A sentence for a caption that says whether any two runs have the same losses; empty for fewer than two runs."""
     losses = [tuple(table["loss"]) for curve in curves if (table := read_training(curve.folder))]
     if len(losses) < 2:
         return ""
@@ -127,7 +127,7 @@ def panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
 
 
 def draw(axis: Axes, column: str, table: dict[str, Column], **style: Any) -> None:
-    """One cell's line in one panel."""
+    """Draw one cell's curve in one panel."""
     steps, values = table["step"], table[column]
     if column == PERCENT:
         seen = ~np.isnan(values)

@@ -79,7 +79,7 @@ def heat_maps(results: Sequence[dict[str, Any]], grid: Grid, tests: Sequence[tup
 
 
 class Side(NamedTuple):
-    """What varies along a side of a heat map."""
+    """The axis that varies along a side of a heat map, with its values."""
 
     name: str
     values: list[Any]
@@ -105,7 +105,8 @@ def ticked(name: str, value: Any) -> str:
 
 
 def layout(grid: Grid) -> tuple[Side, Side, list[dict[str, Any]]]:
-    """What varies upwards and across a heat map, fractions first, and what has lines of panels of its own."""
+    """Choose the axes that vary upwards and across a heat map, fractions first, and the values of the others, which
+    get lines of panels of their own."""
     values = {name: list(dict.fromkeys(place[name] for place in grid.places)) for name in grid.places[0]}
     if "split" in values:  # files are at places of their own
         return Side("split", values["split"]), Side("", [None]), [{}]
@@ -119,7 +120,7 @@ def layout(grid: Grid) -> tuple[Side, Side, list[dict[str, Any]]]:
 
 
 def panel_names(grid: Grid, tests: Sequence[tuple[str, str]]) -> list[str]:
-    """What each line of panels shows: its subset, its task, or both where both differ; "swap" goes without saying."""
+    """The name of each line of panels: its subset, its task, or both if both differ; the task "swap" isn't named."""
     subsets = [TITLES.get(subset) or wrap(grid.label(subset).replace("_", " "), 24) for subset, _ in tests]
     if len(set(subsets)) == 1 and len(tests) > 1:
         return [task for _, task in tests]

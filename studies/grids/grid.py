@@ -127,12 +127,12 @@ class Grid(ModelOptions, RunOptions):
 
     @property
     def task(self) -> str:
-        """What a model must prefer the caption to, for the report."""
+        """The kind of false caption that a model must reject, for the report."""
         return self._kind.task
 
     @property
     def title(self) -> str:
-        """What is measured."""
+        """What the grid measures, in a few words."""
         return self._kind.title
 
     @property

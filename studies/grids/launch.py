@@ -61,7 +61,8 @@ def main(study: str, presets: Mapping[str, Grid], description: str) -> None:
 
 
 def further(grid: Grid) -> frozenset[str]:
-    """What the folder of a grid may have otherwise: `FURTHER`, and the options of models that aren't the grid's."""
+    """The settings in which a grid may differ from its folder: `FURTHER`, and the options of models that the grid
+    doesn't have."""
     others = {spec.flag for spec in specs().values()} - {spec_of(model).flag for model in grid.models}
     return FURTHER | {f"scorers.{flag}" for flag in others}
 

@@ -58,15 +58,15 @@ class Noise(Captioned):
         return [self.rows[i][0] for i in indices]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """Those of the scenes; in place of those that are drawn, captions of other scenes."""
+        """The hard negatives of the scenes; where negatives are drawn at random, captions of other scenes."""
         return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Each its own: no other image takes longer."""
+        """Each image is its own partner: no other image would take longer."""
         return np.asarray(indices, np.int64)
 
     def texts(self) -> Iterator[str]:
-        """All of the sample."""
+        """All texts of the sample."""
         yield from all_texts(text for row in self.rows for text in row if text)
 
 

@@ -44,7 +44,7 @@ from menagerie.studies.runs.results import place_of
 
 
 class Section(NamedTuple):
-    """What a report says of one model's errors."""
+    """The part of a report on one model's errors."""
 
     model: str
     rows: list[list[str]]
@@ -81,7 +81,7 @@ def write_errors(
 
 
 def section(places: Mapping[tuple[Any, ...], list[Source]], tests: Mapping[str, str], names: Sequence[str]) -> Section:
-    """What is said of one model; the surest records are those of its first place and seed, the hardest."""
+    """Write the part on one model. The surest records are those of its first place and seed, the hardest."""
     sources = tuple(source for of_place in places.values() for source in of_place)
     (model, *values), (first, *_) = next(iter(places.items()))
     facts = [f"{name.replace('_', ' ')} {ticked(name, value)}" for name, value in zip(names[1:], values, strict=True)]

@@ -61,7 +61,7 @@ def step_time(of_model: Sequence[dict[str, Any]]) -> str:
 
 
 def negatives_seen(of_model: Sequence[dict[str, Any]]) -> str:
-    """What a model's losses compared with beside other images and captions of a batch."""
+    """Name the negatives of a model's losses beside the other images and captions of a batch."""
     lists = [result["loss_negatives"] for result in of_model]
     names = dict.fromkeys(name for seen in lists for name in seen)
     texts = [name if all(name in seen for seen in lists) else f"{name} (where training has them)" for name in names]
@@ -112,7 +112,8 @@ def varying(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def task_tables(config: Any, results: Sequence[dict[str, Any]]) -> dict[str, tuple[int, list[list[str]]]]:
-    """Of each test how many columns say where, and its part of `task_table`, without columns of a single value.
+    """For each test, its part of `task_table` without columns of a single value, and the number of leading columns that
+    name the place.
 
     A test that has no scenes is left out, once any has a result.
     """
@@ -143,7 +144,7 @@ def places(config: Any) -> pd.MultiIndex:
 
 
 def place_names(config: Any) -> list[str]:
-    """What says where in a grid a result belongs."""
+    """The names of the columns that say where in a grid a result belongs."""
     return ["model", *config.places[0]]
 
 
@@ -183,6 +184,6 @@ def latex(config: Any, results: Sequence[dict[str, Any]]) -> str:
 
 
 def counted(results: Sequence[dict[str, Any]], pairs: float) -> str:
-    """How many pairs a fraction came to: "(2 of 11)"; empty before a cell is finished."""
+    """The number of pairs that a fraction stands for, "(2 of 11)"; empty before a cell is finished."""
     found = {f"({r['training_pairs']} of {r['all_pairs']})" for r in results if r["pairs"] == pairs}
     return " ".join(sorted(found))

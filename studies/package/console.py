@@ -77,5 +77,5 @@ def run_listed(name: str, arguments: list[str]) -> int:
 
 
 def start() -> None:
-    """What the console command calls."""
+    """Run the command `menagerie`: the entry point that pyproject.toml names."""
     run_command(main)

@@ -35,7 +35,8 @@ class Photographs(NamedTuple):
 
 
 def photographs_of(config: Any, folder: Path) -> Photographs:
-    """What `--photos` has, or what the package has or a rehearsal makes, written to `folder`."""
+    """Read the photographs of `--photos`; without it, write those of the package, or of a rehearsal, to `folder`
+    first."""
     synthetic = load_world(config.world)
     if config.photos:
         return read_photographs(config.photos, synthetic)

@@ -16,7 +16,8 @@ TASKS = ("swap", "replace animal", "replace relation")
 
 
 class BareTests(SplitTests):
-    """One subset of a spatial split: "a lion left of a bear" against "a bear left of a lion"."""
+    """The tests of one subset of a spatial split, with captions without textures: "a lion left of a bear" against "a
+    bear left of a lion"."""
 
     def __init__(self, data: SplitDataset) -> None:
         self.data, self.name = data, data.name
@@ -30,7 +31,7 @@ class BareTests(SplitTests):
 
 
 def without_textures(scene: Scene) -> Scene:
-    """What a caption describes that leaves out textures."""
+    """Remove the textures from a scene, so that its captions leave them out."""
     return replace(scene, things=tuple(thing._replace(texture="") for thing in scene.things))
 
 
@@ -55,7 +56,7 @@ class Tested:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides it."""
+        """The settings that decide the tests."""
         return {"label": self.label, **settings_of(self.split), **({"bare": True} if self.bare else {})}
 
 
@@ -65,12 +66,12 @@ class TransferData:
 
     train: SplitData
     world: str
-    """What it is called in tables."""
+    """The name of the training world in tables."""
     tested: tuple[Tested, ...]
     images: int = 0
     """Distinct images, drawn by seed from all; 0: all."""
     factor: str = ""
-    """What is changed, where the split doesn't say: a field of the training recipe."""
+    """The field of the training recipe that is changed, where the split doesn't show it."""
 
     @property
     def axes(self) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class TransferData:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything that decides it; where world files lie doesn't."""
+        """All settings that decide the data; the paths of world files don't."""
         parts = {"images": self.images} if self.images else {}
         return settings_of(self.train) | parts | {"tests": [test.settings for test in self.tested]}
 
@@ -101,7 +102,7 @@ class TransferData:
         return self.train.counts()
 
     def open(self, file: Path) -> Material:
-        """What is trained on, and every test."""
+        """Open the training data and every test."""
         from menagerie.generators.sources.mixture import Part
 
         whole = self.train.open(file)
@@ -127,7 +128,8 @@ class TransferData:
 
 
 def settings_of(split: SplitData) -> dict[str, Any]:
-    """What decides a split; its image store is named by the content of its world, so the world's path is left out."""
+    """The settings that decide a split, without the path of its world: the image store is named by the world's
+    content."""
     settings = split.settings
     return settings | {"split": {name: value for name, value in settings["split"].items() if name != "world"}}
 

@@ -170,7 +170,7 @@ SAMPLES = 5
 
 
 def sample_sheets(jobs: Jobs, folder: Path) -> dict[str, str]:
-    """Of each test a row of images with captions, as files and as data URIs."""
+    """Draw a row of images with captions for each test, as files and as data URIs."""
     sheets: dict[str, str] = {}
     for kind in (BINDING, SPATIAL) if ZERO_SHOT in jobs.config.parts else (BINDING,):
         for test in jobs.tests(Training(jobs.config.models[0], 0, kind)):

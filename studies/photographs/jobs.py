@@ -55,7 +55,7 @@ class Jobs:
         return replace(cell, recipe=steps_of(self.config, training, cell.recipe), start=start)
 
     def tests(self, training: Training) -> list[Tested]:
-        """What a run is tested on: photographs, and what it was trained on where that is the synthetic world."""
+        """The tests of a run: photographs, and for a run on the synthetic world also rendered images of that."""
         spatial, tests = training.kind == SPATIAL, []
         if training.world == SYNTHETIC:
             base = training._replace(factor="")
@@ -74,7 +74,7 @@ class Jobs:
 
 
 def called(training: Training) -> str:
-    """What a run is trained on, as tables have it."""
+    """The name of a run's training data in tables."""
     if training.world == SYNTHETIC:
         return SYNTHETIC
     return f"{training.count} photographs each" if training.world == OWN else f"{training.count} other animals"

@@ -131,7 +131,7 @@ def tally(groups: list[Points]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.
 
 
 class StudyState(NamedTuple):
-    """What a report is made of."""
+    """All that a report is made of."""
 
     config: Any
     material: Material
@@ -139,7 +139,7 @@ class StudyState(NamedTuple):
     jobs: Jobs
     audit: list[Shared]
     lacking: list[str]
-    """What can't be answered, and why."""
+    """The questions that can't be answered, and why."""
     samples: dict[str, str]
     """Sample images of each test, as data URIs."""
     notes: dict[str, Any]

@@ -58,13 +58,13 @@ class Step(NamedTuple):
     model: str
     measure: str
     world: str
-    """Of which animals the photographs are: OWN or OTHERS."""
+    """Whose photographs they are: OWN for the tested animals, OTHERS for other animals."""
     count: int
     test: str
     scratch: Level
     tuned: Level
     saved: Level
-    """After synthetic training minus from scratch."""
+    """The accuracy after synthetic training minus that from scratch."""
 
 
 def steps(lines: Lines, models: Sequence[str]) -> list[Step]:

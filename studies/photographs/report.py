@@ -71,7 +71,7 @@ def trained_on(row: questions.Step) -> str:
 
 
 def worth_table(rows: list[questions.Worth]) -> pd.DataFrame:
-    """(c) The fewest images that reach each target."""
+    """Table (c): the fewest images with which each model reaches each target."""
     columns = [
         "model",
         "measure",
@@ -107,13 +107,13 @@ def change_table(rows: list[questions.Change]) -> pd.DataFrame:
 
 
 def audit_table(study: StudyState) -> pd.DataFrame:
-    """How many photographs training and test have, and how many both."""
+    """A table of how many photographs training has, how many tests have, and how many both have."""
     columns = ["photographs in training", "number", "photographs tested", "their number", "in both"]
     return pd.DataFrame([list(map(str, row)) for row in study.audit], columns=columns)
 
 
 def gap_words(rows: list[questions.Gap]) -> list[str]:
-    """What (a) found, a sentence for each model and test."""
+    """The findings of part (a), a sentence for each model and test."""
     found: dict[tuple[str, str], dict[str, questions.Gap]] = {}
     for row in rows:
         found.setdefault((row.model, row.test), {})[row.measure] = row
@@ -126,7 +126,7 @@ def gap_words(rows: list[questions.Gap]) -> list[str]:
 
 
 def step_words(rows: list[questions.Step]) -> list[str]:
-    """What (b) found, at the most photographs of the tested animals."""
+    """The findings of part (b), for the largest number of photographs of the tested animals."""
     of_tested = [row for row in rows if row.world == OWN and row.count]
     most = max((row.count for row in of_tested), default=0)
     return [

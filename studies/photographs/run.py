@@ -24,7 +24,7 @@ from menagerie.studies.runs.results import finished
 
 
 def run(config: Any, out: Path) -> None:
-    """From photographs to the report; what is finished is skipped."""
+    """Run the whole study, from photographs to the report; finished parts are skipped."""
     from menagerie.studies.photographs.figures import sample_sheets
     from menagerie.studies.photographs.measures import StudyState
     from menagerie.studies.photographs.report import publish
@@ -63,13 +63,13 @@ def some_trainings(config: Any, material: Material, lacking: list[str]) -> list[
 
 
 def waiting_jobs(jobs: Jobs, trainings: list[Training]) -> list[Job]:
-    """What can be trained now and isn't finished; two runs with the same settings are one job."""
+    """The jobs that can be trained now and aren't finished; two runs with the same settings are one job."""
     found = {job.cell.id: job for training in trainings if (job := jobs.job(training))}
     return [job for job in found.values() if finished(job.folder) is None]
 
 
 def left_out(config: Any, photographs: Photographs, material: Material) -> list[str]:
-    """What can't be answered with these photographs, and why."""
+    """The questions that can't be answered with these photographs, and why."""
     lines = []
     if {FINE_TUNING, WORTH} & set(config.parts) and not photographs.several:
         lines.append(

@@ -26,7 +26,7 @@ class Training(NamedTuple):
     tuned: bool = False
     """Whether it starts from the synthetic run of its model and seed."""
     factor: str = ""
-    """What is changed in the synthetic world."""
+    """The factor that is changed in the synthetic world."""
 
     @property
     def start(self) -> "Training | None":
@@ -35,12 +35,12 @@ class Training(NamedTuple):
 
     @property
     def place(self) -> "Training":
-        """What it has in common with runs of other seeds."""
+        """The run with seed 0, which is the same for all seeds of a run."""
         return self._replace(seed=0)
 
 
 class Material(NamedTuple):
-    """How much there is to train on."""
+    """The amount of photographs that there is to train on."""
 
     several: int
     """The most photographs of an animal beside the one that is held out; 0 where too few animals have several."""
@@ -62,12 +62,12 @@ def trainings(config: Any, material: Material, part: str) -> list[Training]:
 
 
 def all_trainings(config: Any, material: Material) -> list[Training]:
-    """Those of all questions, each once."""
+    """The training runs of all questions, each once."""
     return list(dict.fromkeys(training for part in config.parts for training in trainings(config, material, part)))
 
 
 def zero_shot(config: Any, material: Material, model: str, seed: int) -> list[Training]:
-    """One run of each kind of split."""
+    """One training run for each kind of split."""
     return [Training(model, seed, kind) for kind in (BINDING, SPATIAL)]
 
 
@@ -109,5 +109,5 @@ def factors(config: Any, material: Material, model: str, seed: int) -> list[Trai
 
 
 def counts(wanted: Sequence[int], most: int) -> list[int]:
-    """Those of some numbers that can be had; one that is too large becomes the most."""
+    """Cut the wanted numbers to what there is; equal ones are kept once, and none if there is nothing."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []

@@ -40,7 +40,7 @@ def worlds_tested(training: Training) -> tuple[str, ...]:
 
 
 def material_of(config: Any, photographs: Photographs) -> Material:
-    """How much there is to train on."""
+    """Count the photographs that there are to train on."""
     possible = [name for name in FACTORS if name != "backgrounds" or config.backgrounds]
     wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
     possible = [name for name in possible if name != "vocabulary" or wider]
@@ -76,7 +76,7 @@ def held_out(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
 
 
 def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
-    """Up to `count` of its other photographs; more of them have the fewer ones among them."""
+    """Choose up to `count` other photographs of an animal; a larger choice contains the smaller ones."""
     place = seed % len(files)
     return tuple([*files[place + 1 :], *files[:place]][:count])
 

@@ -25,7 +25,8 @@ from menagerie.studies.runs.results import finished
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:
-    """What `--from` names, for one model and seed; raises unless it is one checkpoint of that model on these towers."""
+    """The checkpoint that `--from` names for one model and seed; raises unless it is one of that model on these
+    towers."""
     if name == NONE:
         return None
     folder = checkpoint_of(name, model, seed)
@@ -62,7 +63,7 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
 
 
 def described(folder: Path) -> str:
-    """Where in its study a checkpoint's cell is."""
+    """The place of a checkpoint's cell in its study, in words."""
     return ", ".join(f"{axis} {value}" for axis, value in place_of(folder.parent).items()) or "a lone checkpoint"
 
 

@@ -69,7 +69,7 @@ class RealData:
 
 
 def material(photographs: Sequence[Photographs], inner: Material | None, mix: float, closed: bool) -> Material:
-    """What is trained on, and the held-out photographs as its one test."""
+    """Assemble the training data, with the held-out photographs as the one test."""
     chosen = held_out(name for source in photographs for name in source.names_of_images)
     test = HeldOut(photographs, [source.names_of_images for source in photographs], chosen)
     texts = {text for source in photographs for text in source.texts()}
@@ -80,7 +80,7 @@ def material(photographs: Sequence[Photographs], inner: Material | None, mix: fl
 
 
 def rest_of(photographs: Sequence[Photographs], chosen: frozenset[str]) -> list[Captioned]:
-    """What of each source is trained on; a source of which nothing is left raises."""
+    """The part of each source that isn't held out; raises if nothing is left of one."""
     parts = []
     for source in photographs:
         places = [k for k, name in enumerate(source.names_of_images) if name not in chosen]

@@ -102,7 +102,7 @@ def kept_out(config: Config, root: Path, folders: Given) -> KeptOut:
 
 
 def opening_of(config: Config, sources: str, parser: str, root: Path, folders: Given, out: KeptOut) -> Opening:
-    """How photographs are read."""
+    """The settings by which photographs are found and read."""
     return Opening(
         sources=names_of(sources),
         root=root.resolve(),
@@ -116,7 +116,7 @@ def opening_of(config: Config, sources: str, parser: str, root: Path, folders: G
 
 
 def described(config: Config, root: Path, folders: Given) -> dict[tuple[str, str], Described]:
-    """What every cell trains on, by sources and parser; prints the counts."""
+    """Collect what cells train on, by their sources and parser, and print the counts."""
     out = kept_out(config, root, folders)
     found = {}
     for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in chosen(config)):
@@ -172,7 +172,7 @@ def relational(opened: Opened) -> bool:
 
 
 def lines_of(sources: str, numbers: Numbers) -> list[str]:
-    """What there is, for people."""
+    """Lines that tell a user how much there is and what was left out."""
     lines = [f"{sources}: {numbers.images} photographs, {numbers.held_out} held out; {numbers.captions} captions"]
     lines += [f"  left out of {sources}: {count} photographs, {reason}" for reason, count in numbers.left_out]
     lines += [f"  left out of {sources}: {count} texts, {reason}" for reason, count in numbers.refused]

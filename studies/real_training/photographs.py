@@ -35,7 +35,8 @@ def names_of(together: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Opening:
-    """How photographs are found and read. Where they lie decides nothing; what is read has an identity of its own."""
+    """The settings by which photographs are found and read. Paths decide nothing; what is read has an identity of
+    its own."""
 
     sources: tuple[str, ...]
     root: Path
@@ -49,7 +50,7 @@ class Opening:
     """Captions to which the parser's server gave no answer, and which are one node: none of them is requested again."""
 
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> SourcePlace:
-        """Where one of the sources is, and what becomes of its captions."""
+        """The location of one source's files, and the options by which they are read."""
         return SourcePlace(
             root=self.root,
             resolution=self.resolution,
@@ -141,7 +142,7 @@ class HeldOut(Benchmark):
         return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
 
     def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
-        """None where no other photograph has another caption."""
+        """An item that asks for a photograph's caption among those of others; None where no other caption differs."""
         others: list[Caption] = []
         said = {plain_text(known[name].text)}
         for k in generator(0, "other captions", name).permutation(len(known)).tolist():
@@ -156,10 +157,10 @@ class HeldOut(Benchmark):
 
 @dataclass(frozen=True)
 class Numbers:
-    """How much there is, for reports."""
+    """Counts of photographs and captions, for reports."""
 
     images: int
-    """That are trained on."""
+    """Photographs that are trained on."""
     held_out: int
     captions: int
     left_out: tuple[tuple[str, int], ...] = ()
@@ -171,7 +172,8 @@ class Numbers:
 
 
 def numbers_of(opened: Opened, unanswered: int = 0) -> Numbers:
-    """How much there is of opened photographs; `unanswered` captions are one node for want of an answer."""
+    """Count opened photographs and their captions; captions that are `unanswered` are one node because the parser's
+    server gave no answer."""
     chosen = held_out(name for source in opened.sources for name in source.names_of_images)
     kept = sum(name not in chosen for source in opened.sources for name in source.names_of_images)
     return Numbers(

@@ -92,13 +92,14 @@ def write_report(study: StudyState, notes: Mapping[str, Any], left_out: Mapping[
 
 
 def published(study: StudyState) -> dict[str, Any]:
-    """What papers report, by benchmark; none of a rehearsal, whose files have the names alone."""
+    """The numbers that papers report, by benchmark; empty for a rehearsal, whose files only have the benchmarks'
+    names."""
     tested = [] if study.config.rehearse else [subject for some in study.tests.subjects.values() for subject in some]
     return {subject.label: subject.spec.published for subject in tested}
 
 
 def guess(study: StudyState) -> float:
-    """What guessing gives on the held-out photographs, in percent."""
+    """The accuracy of guessing on the held-out photographs, in percent."""
     numbers = [described.numbers for described in study.photos.values()]
     return 100 / (1 + min([OTHERS, *(count.held_out - 1 for count in numbers)]))
 
@@ -111,7 +112,7 @@ def curve_of(study: StudyState, result: Mapping[str, Any]) -> Curve:
 
 
 def carried(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What cells had of the weights that they started with."""
+    """For each cell that started from trained weights, a line on how much of them it took over."""
     return {
         f"{result['model']} {result['sources']}, from {result['start']}, seed {result['seed']}": Carried.recorded(
             result["carried"]
@@ -186,7 +187,7 @@ def check_false_captions(runs: Sequence[Planned]) -> None:
 
 
 def print_carried(runs: Sequence[Planned], out: Path) -> None:
-    """What each cell had of the weights that it started with."""
+    """Print for each cell how much it took over from the weights that it started with."""
     from menagerie.models.carry_over import Carried
     from menagerie.studies.runs.results import finished
 

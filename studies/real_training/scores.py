@@ -32,7 +32,7 @@ class Tests:
 
     subjects: Mapping[str, Sequence[Subject]]
     pieces: dict[str, list[Piece]] = field(default_factory=dict, compare=False)
-    """Of the finished cells that were met, whose weights and texts are hashed once."""
+    """The tests of each finished cell met so far, so that its weights and texts are hashed only once."""
 
     @classmethod
     def of(cls, config: Config, parsers: Sequence[str], root: Path, folders: Given) -> "Tests":
@@ -44,7 +44,7 @@ class Tests:
 
 
 def pieces(runs: Sequence[Planned], tests: Tests, out: Path, skip: bool) -> dict[str, list[Piece]]:
-    """What is to be scored of every finished cell, by its id."""
+    """The pieces to be scored for every finished cell, by the cell's id."""
     found = {}
     for run in runs:
         folder = out / "cells" / run.cell.id
@@ -112,7 +112,7 @@ def headlines(frame: pd.DataFrame, published: Mapping[str, Published]) -> pd.Dat
 
 
 def row_of(model: str, columns: Sequence[str], published: Mapping[str, Published]) -> dict[str, str]:
-    """What papers report of a model, by the columns of headlines."""
+    """A model's published results, by the columns of headlines."""
     row = {}
     for column in columns:
         benchmark, _, name = column.partition(": ")
@@ -122,7 +122,7 @@ def row_of(model: str, columns: Sequence[str], published: Mapping[str, Published
 
 
 def data_table(photos: Mapping[tuple[str, str], Described]) -> pd.DataFrame:
-    """How much there is of each set of sources with each parser."""
+    """A table of how many photographs and captions each set of sources has with each parser."""
     rows = []
     for (sources, parser), there in photos.items():
         left = ", ".join(f"{count} {reason}" for reason, count in (*there.numbers.left_out, *there.numbers.refused))

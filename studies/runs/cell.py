@@ -30,7 +30,7 @@ class Start:
     folder: Path = field(compare=False)
     """The checkpoint; where it lies decides nothing."""
     name: str = field(default="", compare=False)
-    """As the user names it."""
+    """The name that the user gave."""
     images_seen: int = field(default=0, compare=False)
     """Images of all steps of its own training, as far as that is known."""
 
@@ -67,7 +67,7 @@ class Cell:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the result; of recipes, towers and splits what is no default."""
+        """All settings that decide the result; recipes, towers and splits only list what differs from defaults."""
         parts = {
             "towers": identity_of(self.towers_recorded),
             "recipe": identity_of(self.recipe),
@@ -106,7 +106,7 @@ class Cell:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Its place in a study, by axis."""
+        """The cell's place in a study, by axis."""
         return self.data.axes | ({"start": self.start.name} if self.start else {})
 
     @property
@@ -128,7 +128,7 @@ class Execution(NamedTuple):
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
-        """As a study's configuration says."""
+        """Read these settings from a study's configuration."""
         return cls(config.loaders, config.log, config.validate_every)
 
 
@@ -140,17 +140,17 @@ class Job:
     data_file: Path
     out: Path
     what: str = ""
-    """What a study calls it, beside the name of the cell."""
+    """The name that a study gives it, beside the name of the cell."""
     execution: Execution = field(default_factory=Execution)
 
     @property
     def folder(self) -> Path:
-        """What the cell makes."""
+        """The folder of the files that the cell makes."""
         return self.out / "cells" / self.cell.id
 
     @property
     def shared(self) -> Path:
-        """What cells of the run share while they are trained."""
+        """The folder of the files that cells of the run share while they are trained."""
         return self.out / "shared"
 
     @property
@@ -178,7 +178,8 @@ def sources(file: Path) -> list[Path]:
 
 
 def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
-    """What it sees beside other images and their captions: false captions, partner images, altered graphs.
+    """Name what the loss compares with beside other images and their captions: false captions, partner images, altered
+    graphs.
 
     Partners that a model wants by itself count only where its training data have them, altered graphs only where
     captions state relations.

@@ -104,7 +104,7 @@ def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
 
 
 def restored(size: str, models: tuple[str, ...], values: tuple[dict[str, Any], ...]) -> ScorerOptions:
-    """What was pickled."""
+    """Unpickle the options of models."""
     configs = (spec_of(model).config(**given) for model, given in zip(models, values, strict=True))
     return options_class(size, models)(*configs)
 
@@ -128,7 +128,7 @@ def with_own_scorers(config: Config, arguments: list[str]) -> Config:
 
 
 def values_of(option: str, arguments: list[str]) -> list[str]:
-    """What a command line gives for an option, before it is parsed."""
+    """The raw values of an option on a command line, before it is parsed."""
     values: list[str] = []
     for start, argument in enumerate(arguments):
         if argument == option:

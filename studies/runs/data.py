@@ -43,7 +43,7 @@ class CellData(Protocol):
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Its place in a study: columns of the results."""
+        """The place in a study, as columns of the results."""
 
     @property
     def name(self) -> str:
@@ -51,18 +51,18 @@ class CellData(Protocol):
 
     @property
     def kind(self) -> str:
-        """What is tested; recipes that were tuned say for which kind."""
+        """The kind of test; tuned recipes record the kind that they were tuned for."""
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """Its test subsets, in the order of tables; validation is none of them."""
+        """The test subsets, in the order of tables, without validation."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything that decides it."""
+        """All settings that decide the data."""
 
     def counts(self) -> dict[str, int]:
-        """How much it holds, for reports."""
+        """Counts of what the data hold, for reports."""
 
     def open(self, file: Path) -> Material:
         """Read it."""
@@ -134,7 +134,7 @@ def split_material(file: Path) -> Material:
 
 
 class ItemContent(Mapping[int, str]):
-    """What the records of a split's subset say: scene, caption and graph, of one store."""
+    """A mapping from index to all that decides an item, as JSON: scene, caption and graph, and the split's identity."""
 
     def __init__(self, data: Any) -> None:
         self.data = data

@@ -18,7 +18,7 @@ FOLDER = "cluster"  # of tasks and logs, in the run's own
 
 
 def cell_task(job: Job, interruption: Interruption) -> None:
-    """One cell, if it isn't finished."""
+    """Train one cell, if it isn't finished."""
     if finished(job.folder) is None:
         run_interruptible(job, interruption)
 

@@ -110,7 +110,7 @@ def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
 
 
 def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
-    """Accuracy on the sample; nan where there is no swap, or a score is no number (the loss will say so)."""
+    """Accuracy on a sample of a test; NaN where no record has a swapped caption, or a score is no finite number."""
     import torch
 
     devices = [scorer.device] if scorer.device.type == "cuda" else []

@@ -117,7 +117,7 @@ OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "py
 
 
 def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
-    """What the folder of a study recorded of itself and of its finished runs, and last of all who draws this page.
+    """Collect what a study's folder recorded of where it and its finished runs ran, and who draws this page.
 
     `results` are those of its runs, where they have been read. A study that is drawn anew keeps its start, commit and
     machine. Nothing is said of what wasn't recorded.
@@ -138,7 +138,7 @@ def results_in(out: Path) -> Iterable[dict[str, Any]]:
 
 
 def together(values: Iterable[Any]) -> str:
-    """What runs recorded as one text: of different values each with the number of its runs."""
+    """Join what runs recorded to one text; different values each have their number of runs."""
     counted = Counter(str(value) for value in values if value not in (None, ""))
     if len(counted) < 2:
         return next(iter(counted), "")

@@ -24,7 +24,7 @@ PLAIN = Graphs()
 
 
 def read_graphs(job: Job, material: Material) -> Graphs:
-    """What a cell reads; raises where its parser can't work here, and for data without a world."""
+    """Choose the graphs that a cell reads; raises where its parser can't work here, and for data without a world."""
     source, seed = job.cell.graphs, job.cell.seed
     if source.plain:
         return PLAIN
@@ -61,7 +61,7 @@ def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
 
 
 def parser_of(graphs: Graphs) -> "CaptionParser | None":
-    """What makes the graphs, where that is a parser."""
+    """The parser that makes the graphs; None where no parser does."""
     return next((read.parser for read in graphs if read and read.parser), None)
 
 

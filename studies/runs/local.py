@@ -31,7 +31,7 @@ MOST_NAMED = 4
 
 
 class News(NamedTuple):
-    """How the training of a cell goes."""
+    """A message on the progress of a cell's training."""
 
     step: int
     text: str
@@ -155,7 +155,7 @@ class Pool:
             return
 
     def losses(self) -> str:
-        """How the cells go that run now, the first few of them."""
+        """The losses of the first few cells that are being trained, for progress bars."""
         known = {worker.job.name: self.news.get(worker.job.cell.id, News(0, "")).text for worker in self.busy}
         return "; ".join([f"{name}: {text}" for name, text in known.items() if text][:MOST_NAMED])
 

@@ -13,7 +13,7 @@ NUMBERS = ("cpu family", "model")
 
 
 def processor() -> str:
-    """Its name, family, model and widest vectors, as the system has them.
+    """The processor's name, family, model and widest vectors, as the system reports them.
 
     Clouds have one name for several, which need not sum in the same order.
     """
@@ -24,7 +24,7 @@ def processor() -> str:
 
 
 def described(cpuinfo: str) -> str:
-    """What Linux says of the first processor, in a line; empty where it has no name there."""
+    """Describe the first processor of Linux's `cpuinfo` in a line; empty if it has no name there."""
     lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
     facts = {key.strip(): value.strip() for key, _, value in lines}
     if "model name" not in facts:

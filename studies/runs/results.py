@@ -129,7 +129,7 @@ def read_results(run: Path) -> list[dict[str, Any]]:
 
 
 def axes_of(results: Sequence[dict[str, Any]]) -> list[str]:
-    """What varies from place to place, the two fractions first."""
+    """The names of the axes that vary from place to place, the two fractions first."""
     return list(dict.fromkeys([*FRACTIONS, *(name for result in results for name in result.get("axes", ()))]))
 
 

@@ -187,12 +187,13 @@ def keep(job: Job, state: Path, branch: int) -> None:
 
 
 def states(job: Job) -> dict[int, Path]:
-    """What is kept of the cell's stable phase, by step; files that somebody else put there are passed over."""
+    """The files, by step, that hold states of the cell's stable phase. Files that somebody else put there are
+    skipped."""
     return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
 
 
 def folder_of(job: Job) -> Path:
-    """Where states are kept: the same for cells that are the same but for the number of their steps."""
+    """The folder of a cell's states; cells that differ only in their number of steps share it."""
     return job.shared / FOLDER / trunk_key(job.cell)
 
 

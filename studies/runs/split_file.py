@@ -26,11 +26,11 @@ class SplitFile:
     kind: str
     world: str
     side: int
-    """Of its images, in pixels."""
+    """The side of its images, in pixels."""
     tests: tuple[str, ...]
     hold_out: tuple[str, ...]
     place: tuple[tuple[str, Any], ...]
-    """Its place in a study, by axis."""
+    """The place in a study, by axis."""
     seed: int
     """The recipe's; the first seed of its training runs."""
     pairs: tuple[int, int, int]
@@ -38,7 +38,7 @@ class SplitFile:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Its fractions, and its name where a study has several files."""
+        """The split's fractions, and its name where a study has several files."""
         return dict(self.place)
 
     @property
@@ -64,7 +64,7 @@ class SplitFile:
 
 
 def describe_file(file: Path, several: bool) -> SplitFile:
-    """What a split file holds; one that is damaged, or without its images, raises `UserError`."""
+    """Describe a split file; raises `UserError` if it is damaged or lacks its images."""
     from menagerie.generators.captions.hard_negatives.swaps import SWAPS
     from menagerie.generators.storage.pixels import PixelReader, open_split
     from menagerie.generators.storage.split_file import content_identity

@@ -130,7 +130,7 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
 
 
 def read_carried(folder: Path) -> dict[str, Any]:
-    """What the cell's scorer had of the one that it started from."""
+    """Read how much the cell's scorer took over from the one that it started from."""
     return read_record(folder / CARRIED, CarriedFile)
 
 

@@ -102,7 +102,7 @@ class Latest:
         self.text = f"loss {rows[-1].loss:.3g}{self.validation}, {rows[-1].images_per_second:.0f} images/s"
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class TrainingLog:

@@ -77,7 +77,7 @@ def draw_front(axis: Axes, tried: Sequence[Point], front: Sequence[Point], style
 
 
 def front_keys(config: Config, front: str) -> list[Line2D]:
-    """What lines and points mean, whatever their colour."""
+    """Legend entries that explain lines and points, whatever their colour."""
     grey = {"color": "0.4", "linewidth": 1}
     return [
         Line2D([], [], **grey | {"linestyle": "none"}, marker="o", **RING, label="a setting, on validation"),
@@ -134,7 +134,8 @@ Panels = list[tuple[Axes, Sequence[str]]]
 
 
 def history_figure(config: Config, all_points: Sequence[Point]) -> Figure:
-    """By number of trials: hypervolume of the Pareto front (validation), and images of each trial for the target."""
+    """Draw, over the number of trials, the hypervolume of the Pareto front (validation), and the images of each
+    trial for the target."""
     models = config.models
     width, height = panels_size(models, (9.2, 3.4), (2.4, 1.7))
     figure = Figure((width, 2 * height if len(models) > MOST_TOGETHER else height), layout="constrained")

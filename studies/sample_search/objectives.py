@@ -56,13 +56,14 @@ Hear = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Runs:
-    """What turns settings into results: a configuration, its image store and the folder of its cells."""
+    """Trains settings of a search and returns their results; holds the configuration, the image store and the folder
+    of cells."""
 
     config: Config
     store: "ImageStore"
     out: Path
     interruption: Interruption
-    """What may end the training runs."""
+    """A request that may end the training runs."""
 
     def results(self, model: str, setting: Setting) -> list[dict[str, Any]]:
         """Validation accuracy and test tally of the run of every seed."""
@@ -116,7 +117,7 @@ class Runs:
                 run_interruptible(job, self.interruption)
 
     def at_budget(self, job: Job) -> dict[str, Any]:
-        """One run of a budget, with its tallies of validation and of the test."""
+        """Train one run of a budget; returns it with its tallies of validation and of the test."""
         self.train(job)
         known = {"validation": validation(job), "known": tally_of(job, ("validation",)), "test": tally_of(job)}
         return {"cell": job.cell.id, "step": job.cell.recipe.steps, **known}

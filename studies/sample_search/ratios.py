@@ -54,7 +54,7 @@ def interval_of(config: Config, all_points: Sequence[Point], other: str) -> str:
 
 
 def compared(one: str, needs: Bound, other: str, rival: Bound) -> str:
-    """Which of two models reached the target with how many images, and what that says of their ratio."""
+    """Say which of two models reached the target, with how many images, and what follows for the ratio of these."""
     mine, theirs = needs.images, rival.images
     if needs.censored and rival.censored:
         return f"neither reached the target, {one} with up to {mine} images and {other} with up to {theirs}"
@@ -74,7 +74,7 @@ def on_the_test(config: Config, all_points: Sequence[Point]) -> list[str]:
 
 
 def tested(model: str, point: Point, target: float) -> str:
-    """What the test says of the setting by which a model reached the target."""
+    """Say how the setting by which a model reached the target does on the test."""
     known, reached = f"{100 * point.accuracy:.1f} % on validation", f"{100 * point.test:.1f} %"
     has = f"On the test the setting by which {model} reached the target, {point.images} images, has {reached}"
     if point.test >= target:
@@ -86,7 +86,8 @@ def tested(model: str, point: Point, target: float) -> str:
 
 
 def capped_of(config: Config, all_points: Sequence[Point]) -> dict[str, tuple[int, int]]:
-    """Of each model how many settings got the largest budget before validation had stopped rising, and all settings."""
+    """For each model, how many settings got the largest budget before validation had stopped rising, and how many
+    there are."""
     # By the cells of a setting: both searches share some settings.
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in config.models}
     for point in all_points:

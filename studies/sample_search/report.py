@@ -171,7 +171,7 @@ def counts_by_run(out: Path, all_points: Sequence[Point]) -> list[tuple[str, dic
 
 
 def judged(config: Config) -> str:
-    """What settings are judged by over seeds, in a word."""
+    """The word for the statistic over seeds by which settings are judged."""
     return "mean" if config.budgets else "median"
 
 

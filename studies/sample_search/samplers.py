@@ -56,7 +56,8 @@ MARGIN = 0.1
 
 
 def space(config: Config) -> dict[str, BaseDistribution]:
-    """What is searched; pairs and hard negatives are rounded to whole pairs (`setting_of`)."""
+    """The parameters to be searched, with their ranges; pairs and hard negatives are rounded to whole pairs
+    (`setting_of`)."""
     return {
         "pairs": FloatDistribution(min(config.pairs), max(config.pairs), step=0.05),
         "hard_negatives": FloatDistribution(min(config.hard_negatives), max(config.hard_negatives), step=0.25),
@@ -120,7 +121,7 @@ class BoundarySampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> NoReturn:
-        """Nothing is drawn alone."""
+        """Raise: parameters are never drawn one by one."""
         raise NotImplementedError(param_name)
 
 

@@ -26,7 +26,7 @@ FURTHER = EXECUTION | {"storage", "study"}
 
 
 def identity(config: Config) -> dict[str, Any]:
-    """What must be the same for all that work on one study."""
+    """The settings that must be the same for all workers of one study."""
     return {name: value for name, value in plain(asdict(config)).items() if name not in FURTHER}
 
 
@@ -49,7 +49,7 @@ def searches(config: Config, study: str) -> list["Search"]:
 
 
 def sampler_of(config: Config, question: str, number: int) -> "BaseSampler":
-    """What draws trial `number`; it begins with the same settings for all models and both questions."""
+    """Make the sampler of trial `number`; the first trials are the same for all models and both questions."""
     from menagerie.studies.sample_search.samplers import BoundarySampler, first_points, space
     from menagerie.studies.trials.space import SpaceSampler
 
@@ -64,7 +64,7 @@ def sampler_of(config: Config, question: str, number: int) -> "BaseSampler":
 
 
 class SearchJob(NamedTuple):
-    """What a worker works on."""
+    """All that a worker needs to know of a search."""
 
     config: Config
     study: str
@@ -72,7 +72,7 @@ class SearchJob(NamedTuple):
 
 
 def run_worker(worker: SearchJob, interruption: Interruption) -> None:
-    """One worker: runs trials until all have ended, or it is stopped."""
+    """Run trials, as one worker, until all have ended or it is stopped."""
     from menagerie.envs.worlds import load_world
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.studies.sample_search.objectives import OBJECTIVES, Runs, help_with

@@ -40,8 +40,8 @@ class Point(NamedTuple):
 
     @property
     def test(self) -> float:
-        """On unseen pairs over seeds, as settings are judged: the median, or the mean of those that were trained until
-        they stopped rising; of chosen settings alone."""
+        """Accuracy on unseen pairs over seeds: the median, or the mean of runs that were trained until they stopped
+        rising; only chosen settings have it."""
         tests = self.trial.user_attrs["tests"]
         return mean(pareto.accuracies(tests)) if "steps" in self.trial.user_attrs else pareto.median_accuracy(tests)
 
@@ -123,7 +123,7 @@ def volumes_of(config: Config, chosen: Mapping[str, Sequence[Point]]) -> dict[st
 
 
 class Reached(NamedTuple):
-    """What a model needs to reach the target."""
+    """The images that a model needs to reach the target."""
 
     bound: Bound
     best: Point | None  # the setting with fewest images that did

@@ -33,9 +33,10 @@ class Coded(NamedTuple):
     keys: list[Key]
     animals: list[str]
     products: Float[np.ndarray, "n 2 d"]
-    """Of the image's vector with that of the true and of the false text, number by number: they sum to the scores."""
+    """The products, number by number, of the image's vector with that of the true and of the false text: they sum to
+    the scores."""
     squares: Float[np.ndarray, "n d"]
-    """Of the image's vector."""
+    """The squares of the numbers of the image's vector."""
 
     def of_tasks(self, tasks: Iterable[str]) -> "Coded":
         wanted = set(tasks)
@@ -64,7 +65,7 @@ class Coded(NamedTuple):
 
 
 class Coding(NamedTuple):
-    """One trained model: its items on validation and on the tests."""
+    """The encoded items of one trained model, of validation and of the tests."""
 
     validation: Coded
     tests: Coded

@@ -101,21 +101,21 @@ WORDS = LinearSegmentedColormap.from_list("words", ["white", (0.0, 0.35, 0.7)])
 
 
 class Seen(NamedTuple):
-    """What all slots of n scenes attend to."""
+    """The attention of all slots for n scenes."""
 
     images: UInt8[np.ndarray, "n h w 3"]
     maps: Float[np.ndarray, "n l h w"]
     """Share of a patch over the mean share, at the image's resolution."""
     words: list[list[str]]
     shares: list[Float[np.ndarray, "l words"]]
-    """Of each word of the caption; what is left is the end's."""
+    """The attention of each slot to each word of the caption; the rest goes to the end token."""
     cosines: Float[np.ndarray, "n l"]
-    """Of the image's slots with the caption's."""
+    """The cosines of the image's slots with those of the caption."""
 
 
 @torch.no_grad()
 def seen(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Seen:
-    """What the slots of some images and of their captions attend to."""
+    """Compute the attention of the slots for some images and their captions."""
     scorer.eval()
     images = data.images(indices)
     pixels = scorer.pixel_scale(images.to(scorer.device))
@@ -166,7 +166,7 @@ def favourite(scenes: Seen, slot: int) -> str:
 
 
 def spread(count: int, most: int) -> list[int]:
-    """At most so many numbers below `count`, evenly spread."""
+    """Choose up to `most` numbers below `count`, evenly spread."""
     return sorted({count * (2 * k + 1) // (2 * most) for k in range(min(most, count))} if count else set())
 
 

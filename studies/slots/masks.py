@@ -78,7 +78,8 @@ def accuracy(points: Points, tasks: Sequence[str]) -> float:
 
 
 def over_tasks(first: Points, second: Points, tasks: Sequence[str]) -> Difference | None:
-    """How much higher the second is over all records of some tasks, whole pairs of animals drawn."""
+    """The difference in accuracy, second minus first, over all records of some tasks; a bootstrap draws whole pairs
+    of animals."""
     columns = {key[1:3] for key in first if key[2] in tasks}
     return difference(pooled(first, columns), pooled(second, columns), "", "")
 
@@ -147,7 +148,7 @@ def scale_of(alpha: Tensor) -> Tensor:
 
 
 def mask_of(theta: Tensor, alpha: Tensor) -> Tensor:
-    """One weight for each part."""
+    """The weight of each part, from 0 to 1."""
     return torch.sigmoid(scale_of(alpha) * theta / 4)
 
 
@@ -226,7 +227,7 @@ def relative(before: float, after: float) -> float:
 
 
 def changes_elsewhere(result: Masked, task: str) -> Points:
-    """What a mask changes of each record of other tasks."""
+    """For each record of the other tasks, how much a mask changes its score."""
     before, after = result.tests
     return {
         key: point._replace(value=after[key].value - point.value) for key, point in before.items() if key[2] != task

@@ -20,12 +20,12 @@ Jobs = dict[SplitRow, list[Job]]
 
 
 class Rows(NamedTuple):
-    """What is trained of SPARO, by the name of its row: lines of configuration."""
+    """The variants of SPARO to be trained: for the name of each row, its options."""
 
     base: str
     ladder: Mapping[str, str]
     sweeps: Mapping[str, Mapping[str, str]]
-    """By field, then by row."""
+    """The options of each row, by the field that is swept and then by the row's name."""
 
     @property
     def lines(self) -> dict[str, str]:

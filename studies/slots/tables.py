@@ -41,7 +41,7 @@ class Done(NamedTuple):
     rows: Rows
     jobs: Jobs
     runs: Runs
-    """Of the jobs that are finished."""
+    """The results of the jobs that are finished."""
     columns: Columns
 
     def jobs_of(self, row: str) -> Sequence[Job]:
@@ -69,12 +69,12 @@ class Done(NamedTuple):
 
     @property
     def slots(self) -> int:
-        """How many slots SPARO has as it is."""
+        """The number of slots in unchanged SPARO."""
         return self._options.slots
 
     @property
     def width(self) -> int:
-        """How wide each slot of SPARO is as it is."""
+        """The width of each slot in unchanged SPARO."""
         return self._options.dim
 
     @property
@@ -133,9 +133,9 @@ class Verdict(NamedTuple):
 
     claim: str
     row: str
-    """What it is about, and what with it is compared, by their names in the tables."""
+    """The row that the claim is about and the one that it is compared with, by their names in the tables."""
     tests: str
-    """Whose records are pooled."""
+    """The tests whose records are pooled."""
     outcome: str
     """Confirmed, contradicted, undecided or not tested."""
     expected: str
@@ -149,7 +149,8 @@ def verdict(claim: str, row: str, tests: str, delta: Difference | None, sign: in
 
 
 def of_selection(points: Selected) -> list[Verdict]:
-    """Claims of table 4: the better half of the slots."""
+    """Test the claim of table 4 of SPARO's paper: the half of the slots that recognise best beats all slots
+    together."""
     whole = points.get(("", ALL), {})
     tasks = tasks_of(whole)
 

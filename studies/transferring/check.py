@@ -15,14 +15,14 @@ from menagerie.generators.sources.registry import SourceState
 
 
 class State(NamedTuple):
-    """What is on disk of a benchmark."""
+    """The state of a benchmark's files on disk."""
 
     name: str
     complete: bool
     problem: str
     """What is missing or wrong; empty where nothing is."""
     records: int
-    """That could be read."""
+    """Records that could be read."""
     get: str
     licence: str
 
@@ -64,7 +64,8 @@ def read_benchmarks(
 
 
 def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Those that are complete, each read; prints which they are, and why others that are complete can't be used."""
+    """Choose the benchmarks whose files are complete, and read them; prints which they are, and why other complete
+    ones can't be used."""
     found = []
     for spec in specs:
         if absent(spec, place):
@@ -82,7 +83,7 @@ def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[Benchmark
 
 
 def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
-    """What is missing or wrong, and the records that there are."""
+    """What is missing or wrong of a benchmark, in words, and its number of records."""
     if problem := absent(spec, place):
         return "; ".join(filter(None, (problem, instead(spec, place)))), 0
     try:
@@ -93,7 +94,7 @@ def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
 
 
 def absent(spec: BenchmarkSpec, place: Place) -> str:
-    """Which files and folders aren't there; empty where all are."""
+    """Name the files and folders that aren't there; empty if all are."""
     lacking = [name for name in (*spec.files, *spec.images) if not place.path(name).exists()]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -105,7 +106,7 @@ def absent(spec: BenchmarkSpec, place: Place) -> str:
 
 
 def instead(spec: BenchmarkSpec, place: Place) -> str:
-    """What lies in its folders in place of its files, if that is known."""
+    """What lies in the benchmark's folders in place of its files, if that is known."""
     names = (*spec.files, *spec.one_of, *spec.images)
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 
@@ -117,7 +118,7 @@ def near(name: str, place: Place) -> str:
 
 
 def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
-    """What a benchmark lacks whose files could be read; empty where it lacks nothing."""
+    """Say what is missing in a benchmark whose files could be read; empty if nothing is."""
     lost = sum(bench.missing.values())
     problems = [f"{lost} records lack their images: {bench.lacking}"] if lost else []
     problems += [

@@ -22,7 +22,7 @@ class Column(NamedTuple):
     title: str
     benchmark: str
     name: str
-    """Of a group of records, or of a headline."""
+    """The name of a group of records, or of a headline."""
 
 
 class PaperTable(NamedTuple):
@@ -224,7 +224,7 @@ def our_rows(
 
 
 def of_part(number: pd.Series) -> str:
-    """What stands behind a number that isn't of all records: the mark, and of how many it is."""
+    """The text that follows a number that covers only some records: a mark, and the count of these."""
     return f"{PART} (n {number['n']:.0f})"
 
 

@@ -59,7 +59,7 @@ def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict
 
 
 def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """What papers report of it."""
+    """The numbers that papers report of a benchmark."""
     headlines = bench.headlines([result.item for result in results], [result.outcome for result in results])
     return {name: numbers(summary) for name, summary in headlines.items()}
 
@@ -121,7 +121,7 @@ def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
 
 
 def margin(example: Mapping[str, Any]) -> float:
-    """How far the preferred text is above the true one."""
+    """How much higher the preferred text scores than the true one."""
     true, preferred = example["scores"]
     return preferred - true
 
@@ -139,7 +139,7 @@ class Subject:
     records: str
     """Hash of its records and of the sizes of their images."""
     parser: CaptionParser | None = None
-    """What made the scene graphs of its texts; None where every text is one node."""
+    """The parser of the scene graphs of its texts; None where every text is one node."""
 
     @property
     def label(self) -> str:
@@ -159,7 +159,7 @@ class Piece:
 
     @property
     def folder(self) -> Path:
-        """Its result and its scores."""
+        """The folder of its result and its scores."""
         return self.out / "pieces" / self.id
 
     @property

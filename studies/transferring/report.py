@@ -151,7 +151,7 @@ def write_report(out: Path, pieces: Sequence[Piece], left_out: Mapping[str, str]
 
 
 def lacking(table: pd.DataFrame) -> dict[str, str]:
-    """Of each model and benchmark of which records weren't scored: how many, and of how many."""
+    """For each model and benchmark with unscored records, how many were scored, of how many, and why."""
     groups = table[table.kind == "group"]
     parts = {}
     for (model, label), rows in groups.groupby(["model", "benchmark"], sort=False):
@@ -201,7 +201,7 @@ def run_where_possible(pieces: list[Piece], out: Path, device: str, folder: Code
 
 
 def preparing(device: str, folder: CodeFolder | None) -> Callable[[Model], Loaded]:
-    """What loads a model, and remembers its codes of images."""
+    """Make the function that loads a model and remembers its codes of images."""
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
 
     def prepare(model: Model) -> Loaded:
@@ -222,15 +222,15 @@ Chances = dict[tuple[str, str], float]
 
 
 def chances_of(pieces: Sequence[Piece]) -> dict[tuple[str, str, str], float]:
-    """What guessing gives, as fractions, by benchmark, "group" or "headline", and name; none where all images meet all
-    texts."""
+    """Chance accuracies, as fractions, by benchmark, "group" or "headline", and name; none for benchmarks whose
+    images are all compared with all texts."""
     benches = {piece.subject.label: piece.subject.bench for piece in pieces}
     return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
 
 
 @lru_cache(maxsize=64)  # reports are written anew after every model
 def chances_in(bench: PhotographSet) -> Chances:
-    """What guessing gives on one benchmark."""
+    """Chance accuracies on one benchmark."""
     if isinstance(bench, MatrixBenchmark):
         return {}
     items = list(bench.items)

@@ -42,7 +42,7 @@ def texts_of(bench: PhotographSet) -> list[str]:
 
 
 def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
-    """What its graphs add to the identity of a result: parser and graphs; nothing where texts are one node."""
+    """The entries for a parser and its graphs in the identity of a result; none where each text is one node."""
     if parser is None:
         return {}
     graphs = repr([tuple(parser.graph(text)) for text in texts_of(bench)])
@@ -50,7 +50,7 @@ def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str,
 
 
 def parsed_by(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
-    """What a result says of its graphs: the parser, and how many texts of the benchmark are one node."""
+    """The record of a result's graphs: the parser, and how many texts of the benchmark are one node."""
     if parser is None:
         return {}
     texts = texts_of(bench)
@@ -66,7 +66,7 @@ NAMED = 5  # unknown words that a message names
 
 
 class Skipped(NamedTuple):
-    """What was left out of a benchmark's texts; all 0 for a scorer that reads any word."""
+    """Counts of what was left out of a benchmark's texts; all 0 for a scorer that reads any word."""
 
     words: int = 0
     """Different words."""

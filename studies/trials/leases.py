@@ -29,7 +29,7 @@ TESTED = (4, 5)
 
 @runtime_checkable
 class HeartbeatStorage(Protocol):
-    """What Optuna's storages in databases have beside their other methods."""
+    """The further methods that Optuna's database storages have for heartbeats."""
 
     def record_heartbeat(self, trial_id: int) -> None:
         """Write that the worker of a trial lives."""
@@ -80,7 +80,8 @@ class FileLeases:
 
     @contextlib.contextmanager
     def door(self) -> Iterator[None]:
-        """One worker at a time hands out trials, so that none is seen between being run and being held."""
+        """A lock under which one worker at a time hands out trials, so that none is seen between its start and its
+        lease."""
         with FileLock(self.folder / "door"):
             yield
 

@@ -36,7 +36,7 @@ class Search:
     """Trials of a batch, which waits for all of the batch before; 0 for a search without batches."""
 
     def ready(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-        """Those that wait for a worker, and for no earlier batch."""
+        """The trials that wait for a worker, and not for an earlier batch to end."""
         batch = self.at_once or self.trials
         running = next((trial.number for trial in trials if not trial.state.is_finished()), self.trials)
         return [trial for trial in trials[: (running // batch + 1) * batch] if trial.state is TrialState.WAITING]

@@ -74,7 +74,7 @@ class SpaceSampler(TPESampler):
         return {name: values for name, values in self.space.items() if not values.single()}
 
     def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Space) -> Params:
-        """One of the first points, or what TPE draws."""
+        """Return one of the first points, or a point that TPE draws."""
         if trial.number < len(self.first):
             return {name: self.first[trial.number][name] for name in search_space}
         return super().sample_relative(study, trial, dict(search_space))

@@ -70,7 +70,7 @@ class Journal(BaseJournalBackend):
             self.lock.release()
 
     def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
-        """What lines say, from a number on; raises `Unreadable` for one that isn't as it was written."""
+        """Read the lines from a number on; raises `Unreadable` for a line that was changed since it was written."""
         number = log_number_from if log_number_from in self.places else 0
         start, self.line = self.places[number]
         with self.path.open("rb") as file:
@@ -100,7 +100,7 @@ class Journal(BaseJournalBackend):
         return log
 
     def way_out(self) -> str:
-        """What to do about the line that was read last.
+        """Say how to go on after the line that was read last.
 
         What follows it can't be kept: trials are numbered by the lines that make them.
         """

@@ -59,7 +59,8 @@ def failures(model: str, trials: Sequence[FrozenTrial]) -> dict[str, str]:
 
 
 def chosen(rows: Sequence[Row]) -> dict[str, Row]:
-    """Of each model the row whose recipe is taken: the best of the repeated trials, of equal ones the first."""
+    """Choose, for each model, the row whose recipe is used: the best of the repeated trials, of equal ones the
+    first."""
     found: dict[str, Row] = {}
     for row in rows:
         if row["repeated"] is None:
@@ -70,7 +71,8 @@ def chosen(rows: Sequence[Row]) -> dict[str, Row]:
 
 
 def best(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
-    """What each model's chosen trial says, and what it was tuned for, as `binding_grid.py --tuned` reads it."""
+    """The recipe of each model's chosen trial, with the conditions of the search, as `binding_grid.py --tuned` reads
+    it."""
     return {
         model: {
             "validation": row["repeated"],
@@ -178,7 +180,7 @@ def history(rows: Sequence[dict[str, Any]], models: Sequence[str], winners: Mapp
 
 
 def course_keys() -> list[Line2D]:
-    """What lines and points mean, whatever their colour."""
+    """Legend entries that explain lines and points, whatever their colour."""
     grey, lone = {"color": "0.4"}, {"marker": "o", "linestyle": "none"}
     return [
         Line2D([], [], **grey, **lone, alpha=0.35, label="a trial, its one seed"),

@@ -30,7 +30,8 @@ from menagerie.studies.tuning.space import Tuning, identity, leaders, own_option
 
 
 class SearchJob(NamedTuple):
-    """What a worker works on: a study, its folder, its image store's identity and its split files."""
+    """All that a worker needs to know of a search: the study, its folder, the identity of its image store, and its
+    split files."""
 
     config: Tuning
     study: str
@@ -41,11 +42,11 @@ class SearchJob(NamedTuple):
 
 @dataclass(frozen=True)
 class Runs:
-    """What turns recipes into results."""
+    """Trains recipes of a search and returns their accuracies."""
 
     worker: SearchJob
     interruption: Interruption
-    """What may end the training runs."""
+    """A request that may end the training runs."""
 
     def job(self, model: str, point: Params, seed: int) -> Job:
         """The training run of a model at a point of the space."""
@@ -67,7 +68,7 @@ class Runs:
         return validation(job)
 
     def evaluate(self, model: str, trial: optuna.Trial) -> tuple[float]:
-        """Accuracy of what is drawn for a trial."""
+        """Train with the options drawn for a trial; returns the accuracy on validation."""
         point = draw(trial, space(self.worker.config, model))
         self.check_size(model, point, trial)
         with divergence(trial):
@@ -98,7 +99,7 @@ class Runs:
 
 
 def run_worker(worker: SearchJob, interruption: Interruption) -> None:
-    """One worker: runs trials until all have ended, or it is stopped. Repeats wait for the end of all searches."""
+    """Run trials, as one worker, until all have ended or it is stopped. Repeats wait for the end of all searches."""
     trials, runs = Trials(worker.config.storage), Runs(worker, interruption)
     first, second = searches(worker.config, worker.study), repeats(worker.config, worker.study)
     models = {search.name: model for stage in (first, second) for model, search in stage.items()}

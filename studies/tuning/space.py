@@ -42,7 +42,7 @@ class Tuning(Protocol):
 
 
 def space(config: Tuning, model: str) -> dict[str, BaseDistribution]:
-    """What is searched: the same of every model's recipe, and what its spec names of its own options."""
+    """The parameters to be searched: those of every model's recipe, and the options that the model's spec names."""
     options = {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
     shared = {
         "learning_rate": FloatDistribution(min(config.learning_rates), max(config.learning_rates), log=True),
@@ -56,7 +56,7 @@ def space(config: Tuning, model: str) -> dict[str, BaseDistribution]:
 
 
 def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
-    """What a spec names, as Optuna has it."""
+    """Turn a range or a choice of a spec into a distribution of Optuna."""
     if not isinstance(values, Range):
         return CategoricalDistribution(values)
     if isinstance(values.least, int) and isinstance(values.most, int):
@@ -86,8 +86,8 @@ def holds(values: BaseDistribution, value: str | float | int | None) -> bool:
 
 
 def sampler_of(config: Tuning, model: str, number: int) -> BatchSampler:
-    """What draws trial `number` of a model: first the grid's own values, then evenly spread points, then what TPE
-    makes of the batches before."""
+    """Make the sampler of trial `number` of a model: it draws the grid's own values first, then evenly spread
+    points, then points that TPE chooses from earlier batches."""
     ranges = space(config, model)
     points = spread(ranges, max(4, config.trials // 3, config.at_once), config.sampler_seed)
     first = [points[0] | first_point(config, model), *points[1:]]
@@ -109,7 +109,7 @@ def alone(config: Tuning, model: str) -> Tuning:
 
 
 def identity(config: Tuning, model: str) -> dict[str, Any]:
-    """What must be the same for all that work on the search of a model."""
+    """The settings that must be the same for all workers of a model's search."""
     fields = plain(asdict(alone(config, model)))
     grid = {name: value for name, value in fields.pop("grid").items() if name not in EXECUTION}
     return grid | {name: value for name, value in fields.items() if name not in ("storage", "study")}

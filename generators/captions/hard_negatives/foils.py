@@ -36,7 +36,7 @@ class Choice(NamedTuple):
 
 
 class TaskContext(NamedTuple):
-    """What a task needs to know of a split."""
+    """The facts of a split that a task needs."""
 
     kind: str
     template: AnyTemplate
@@ -71,7 +71,7 @@ def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
 
 
 def replace_size(scene: Scene, context: TaskContext) -> Choice:
-    """One thing gets a size that it doesn't have; the other thing may have it."""
+    """Make a foil: one thing gets another size, which the other thing may have."""
     random = generator(context.seed, "replace", "size", scene.key)
     things = list(mentioned(scene, context))
     chosen = int(random.integers(len(things)))
@@ -142,17 +142,17 @@ def caption_of(scene: Scene, things: Sequence[Thing], context: TaskContext, pred
 
 
 def caption_in_place(scene: Scene, things: Sequence[Thing], context: TaskContext) -> Caption:
-    """As `caption_of`, for things in the slots of the scene: with their relation, if the template states it."""
+    """Caption things that stand in the slots of the scene, with their relation if the template states it."""
     return caption_of(scene, things, context, predicate_for(scene, things, context.template))
 
 
 def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
-    """Those of `names` that no thing of the scene has in `field`."""
+    """Choose the `names` that no thing of the scene has in `field`."""
     return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
 
 
 def replace_by_absent(scene: Scene, context: TaskContext, field: str) -> Choice:
-    """One thing gets a texture, or becomes an animal, that the scene doesn't show."""
+    """Make a foil: one thing gets a texture, or becomes an animal, that the scene doesn't show."""
     random = generator(context.seed, "replace", field, scene.key)
     absent = absent_from(scene, field, getattr(context.vocabulary, f"{field}s"))
     things = list(mentioned(scene, context))
