@@ -204,6 +204,13 @@ class Photographs(PhotographSet):
             for record in self.records
         ]
 
+    def content(self) -> Iterator[str]:
+        """All that decides a result: also the rules, by name, so that one by another rule is scored again."""
+        rules = {"": self._rules} if callable(self._rules) else self._rules
+        for group, rule in sorted(rules.items()):
+            yield f"{group} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
+        yield from super().content()
+
     def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
         """The same with other texts; the items that have none left are gone."""
         made = copy(self)

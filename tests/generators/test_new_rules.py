@@ -7,8 +7,8 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import mmvp_vlm, valse
-from menagerie.generators.benchmarks.benchmark import Outcome, Result
-from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.benchmark import Outcome, Result, first_of_best, texts_chosen
+from menagerie.generators.benchmarks.photographs import Photographs, Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.sugarcrepe_pp import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
@@ -91,6 +91,16 @@ def test_both_forms_of_colorswap_are_the_same(tmp_path):
     )
     (tmp_path / "colorswap/test.json").unlink()
     assert list(build("colorswap", tmp_path).content()) == list(whole.content())
+
+
+def test_another_rule_is_another_benchmark_to_those_who_keep_scores(tmp_path):
+    MAKERS["mmvp-vlm"](tmp_path)
+    bench = build("mmvp-vlm", tmp_path)
+    by_rule = [
+        list(Photographs("m", mmvp_vlm.IMAGES, bench.records, Place(tmp_path, 16), rule).content())
+        for rule in (texts_chosen, first_of_best, {"a": texts_chosen, "b": first_of_best})
+    ]
+    assert by_rule[0] != by_rule[1] != by_rule[2] != by_rule[0]
 
 
 @pytest.mark.parametrize(
