@@ -41,6 +41,10 @@ def run_once(path: Path, changed: int) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise UserError(f"{path} can't be run ({type(error).__name__}: {error}); mend it and start again") from error
+    for name, source in imported_beside(path).items():
+        loaded = getattr(sys.modules.get(name), "__file__", None)
+        if loaded and Path(loaded).resolve() != source:
+            raise UserError(f"{path} imports {name}, which lies in {source}, but got {loaded}; rename its own")
     return module
 
 
@@ -49,13 +53,18 @@ def own_sources(path: Path) -> list[Path]:
 
     What a file imports in other ways than by `import` isn't found.
     """
+    return [path, *sorted(set(imported_beside(path).values()) - {path.resolve()})]
+
+
+def imported_beside(path: Path) -> dict[str, Path]:
+    """The modules below a file's folder that it imports, directly or not, and where they lie; nothing is run."""
     finder = ModuleFinder(path=[str(path.parent)])
     try:
         finder.run_script(str(path))
     except (SyntaxError, ValueError, OSError) as error:
         raise UserError(f"{path} can't be read ({type(error).__name__}: {error}); mend it and start again") from error
-    files = {Path(module.__file__).resolve() for module in finder.modules.values() if module.__file__}
-    return [path, *sorted(files - {path.resolve()})]
+    files = {name: Path(module.__file__).resolve() for name, module in finder.modules.items() if module.__file__}
+    return {name: file for name, file in files.items() if name != "__main__"}
 
 
 @dataclass(frozen=True)

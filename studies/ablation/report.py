@@ -99,11 +99,8 @@ def publish(out: Path, spec: ScorerSpec, jobs: Mapping[SplitRow, Sequence[Job]],
     data = data_of(jobs)
     columns, trained = {split: columns_of(source) for split, source in data.items()}, curves(jobs)
     training = training_curves(trained)
-    ratio, seeds, runs = (
-        ablations_of(spec).ratio,
-        max(map(len, jobs.values())),
-        [run for group in done.values() for run in group],
-    )
+    ratio, seeds = ablations_of(spec).ratio, max(map(len, jobs.values()))
+    runs = [run for group in done.values() for run in group]
     ratios = {split: ratio if source.kind == "spatial" else None for split, source in data.items()}
     tasks = {split: every_task(done, split) for split in columns}
     tables = {split: accuracy_table(done, split, columns[split], base, ratios[split]) for split in columns}

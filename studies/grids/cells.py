@@ -70,10 +70,8 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 def read_model(entry: dict[str, Any]) -> Tuned:
     """One model's entry; a value that no recipe may have raises `UserError`."""
-    if strange := sorted({"local_weight", "local_negatives"} & entry["recipe"].keys()):
-        raise UserError(f"{strange[0]} is an option of oc-clip, no field of recipes: delete it there")
+    build(Recipe, entry["recipe"])  # refuses what no recipe may have, and what is no field of one
     fields = {name: entry["recipe"][name] for name in SEARCHED}
-    build(Recipe, fields)  # refuses what no recipe may have
     there = entry["tuned_for"]
     conditions = {"kind": "binding", **there, "options": dict(there["options"]), "steps": entry["recipe"]["steps"]}
     return Tuned(str(entry["architecture"]), fields, dict(entry.get("options", {})), conditions)

@@ -71,9 +71,8 @@ def question(script: Path) -> str:
 def run_listed(name: str, arguments: list[str]) -> int:
     """Run one of `COMMANDS`; returns its exit status."""
     command = import_module(f"menagerie.{COMMANDS[name]}")
-    start = f"menagerie {name}"
     read = getattr(command, "read", None) or partial(read_options, command.Config, description=command.__doc__ or "")
-    return int(command.run(read(arguments=arguments, command=start)) or 0)
+    return int(command.run(read(arguments=arguments, command=f"menagerie {name}")) or 0)
 
 
 def start() -> None:

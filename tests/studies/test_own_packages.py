@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.plugins import own_sources
+from menagerie.envs.core.plugins import own_module, own_sources
 from menagerie.studies.runs.cell import own_files
 from tests.command import QUICK, WAIT_SECONDS
 
@@ -67,6 +67,17 @@ def test_everything_is_found_beside_them(folder):
     output(folder, "-m", "menagerie", "binding-grid", *options)
     assert (folder / "run" / "report.html").stat().st_size
     assert output(folder, "program.py").split() == ["1", "1", "models.layers"]
+
+
+def test_a_module_of_another_folder_is_not_taken_for_the_files_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "my_layers_of_two.py").write_text(f"NAME = {name!r}")
+        (tmp_path / name / "mine.py").write_text("from my_layers_of_two import NAME")
+    assert own_module(tmp_path / "one/mine.py").NAME == "one"
+    with pytest.raises(UserError, match=r"imports my_layers_of_two, which lies in .*other"):
+        own_module(tmp_path / "other/mine.py")
 
 
 def test_what_a_file_imports_from_its_folder_decides_its_name(folder):
