@@ -26,7 +26,7 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.budgets.courses import diverged
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.curves import Curve, training_curves
+from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.grids.grid import chosen_alone, splits
 from menagerie.studies.runs import dispatch, local
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job
