@@ -92,7 +92,7 @@ def run(grid: Grid, out: Path) -> None:
     done = {result["id"] for result in collect(folders)}
     print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
     sparing = Sparing()
-    waiting = [job for job in jobs if job.cell.id not in done]
+    waiting = [job for job in jobs if not job.ended or job.problem]
     if waiting:
         sparing(publish)
     run_cells(waiting, grid.cluster, grid.at_once, out, on_finished)
