@@ -30,7 +30,9 @@ from menagerie.studies.budgets.points import (
     short,
     verdict,
 )
-from menagerie.studies.grids.cells import title_of
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.grids.curves import Curve
+from menagerie.studies.grids.figures import TITLES
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import COLUMNS, finished, rows

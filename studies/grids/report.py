@@ -27,7 +27,8 @@ from menagerie.studies.analysis.words import (
     smoke_words,
     subsets_explained,
 )
-from menagerie.studies.grids.cells import SEARCHED, title_of, untuned
+from menagerie.studies.frame.cells import SEARCHED, title_of, untuned
+from menagerie.studies.grids.curves import Curve
 from menagerie.studies.grids.figures import bars, heat_maps, ticked
 from menagerie.studies.grids.tables import (
     difference_table,
