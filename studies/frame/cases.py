@@ -18,7 +18,7 @@ from menagerie.studies.frame.parts import Cases, Picture, Pictures
 SMALL = 128  # pixels; what is larger is a JPEG, a tenth of a PNG
 
 
-def pictures_of(part: Pictures, out: Path) -> list[dict[str, str]]:
+def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
     """Write a sheet of all pictures and their texts; returns them for the page."""
     if part.pictures:
         file = out / "figures" / f"{part.name}.png"

@@ -24,10 +24,12 @@ from menagerie.studies.analysis.words import (
     smoke_words,
     subsets_explained,
 )
+from menagerie.studies.frame.cells import SEARCHED, untuned
 from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.layout import tests_of
 from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Sentence, Shown
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import SplitStudy, Study
 from menagerie.studies.frame.table import OF_RECORDS
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.data import SplitData
@@ -46,7 +48,7 @@ most 200 swaps, always the same; the dotted line is chance. Where towers have le
 Speed depends on what else the machine did. All numbers: `cells/*/training.csv`."""
 
 
-def write_report(study: Any, records: Records, title: str = "", more: bool = False) -> Path:
+def write_report(study: Study, records: Records, title: str = "", more: bool = False) -> Path:
     """Write the files of all parts of a study's page, and `report.html`.
 
     `records` are of all its arms, each with the file of its split, if it has one. `more`: whether further runs may
@@ -70,7 +72,8 @@ def write_report(study: Any, records: Records, title: str = "", more: bool = Fal
         **models_of(records, results),
         **tests_explained(study, records),
         sheets=samples_of(records),
-        config=flat(asdict(study)),
+        untuned=untuned(study) if isinstance(study, SplitStudy) else [],
+        config=reported(study),
         remarks=study.notes(),
         notes=where_it_ran(out, results),
         terms=TERMS,
@@ -78,9 +81,9 @@ def write_report(study: Any, records: Records, title: str = "", more: bool = Fal
     )
 
 
-def named(study: Any, part: Part) -> Part:
+def named(study: Study, part: Part) -> Part:
     """A part that calls tests as the study does: those of hold-out rules with their rules."""
-    if not isinstance(part, Shown):
+    if not isinstance(part, Shown) or not isinstance(study, SplitStudy):
         return part
     labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
     return replace(part, words={"subset": labels, **part.words}) if labels else part
@@ -130,7 +133,7 @@ def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
         write_text(out / "results.tex", its["latex"])
 
 
-def state_of(study: Any, records: Records) -> dict[str, Any]:
+def state_of(study: Study, records: Records) -> dict[str, Any]:
     """How many runs are finished, which diverged, and what intervals mean."""
     return {
         "finished": len({arm.id for arm, _ in records.results}),
@@ -170,13 +173,13 @@ def is_scorer(model: str) -> bool:
     return True
 
 
-def tests_explained(study: Any, records: Records) -> dict[str, Any]:
+def tests_explained(study: Study, records: Records) -> dict[str, Any]:
     """What subsets and tasks are, as far as runs have them."""
     tests = tests_of(records)
-    task = KINDS[study.kind].task if getattr(study, "kind", "") in KINDS else SWAP
+    swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
     return {
         "subsets": subsets_explained([subset for subset, _ in tests]),
-        "tasks": explained([task for _, task in tests], task),
+        "tasks": explained([task for _, task in tests], swap),
     }
 
 
@@ -184,6 +187,12 @@ def samples_of(records: Records) -> dict[str, str]:
     """Sample images of the first split, by subset."""
     files = [arm.file for arm in records.arms if arm.file and isinstance(arm.cell.data, SplitData | SplitFile)]
     return write_samples(records.out, files[0], records.tests) if files else {}
+
+
+def reported(study: Study) -> dict[str, str]:
+    """The configuration; with tuned recipes without what they replace, which the study's notes have."""
+    replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
+    return {name: text for name, text in flat(asdict(study)).items() if name not in replaced}
 
 
 def steps_of(records: Records) -> list[int]:
