@@ -28,6 +28,8 @@ class Place(NamedTuple):
 def places(records: Records) -> list[Place]:
     """All places of all arms, in the order of the plan; a run that isn't finished will have its tests."""
     tests, done = tests_of(records), {arm.id: result["subsets"] for arm, result in records.results}
+    if not tests:
+        return [Place(arm.place, 0, finished=False) for arm in records.arms]
     return [
         Place({**arm.place, "subset": subset, "task": task}, number, arm.id in done)
         for arm in records.arms
