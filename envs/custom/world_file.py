@@ -34,7 +34,7 @@ _loaded: dict[tuple, World] = {}
 
 @dataclass(frozen=True)
 class WorldTable:
-    """The keys of a world file; lists that are None are those of the world that it extends."""
+    """The keys of a world file. A list that is None is taken from the world that this one extends."""
 
     name: str = ""
     extends: str = "pug"
@@ -48,7 +48,7 @@ class WorldTable:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def entries(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The tables of the ingredients of a kind, by name."""
+        """The tables of one kind of ingredient, by name."""
         return getattr(self, kind)
 
 
@@ -80,7 +80,7 @@ def read_table(path: Path) -> WorldTable:
 
 
 def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
-    """The table with an entry for each Python file that `animals` lists: "snow_lynx.py" is the animal "snow lynx"."""
+    """Add an entry for each Python file that `animals` lists: "snow_lynx.py" is the animal "snow lynx"."""
     name_of = {item: Path(item).stem.replace("_", " ") for item in table.animals or () if item.endswith(".py")}
     if twice := table.animal.keys() & set(name_of.values()):
         raise UserError(f"{path}: animal {min(twice)!r} is listed as a file and has a table of its own; leave one out")
@@ -92,7 +92,7 @@ def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
 
 
 def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> World:
-    """The world of a table; its ingredients are registered only after all checks."""
+    """Make the world of a table; its ingredients are registered only after all checks."""
     base = base_world(source, table.extends, above)
     defined = {
         kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.entries(kind).items()}
@@ -129,7 +129,7 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
 
 
 def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
-    """Keep a world's ingredients in this process, cut-outs apart from what has a name of its own."""
+    """Keep a world's ingredients in this process; cut-outs are kept by digest, all others by name."""
     for kind, plural in KINDS.items():
         for ingredient in defined[kind].values():
             if ingredient.is_cutout:
@@ -146,8 +146,8 @@ def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
 
 
 def own_animals(path: Path) -> dict[str, Any]:
-    """The animals that a world file and the files that it extends define, by name; not registered, their places not
-    checked."""
+    """The animals defined in a world file and in the files that it extends, by name. They are neither registered nor
+    checked for their placement."""
     defined: dict[str, Any] = {}
     seen: list[Path] = []
     while path.suffix == ".toml" and path not in seen:
@@ -176,7 +176,7 @@ def chosen_textures(
     animals: tuple[str, ...],
     cutouts: dict[str, "Cutout"],
 ) -> tuple[str, ...]:
-    """The names of the world's textures; where its cut-outs have their own colours, the one word for them."""
+    """The names of the world's textures; for cut-outs in their own colours, the one word that stands for them."""
     if not any(cutout.natural for cutout in cutouts.values()):
         return chosen_names(source, table, "textures", base.textures, defined)
     check_all_natural(source, animals, cutouts)
@@ -187,7 +187,7 @@ def chosen_names(
     source: Source, table: WorldTable, plural: str, base: tuple[str, ...], defined: dict[str, Ingredient]
 ) -> tuple[str, ...]:
     """The names that the world uses, in its order."""
-    known = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the world that it extends
+    known = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the base world
     listed = getattr(table, plural)
     given = known if listed is None else listed
     names = tuple(choose(f"{plural} in {source.path}", name, known) for name in given)
@@ -198,7 +198,7 @@ def chosen_names(
 
 
 def chosen_sizes(source: Source, table: WorldTable, base: tuple[str, ...]) -> tuple[str, ...]:
-    """The sizes that the world has; none for an empty list."""
+    """The sizes of the world; an empty list means none."""
     sizes = tuple(
         choose(f"sizes in {source.path}", name, SIZES) for name in (base if table.sizes is None else table.sizes)
     )
