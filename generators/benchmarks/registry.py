@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BenchmarkSpec:
-    """A benchmark: what it takes, where that comes from, and what papers report of it."""
+    """A benchmark: its files, where to get them, how to read them, and published results."""
 
     name: str
     about: str
-    """A line that says what the benchmark tests."""
+    """One line that says what the benchmark tests."""
     files: tuple[str, ...]
     """Annotation files below the data root."""
     images: tuple[str, ...]
     """Folders of images below the data root."""
     source: str
-    """A text that says where to get the annotation files and the images."""
+    """Where to get the annotation files and the images."""
     licence: str
     build: Callable[["Place"], "PhotographSet"]
-    """Reads the annotation files; raises for what is wrong in them, and for missing images unless they are allowed."""
+    """Reads the annotation files; raises for errors in them, and for missing images unless they are allowed."""
     photographs: Callable[[Path], Iterable[PhotographId]] | None
-    """The photographs of COCO, Visual Genome or Flickr in one of its annotation files, which training leaves out; None
-    where its images are its own."""
+    """Yields the photographs of COCO, Visual Genome or Flickr in an annotation file, so that training leaves them out;
+    None if the benchmark has images of its own."""
     one_of: tuple[str, ...] = ()
-    """Annotation files of which one is enough."""
+    """Alternative annotation files, of which at least one is needed."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """The official number of records of each group; of groups without one it isn't known for sure."""
+    """Official number of records by group; groups of unknown size are missing."""
     sets: Mapping[str, int] = field(default_factory=dict)
-    """The same of groups of which any may be there, and others not."""
+    """Official number of records of groups that are optional."""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Percentages that papers report, by model and measure."""
+    """Published percentages, by model and measure."""
 
 
 EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")
@@ -51,7 +51,7 @@ load: Callable[[str], BenchmarkSpec] = EXPORTS.load
 
 
 def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
-    """The benchmarks of a command line: those that it names, or all; one that is named twice raises."""
+    """The benchmarks that a command line names, or all if it names none; raises if one is named twice."""
     named = tuple(named)
     if again := next((name for name in named if named.count(name) > 1), None):
         raise UserError(f"--benchmarks names {again} twice")
