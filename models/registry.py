@@ -1,4 +1,4 @@
-"""Scorers by name: the specs in `models/scorers/`, and users' classes. Names import no torch."""
+"""Scorers by name: the specs in `models/scorers/`, and users' classes. Listing names doesn't import torch."""
 
 import importlib
 import sys
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "scorers"
 
 @cache
 def specs() -> dict[str, ScorerSpec]:
-    """All registered scorers in the order of their names: the `SPECS` of every file in `models/scorers/`."""
+    """The specs of all registered scorers, sorted by name: the `SPECS` of every file in `models/scorers/`."""
     modules = [importlib.import_module(f"menagerie.models.scorers.{file.stem}") for file in FOLDER.glob("[!_.]*.py")]
     known = sorted((spec for module in modules for spec in module.SPECS), key=lambda spec: spec.name)
     by_name = {spec.name: spec for spec in known}
@@ -38,17 +38,17 @@ def check_scorer(name: str) -> str:
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is that of a user's class, file.py:Class."""
+    """Whether a name has the form file.py:Class of a user's class."""
     return ".py:" in name
 
 
 def same_scorer(one: str, other: str) -> bool:
-    """Whether two names mean one scorer; the file of a user's class may be named from any folder."""
+    """Whether two names mean one scorer, even if a user's file is given relative to different folders."""
     return short_name(one) == short_name(other)
 
 
 def short_name(name: str) -> str:
-    """ "folder/mine.py:Mine" -> "mine.py:Mine"; other names unchanged."""
+    """A scorer's name without folders: "folder/mine.py:Mine" -> "mine.py:Mine"; other names stay unchanged."""
     return Path(name).name if is_own(name) else name
 
 
@@ -66,13 +66,13 @@ def scorer_class(name: str) -> "type[Scorer]":
 
 
 def own_file(kind: type) -> str:
-    """The user's file that a class is of; empty for other classes."""
+    """The user's file in which a class is defined; empty for other classes."""
     return str(sys.modules[kind.__module__].__file__) if kind.__module__.startswith(OWN_MODULES) else ""
 
 
 @cache
 def own_class(name: str) -> "type[Scorer]":
-    """A user's class from `file.py:Class`."""
+    """The user's class named by `file.py:Class`; its file is run."""
     from menagerie.models.scorer import Scorer
 
     path, _, class_name = name.rpartition(":")
