@@ -1,4 +1,4 @@
-"""Submits named tasks and waits for them and for those of an earlier command that still run."""
+"""Submits named tasks, and waits for them and for running tasks of an earlier command."""
 
 import os
 import time
@@ -21,10 +21,10 @@ RECORD = "tasks.json"
 Job = Annotated[str, msgspec.Meta(pattern=r"^\d+(_\d+)?$")]
 Submissions = dict[str, tuple[Literal["local", "slurm"], Job, str]]
 FIRST_POLL, LONGEST_POLL = 1.0, 20.0  # seconds between two calls of squeue
-# Seconds in which Slurm itself may still queue a task again: at preemption, or when its machine failed.
+# Seconds in which Slurm itself may still queue a task again, after preemption or a failure of its machine.
 REQUEUE = dict.fromkeys(("PREEMPTED", "NODE_FAIL", "BOOT_FAIL"), 120.0)
-# Seconds after a task's end until its result is visible on a network file system, or until it is queued again. A
-# subprocess that is only just starting has no command line yet.
+# Seconds after a task's end until its result is visible on a network file system, or until it is queued again; and
+# until a new subprocess has a command line.
 GRACE = {"COMPLETED": 60.0, "GONE": 60.0, "ENDED": 0.5, **REQUEUE}
 OTHER_GRACE = 5.0
 WHY = {
@@ -38,9 +38,10 @@ WHY = {
 
 @dataclass
 class Tasks:
-    """`function(argument, interruption)` for each of `arguments`, by name; one has ended when `finished(name)`.
+    """Runs `function(argument, interruption)` for each of `arguments`, by name; a task is done once `finished(name)` is
+    true.
 
-    `folder` keeps a record of submissions and the logs. `label` gives the name of a task in messages.
+    `folder` has a record of submissions and the logs. `label` gives a task's name in messages.
     """
 
     cluster: Cluster
@@ -52,19 +53,19 @@ class Tasks:
     cores: int = 1
     gpus: int = 0
     at_once: int = 1
-    """Concurrent subprocesses of --cluster local; Slurm limits its arrays itself."""
+    """Number of concurrent subprocesses of --cluster local; Slurm limits its arrays itself."""
     running: dict[str, Handle] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
 
     def run(self, on_finished: Callable[[str], None], report: Callable[[str], None]) -> None:
-        """Run until all have ended: call `on_finished(name)` for each, and `report(line)` with the states of the rest.
+        """Run until all have ended: calls `on_finished(name)` for each, and `report(line)` with the states of the rest.
 
-        Raises after the others have ended if some failed. An interruption leaves Slurm's tasks in the queue.
+        If some fail, raises after the others have ended. An interruption leaves Slurm's tasks in the queue.
         """
         self.running = {name: handle for name, handle in still_running(self.folder).items() if name in self.arguments}
         over = [name for name in self.arguments if name not in self.running and self.finished(name)]
-        for name in over:  # an earlier command's tasks ended while they were queried
+        for name in over:  # tasks of an earlier command that ended while they were queried
             on_finished(name)
         waiting = [name for name in self.arguments if name not in self.running and name not in over]
         started, polled, line = time.monotonic(), float("-inf"), ""
@@ -101,7 +102,8 @@ class Tasks:
         return rest
 
     def look(self) -> str:
-        """Query the states of running tasks; record those that ended without a result as failed. Returns one line."""
+        """Query the states of running tasks, and record those that ended without a result as failed; returns a line of
+        states."""
         state_of = states(self.running.values())
         for name, handle in list(self.running.items()):
             state = state_of[handle.job].state
@@ -141,7 +143,7 @@ def jobs_of(running: Mapping[str, Handle]) -> str:
 
 
 def why(state: str, handle: Handle) -> str:
-    """The reason why a task ended: by its state, or else the last line of its log."""
+    """The reason why a task ended: its state, or else the last line of its log."""
     if state in WHY:
         return WHY[state]
     try:
@@ -153,7 +155,7 @@ def why(state: str, handle: Handle) -> str:
 
 
 def read_tasks(folder: Path) -> dict[str, Handle]:
-    """All tasks ever submitted with this `folder`, as its file names them."""
+    """All tasks ever submitted with this `folder`, as its file lists them."""
     file = folder / RECORD
     try:
         record = read_record(file, Submissions) if file.exists() else {}
@@ -163,7 +165,7 @@ def read_tasks(folder: Path) -> dict[str, Handle]:
 
 
 def belongs(handle: Handle, folder: Path) -> bool:
-    """Whether a task writes its log to this folder: what a copied or a stranger's file names is neither waited for nor
+    """Whether a task writes its log to this folder. Others, in a copied or manipulated file, are neither awaited nor
     ended."""
     return os.path.isabs(handle.log) and Path(handle.folder).resolve() == folder.resolve()
 
@@ -171,15 +173,15 @@ def belongs(handle: Handle, folder: Path) -> bool:
 def still_running(folder: Path) -> dict[str, Handle]:
     """Tasks submitted with this `folder` by an earlier command that are still queued or running.
 
-    Waits while one that has only just ended may be queued again.
+    Waits while a task that has just ended may be queued again.
     """
     record = {name: handle for name, handle in read_tasks(folder).items() if belongs(handle, folder)}
     started, show = time.monotonic(), print_changes()
     while True:
         state_of = states(record.values())
         over = {name: state for name, handle in record.items() if (state := state_of[handle.job].state) in ENDED}
-        waited = time.monotonic() - started  # clocks of two machines differ
-        fresh = {  # they may yet be queued again
+        waited = time.monotonic() - started  # measured here, because clocks of two machines differ
+        fresh = {  # they may be queued again
             name: state
             for name, state in over.items()
             if max(age(record[name]), waited) < REQUEUE.get(state, OTHER_GRACE)
@@ -192,13 +194,13 @@ def still_running(folder: Path) -> dict[str, Handle]:
 
 
 def age(handle: Handle) -> float:
-    """Seconds since a task of Slurm wrote to its log; infinite for one without, which nobody queues again."""
+    """Seconds since a Slurm task wrote to its log; infinite without a log, because it won't be queued again."""
     log = Path(handle.log)
     return time.time() - log.stat().st_mtime if handle.engine == "slurm" and log.exists() else float("inf")
 
 
 def print_changes() -> Callable[[str], None]:
-    """A function that prints a line if it differs from the last one."""
+    """Make a function that prints a line if it differs from the last one."""
     last = [""]
 
     def report(line: str) -> None:

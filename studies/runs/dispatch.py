@@ -14,17 +14,17 @@ from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import Watch, run_cell
 from menagerie.studies.runs.training_log import Latest
 
-FOLDER = "cluster"  # of tasks and logs, in the run's own
+FOLDER = "cluster"  # subfolder of the run's folder for tasks and logs
 
 
 def cell_task(job: Job, interruption: Interruption) -> None:
-    """Train one cell, if it isn't finished."""
+    """Train a cell unless it is finished."""
     if finished(job.folder) is None:
         run_interruptible(job, interruption)
 
 
 def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None = None) -> None:
-    """Run a cell that nobody else runs; requested to end while it trains, it saves its state after the step."""
+    """Run a cell that nobody else runs. If requested to end during training, it saves its state after the step."""
     clear_leftovers(job.folder, below=True, alone=True)
     latest, lines = Latest(), PlainLines()
 
@@ -38,11 +38,11 @@ def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None 
     try:
         run_cell(job, report, watch, [latest], interruption.release)
     finally:
-        interruption.release()  # `watch` may have ended it between two steps, or an error
+        interruption.release()  # `watch` may have stopped the run between two steps, or an error
 
 
 def check_none_runs(folder: Path, ids: Collection[str]) -> None:
-    """Raise if tasks of an earlier command are still at these cells."""
+    """Raise if tasks of an earlier command are still running these cells."""
     running = {name: handle for name, handle in still_running(folder).items() if name in ids}
     if not running:
         return
@@ -58,7 +58,7 @@ def run_cells(
 ) -> None:
     """Run all jobs and call `on_finished` after each; `out` is the study's folder.
 
-    Raises if tasks of an earlier command still run and this one wouldn't wait for them.
+    Raises if tasks of an earlier command still run and this command wouldn't wait for them.
     """
     from menagerie.envs.core.progress import progress_bar
     from menagerie.studies.runs.local import run_jobs

@@ -1,7 +1,7 @@
-"""Runs cells in worker processes, shows how far they are, and keeps what is finished.
+"""Runs cells in worker processes, shows their progress, and keeps their results.
 
-Each worker runs one cell at a time with a fixed number of threads, so that results don't depend on
-how many run at once; it is kept for the next cell, because loading torch takes seconds.
+Each worker runs one cell at a time with a fixed number of threads, so that results don't depend on the number of
+workers; it is reused for the next cell, because loading torch takes seconds.
 """
 
 import queue
@@ -24,9 +24,9 @@ from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.training_log import Latest
 
 POLL_SECONDS = 0.2
-DONE = -1  # in place of a step: the cell is finished
+DONE = -1  # takes the place of a step when the cell is finished
 
-# Cells whose loss is in a line of progress.
+# most cells whose loss is in a line of progress
 MOST_NAMED = 4
 
 
@@ -38,8 +38,8 @@ class News(NamedTuple):
 
 
 def work(inbox: Any, messages: Any) -> None:
-    """Body of a worker process: run cells from `inbox`, and send (cell, News), (cell, DONE) or (cell, error)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
+    """The body of a worker process: run cells from `inbox`, and send (cell, News), (cell, DONE) or (cell, error)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
     end_with_parent()
     while True:
         job = inbox.get()
@@ -48,11 +48,11 @@ def work(inbox: Any, messages: Any) -> None:
 
 
 def run_one(job: Job, messages: Any) -> None:
-    """Run one cell; a mistake ends the process."""
+    """Run a cell; a `UserError` ends the process."""
     from menagerie.studies.runs.train import run_cell
 
     latest, ending, sent = Latest(), Ending(), 0.0
-    # Loaders and loggers end with the run; without any, the signal may as well end the process where it is.
+    # Loaders and loggers must end with the run; without any, the signal may end the process at once.
     signal.signal(signal.SIGTERM, ending.request if job.execution.loaders or job.execution.log else signal.SIG_DFL)
 
     def report(step: int) -> None:
@@ -77,7 +77,7 @@ def run_one(job: Job, messages: Any) -> None:
         sys.exit(1)
     else:
         stopped = False
-    if stopped:  # by now its loaders have ended
+    if stopped:  # its loaders have ended by now
         messages.cancel_join_thread()  # nobody reads it any more
         sys.exit(143)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -85,8 +85,8 @@ def run_one(job: Job, messages: Any) -> None:
 
 @dataclass
 class Ending(Interruption):
-    """SIGTERM to a run with processes of its own, which must not be cut off while they start or hand over a batch: it
-    ends after the step that it is at, whose state is saved, and is requested once."""
+    """SIGTERM to a run that has processes of its own, which must not be killed while they start or pass on a batch: the
+    run ends after its current step, saves its state, and accepts only one request."""
 
     deferred: bool = True
 
@@ -97,7 +97,7 @@ class Ending(Interruption):
 
 @dataclass
 class Worker:
-    """A process, and the cell that it runs."""
+    """A worker process, and the cell that it runs."""
 
     process: BaseProcess
     inbox: Any
@@ -106,13 +106,13 @@ class Worker:
 
 @dataclass
 class Pool:
-    """The processes that run now."""
+    """The running worker processes."""
 
     workers: list[Worker] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     news: dict[str, News] = field(default_factory=dict)
-    """The last of each cell."""
+    """Last message of each cell."""
 
     def __post_init__(self) -> None:
         self.context = workers_context()
@@ -128,9 +128,9 @@ class Pool:
         worker = next((worker for worker in self.workers if not worker.job), None)
         if worker is None:
             inbox = self.context.Queue()
-            # Not a daemon, which could start no loaders.
+            # daemons can't start loaders
             worker = Worker(self.context.Process(target=work, args=(inbox, self.messages)), inbox)
-            self.workers.append(worker)  # before it starts: Ctrl-C in between would leave it behind, waiting for work
+            self.workers.append(worker)  # before the start, so that Ctrl-C can't leave it waiting for work
             worker.process.start()
         worker.job = job
         worker.inbox.put(job)
@@ -140,7 +140,7 @@ class Pool:
         end_processes([worker.process for worker in self.workers])
 
     def listen(self) -> None:
-        """Take what the cells say, waiting a moment for it."""
+        """Process messages of cells, waiting a moment for them."""
         try:
             cell, message = self.messages.get(timeout=POLL_SECONDS)
             while True:
@@ -155,14 +155,14 @@ class Pool:
             return
 
     def losses(self) -> str:
-        """The losses of the first few cells that are being trained, for progress bars."""
+        """The losses of the first few cells in training, for progress bars."""
         known = {worker.job.name: self.news.get(worker.job.cell.id, News(0, "")).text for worker in self.busy}
         return "; ".join([f"{name}: {text}" for name, text in known.items() if text][:MOST_NAMED])
 
     def reap(self) -> list[Job]:
-        """Jobs that ended since the last call; a failed one raises."""
+        """Jobs that ended since the last call; raises for a failed one."""
         if any(worker.process.exitcode is not None for worker in self.workers):
-            self.listen()  # the reason may still be under way
+            self.listen()  # the reason may not have arrived yet
         ended = []
         for worker in self.busy:
             if worker.job.cell.id in self.done:
@@ -199,6 +199,6 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], Non
                     bar.console.print(f"finished {job.name}")
                 bar.update(task, completed=sum(steps.values()))
                 lines.report(bar, task, pool.losses)
-                ended = pool.reap()  # their workers go on before `on_finished`, which takes seconds
+                ended = pool.reap()  # give their workers new jobs before `on_finished`, which takes seconds
     finally:
         pool.stop()
