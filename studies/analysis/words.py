@@ -1,5 +1,6 @@
 """Explanations in reports: terms, models with their papers, tests and tasks; and the warning on smoke runs."""
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -106,6 +107,20 @@ SUBSETS: dict[str, str] = {
     "validation": "scenes set apart for choosing settings, as tuning does",
 }
 
+# Subsets in titles of figures.
+TITLES = {
+    "seen_pairs": "Seen pairs,\nswapped textures",
+    "unseen_pairs": "Unseen pairs",
+    "different_bag": "Different bag,\nother textures",
+    "train_pairs": "Training pairs,\nnew views",
+    "left_right_seen_order": "Left/right,\nseen order",
+    "left_right_unseen_order": "Left/right,\nunseen order",
+    "left_right_unseen_pairs": "Left/right,\nunseen pairs",
+    "above_under_seen_order": "Above/under,\nseen order",
+    "above_under_unseen_order": "Above/under,\nunseen order",
+    "above_under_unseen_pairs": "Above/under,\nunseen pairs",
+}
+
 
 def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
     """The tests in a report, each with its scenes; tests of relations are listed once, tests of single rules are left
@@ -128,3 +143,8 @@ def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
     """The tasks in a table, each with its question; `swap` describes this study's hard negative."""
     meanings = {"swap": swap} | MEANINGS
     return {task: meaning for task, meaning in meanings.items() if task in tasks}
+
+
+def wrap(text: str, width: int = 30) -> str:
+    """Lines of at most `width` characters; where a line ends already, it ends."""
+    return "\n".join(line for given in text.split("\n") for line in textwrap.wrap(given, width))
