@@ -33,7 +33,7 @@ SIZES = {"small": 0.65, "big": 1.0}
 
 
 def size_factor(size: str) -> float:
-    """The factor of a size; 1 for a thing without one ("")."""
+    """The factor by which a size scales a thing; 1 for a thing without a size ("")."""
     return SIZES[choose("size", size, SIZES)] if size else 1.0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.plugins import OWN_MODULES, own_module
+from menagerie.envs.core.plugins import OWN_MODULES, exported, own_module
 from menagerie.models.spec import ScorerSpec, spec_of_class
 
 if TYPE_CHECKING:
@@ -19,12 +19,17 @@ FOLDER = Path(__file__).parent / "scorers"
 @cache
 def specs() -> dict[str, ScorerSpec]:
     """The specs of all registered scorers, sorted by name: the `SPECS` of every file in `models/scorers/`."""
-    modules = [importlib.import_module(f"menagerie.models.scorers.{file.stem}") for file in FOLDER.glob("[!_.]*.py")]
-    known = sorted((spec for module in modules for spec in module.SPECS), key=lambda spec: spec.name)
-    by_name = {spec.name: spec for spec in known}
-    if len(by_name) < len(known):
-        raise UserError("two scorers in models/scorers have one name; rename one")
-    return by_name
+    file_of: dict[str, Path] = {}
+    by_name: dict[str, ScorerSpec] = {}
+    for file in sorted(FOLDER.glob("[!_.]*.py")):
+        listed = exported(f"menagerie.models.scorers.{file.stem}", "SPECS")
+        if not isinstance(listed, tuple) or not all(isinstance(spec, ScorerSpec) for spec in listed):
+            raise UserError(f"{file}: SPECS must be a tuple of ScorerSpec")
+        for spec in listed:
+            if spec.name in by_name:
+                raise UserError(f"{file_of[spec.name]} and {file} both have a scorer {spec.name!r}; rename one")
+            by_name[spec.name], file_of[spec.name] = spec, file
+    return dict(sorted(by_name.items()))
 
 
 def check_scorer(name: str) -> str:

@@ -34,7 +34,7 @@ class Group(Enum):
 
 
 class Screen(Enum):
-    """When help shows an option: `--help` shows the first ones, `--help-all` all that aren't hidden."""
+    """Marks an option that `--help` shows; the others are only in `--help-all`."""
 
     FIRST = "--help"
 

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
@@ -68,6 +68,18 @@ def imported_beside(path: Path) -> dict[str, Path]:
     return {name: file for name, file in files.items() if name != "__main__"}
 
 
+def exported(module: str, name: str) -> Any:
+    """The value called `name` in a module of this package, to which files can be added.
+
+    Raises a `UserError` that names the file if the value is missing, or is made with a wrong field.
+    """
+    try:
+        return getattr(import_module(module), name)
+    except (TypeError, AttributeError, UserError) as error:
+        found = find_spec(module)
+        raise UserError(f"{found.origin if found else module} can't be used: {error}; mend it") from error
+
+
 @dataclass(frozen=True)
 class Exports:
     """The exports of a package's files: `NAME = ...`, named like its file, or `NAME_OTHER = ...`, named "other".
@@ -91,7 +103,7 @@ class Exports:
         """The export called `name`; an unknown name raises with the nearest one."""
         found = self._found()
         module, attribute = found[choose(self.kind, name, sorted(found))]
-        return getattr(import_module(f"{self.package}.{module}"), attribute)
+        return exported(f"{self.package}.{module}", attribute)
 
     def _found(self) -> dict[str, tuple[str, str]]:
         """Module and attribute of each export, by the export's name."""

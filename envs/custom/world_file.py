@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from menagerie.envs.catalog import register
+from menagerie.envs import catalog
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, check_regular, read_toml
 from menagerie.envs.core.validation import build
@@ -109,7 +109,7 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
     name = table.name or source.path.stem
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise source.error(f"name {name!r} must be letters, digits, - and _")
-    check_placement(source, defined["animal"])
+    check_placement(source, added_animals(base, defined["animal"], animals))
     register_all(defined)
     digests = "".join(ingredient.digest for kind in KINDS for ingredient in defined[kind].values())
     photographed = dict(base.cutouts) | {
@@ -135,7 +135,7 @@ def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
             if ingredient.is_cutout:
                 register_cutout(ingredient)
             else:
-                register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
+                catalog.register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
@@ -159,12 +159,19 @@ def own_animals(path: Path) -> dict[str, Any]:
     return defined
 
 
-def check_placement(source: Source, animals: dict[str, Ingredient]) -> None:
+def added_animals(base: World, defined: dict[str, Ingredient], animals: tuple[str, ...]) -> dict[str, Any]:
+    """The animals that the base world lacks, or that the file defines, by name."""
+    ours = (name for name in animals if name not in (*base.animals, *defined))
+    built_in = {name: catalog.load("animals", "animal", name) for name in ours}
+    return built_in | {name: ingredient.value for name, ingredient in defined.items()}
+
+
+def check_placement(source: Source, animals: dict[str, Any]) -> None:
     """Raise unless each animal stays inside the frame and on its own side of a pair."""
     from menagerie.envs.custom.limits import misplaced
 
     for name, animal in animals.items():
-        if problem := misplaced(name, animal.value):
+        if problem := misplaced(name, animal):
             raise source.error(problem)
 
 
@@ -186,10 +193,11 @@ def chosen_textures(
 def chosen_names(
     source: Source, table: WorldTable, plural: str, base: tuple[str, ...], defined: dict[str, Ingredient]
 ) -> tuple[str, ...]:
-    """The names that the world uses, in its order."""
-    known = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the base world
+    """The names that the world uses, in its order: by default those of the base world and of the file; what is built in
+    may be listed too, if no world has it."""
+    usual = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the base world
     listed = getattr(table, plural)
-    given = known if listed is None else listed
+    given, known = (usual, usual) if listed is None else (listed, dict.fromkeys([*usual, *catalog.names(plural)]))
     names = tuple(choose(f"{plural} in {source.path}", name, known) for name in given)
     least = 1 if plural == "backgrounds" else 2
     if len(set(names)) != len(names) or len(names) < least:

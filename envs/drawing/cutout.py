@@ -193,7 +193,7 @@ class Cutout:
         return replace(pose, yaw=pose.yaw - nearest_yaw(pose.yaw))
 
     def faces_left(self, pose: Pose) -> bool:
-        """Whether a thing with a pose faces the left side of the image, and is drawn mirrored."""
+        """Whether a thing in this pose faces left in the image, so that it is drawn mirrored."""
         return self.mirrored and nearest_yaw(pose.yaw) < -90
 
 

@@ -183,8 +183,8 @@ def check_again(shown: ShownRows, renderings: Renderings, world: World, sample: 
 def sampled(shown: ShownRows, before: Bool[np.ndarray, " n"]) -> Int64[np.ndarray, " m"]:
     """Choose one row of each shard, and more rows, evenly spaced, until there are `SAMPLE` or all.
 
-    In each shard, rows that were rendered again `before` come first. Once the sample has `GROUNDS` views of
-    backgrounds, rows that need no further one come next.
+    Rows that were rendered again `before` (for another split) are preferred. Drawing a background is slow: once the
+    sample has `GROUNDS` backgrounds in views, rows that share one of these are preferred next.
     """
     grounds = [(scene.background, scene.view) for scene in shown.scenes(shown.rows)]
     chosen, drawn = set(), set()

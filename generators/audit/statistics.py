@@ -40,8 +40,7 @@ from menagerie.generators.rules.rule import Rule
 
 
 class Contrast(NamedTuple):
-    """A sum over groups that measures whether chance decided evenly: the statement it measures, the subset, and counts
-    of records."""
+    """A test of whether chance decided a statement evenly in a subset: a sum over groups of records, with its width."""
 
     what: str
     subset: str

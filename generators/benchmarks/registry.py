@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.plugins import Exports
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.plugins import Exports, own_module
 from menagerie.generators.sources.kept_out import PhotographId
 
 if TYPE_CHECKING:
@@ -47,7 +47,29 @@ class BenchmarkSpec:
 
 EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")
 names: Callable[[], tuple[str, ...]] = EXPORTS.names
-load: Callable[[str], BenchmarkSpec] = EXPORTS.load
+
+
+def check_benchmark(name: str) -> str:
+    """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file; else raise. Runs nothing."""
+    path, _, attribute = name.rpartition(":")
+    if not path:
+        return choose("benchmark", name, names())
+    if not Path(path).is_file() or not attribute.isidentifier():
+        raise UserError(f"benchmark {name!r} is no file.py:NAME; there must be a file {path!r} with that BenchmarkSpec")
+    return name
+
+
+def load(name: str) -> BenchmarkSpec:
+    """The benchmark called `name`, or the one in a user's file, file.py:NAME, which is run."""
+    path, _, attribute = check_benchmark(name).rpartition(":")
+    if not path:
+        return EXPORTS.load(name)
+    spec = getattr(own_module(path), attribute, None)
+    if not isinstance(spec, BenchmarkSpec):
+        raise UserError(f"{path} has no {attribute} that is a menagerie.generators.benchmarks.registry.BenchmarkSpec")
+    if spec.name in names():
+        raise UserError(f"{path}: {attribute} has the name of a benchmark that ships, {spec.name!r}; give it another")
+    return spec
 
 
 def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
@@ -55,4 +77,9 @@ def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
     named = tuple(named)
     if again := next((name for name in named if named.count(name) > 1), None):
         raise UserError(f"--benchmarks names {again} twice")
-    return [load(name) for name in tuple(named) or names()]
+    specs = [load(name) for name in tuple(named) or names()]
+    given: dict[str, str] = {}
+    for name, spec in zip(named, specs, strict=False):
+        if given.setdefault(spec.name, name) != name:
+            raise UserError(f"--benchmarks: {given[spec.name]} and {name} are both called {spec.name!r}; rename one")
+    return specs

@@ -36,7 +36,7 @@ def questions(
     """The spec of a benchmark of spatial questions: `files` by group, with rows of image, true caption and false
     caption.
 
-    Images have the numbers that they have in `collection`.
+    Photographs are identified by their numbers in `collection`.
     """
 
     def build(place: Place) -> SpatialQuestions:

@@ -61,7 +61,7 @@ class GraphSource:
 
     @property
     def trained_with(self) -> "GraphSource":
-        """A copy that differs from the generator's graphs in training only."""
+        """The same source in training, but the generator's graphs in tests."""
         here = self.at("train")
         return here if here.plain else replace(here, graphs_at="train")
 

@@ -7,7 +7,7 @@ from menagerie.models.spec import ScorerSpec
 
 @dataclass(frozen=True)
 class CLIPConfig:
-    """What is specific to CLIP."""
+    """Options of CLIP."""
 
     logit_scale: float = 1 / 0.07
     """Where the learned inverse temperature starts (Radford et al. 2021, section 2.5). Pretrained weights start at

@@ -7,7 +7,7 @@ from menagerie.models.spec import ScorerSpec, Stage
 
 @dataclass(frozen=True)
 class LABCLIPConfig:
-    """What is specific to LABCLIP."""
+    """Options of LABCLIP."""
 
     logit_scale: float = 1.0
     """Where the learned inverse temperature starts: as published at 1, not at CLIP's."""

@@ -8,7 +8,7 @@ from menagerie.models.spec import Range, ScorerSpec
 
 @dataclass(frozen=True)
 class SigLIPConfig(CLIPConfig):
-    """What is specific to SigLIP; pretrained towers that have a temperature and a bias bring their own."""
+    """Options of SigLIP; pretrained towers with a temperature and a bias use these instead."""
 
     logit_scale: float = 10.0
     """Where the learned inverse temperature starts (Zhai et al. 2023, section 3.3)."""

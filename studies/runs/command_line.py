@@ -94,8 +94,10 @@ def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     items = [
         (spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models
     ]
-    if len({flag for flag, *_ in items}) < len(items):
-        raise UserError(f"two of {', '.join(models)} have one name for their options; rename a class")
+    first = {spec_of(model).flag: model for model in reversed(models)}
+    if again := next((model for model in models if first[spec_of(model).flag] != model), None):
+        flag = f"--{spec_of(again).name}"
+        raise UserError(f"the options of {first[spec_of(again).flag]} and {again} would both be {flag}.…; rename one")
     kind = make_dataclass("ScorerOptions", items, bases=(ScorerOptions,), frozen=True)
     kind.models, kind.size, kind.__module__ = models, size, __name__
     return kind
