@@ -64,8 +64,10 @@ def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator
 
 
 def made_again(split: Split, world_file: Path | None = None) -> dict[str, Records]:
-    """Make the subsets of the split's recipe again, without rows of a store; raises `Incomparable` if that is impossible
-    here."""
+    """Make the subsets of the split's recipe again, without rows of a store.
+
+    Raises `Incomparable` if that is impossible here.
+    """
     recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
     check_world(split, recipe)
     planned = recipe.subsets()

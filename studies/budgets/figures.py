@@ -10,7 +10,6 @@ from menagerie.envs.core.figures import CHANCE, chance_line, legend_above, line_
 from menagerie.studies.analysis.words import TITLES
 from menagerie.studies.budgets.points import Line, Point
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.grids.figures import TITLES
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

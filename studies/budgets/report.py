@@ -31,8 +31,6 @@ from menagerie.studies.budgets.points import (
     verdict,
 )
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.grids.curves import Curve
-from menagerie.studies.grids.figures import TITLES
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import COLUMNS, finished, rows

@@ -28,7 +28,6 @@ from menagerie.studies.analysis.words import (
     subsets_explained,
 )
 from menagerie.studies.frame.cells import SEARCHED, title_of, untuned
-from menagerie.studies.grids.curves import Curve
 from menagerie.studies.grids.figures import bars, heat_maps, ticked
 from menagerie.studies.grids.tables import (
     difference_table,

@@ -1,24 +1,29 @@
 """A cell is one training run with its evaluation; it is identified by the hash of its settings."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import defaults_version, differing, digest, identity_of
 from menagerie.envs.core.plugins import own_sources
-from menagerie.envs.core.reading import open_file
+from menagerie.envs.core.reading import open_file, read_text
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.results import finished
 
 if TYPE_CHECKING:
     from menagerie.generators.captioned import Captioned
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
-DIVERGED = "diverged.txt"  # file with the reason why a cell has no result and never will
+DIVERGED = "diverged.txt"  # why a cell has no result and never will
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Cell:
     """Fields of the model's config that differ from its defaults."""
     device: str = "cpu"
     threads: int = 1
-    files: str = ""  # hash of a user's model file and of local weights
+    files: str = ""  # hash of a model file of the user's own and of local weights
     negatives: tuple[str, ...] = ()
     """Extra content of batches that the model wants besides images and captions."""
     base: "Cell | None" = None
@@ -60,7 +65,7 @@ class Cell:
     parser: str = ""
     """Hash of everything that decides a parser's graphs; empty for the generator."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Hash of all settings."""
         return digest(self.settings)
@@ -73,7 +78,7 @@ class Cell:
             "recipe": identity_of(self.recipe),
             "data": self.data.settings,
         }
-        if self.towers.pretrained:  # pretrained towers keep their tokenizer, which decides the result
+        if self.towers.pretrained:  # such towers keep theirs, which decides the result
             parts["towers"]["temperature"] = "kept"
         given = {"options": self.options, "files": self.files, "negatives": list(self.negatives)}
         given["base"] = self.base.settings if self.base else None
@@ -86,7 +91,7 @@ class Cell:
     @property
     def towers_recorded(self) -> TowerConfig:
         """The towers; a file of weights has the tag whose preparation applies."""
-        if not (self.towers.pretrained and self.files):  # what follows loads torch
+        if not (self.towers.pretrained and self.files):  # which needs no torch
             return self.towers
         from menagerie.models.towers.preparation import recorded
 
@@ -140,8 +145,11 @@ class Execution(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
-    """A cell, the file of its data, and the run's folder, in which the cell has a folder."""
+class Job(AnyJob):
+    """A cell, the file of its data, and the run's folder, below which it makes its own.
+
+    It is of no group: cells on the same data are trained side by side, so that the phases they share are ready soon.
+    """
 
     cell: Cell
     data_file: Path
@@ -164,6 +172,44 @@ class Job:
     def name(self) -> str:
         """Short text for progress bars."""
         return f"{self.what}: {self.cell.name}" if self.what else self.cell.name
+
+    @property
+    def id(self) -> str:
+        """The cell's."""
+        return self.cell.id
+
+    @property
+    def steps(self) -> int:
+        return self.cell.recipe.steps
+
+    @property
+    def threads(self) -> int:
+        return self.cell.threads
+
+    @property
+    def device(self) -> str:
+        return self.cell.device
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether it has loaders or loggers."""
+        return bool(self.execution.loaders or self.execution.log)
+
+    @property
+    def problem(self) -> str:
+        """Why it has no result and never will: its loss, weights or scores were no numbers."""
+        file = self.folder / DIVERGED
+        return read_text(file) if file.exists() and finished(self.folder) is None else ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has a result, or never will."""
+        return finished(self.folder) is not None or (self.folder / DIVERGED).exists()
+
+    def run(self, report: Report, release: Callable[[], None], **given: Any) -> None:
+        """Train and evaluate."""
+        # By name, because what trains a job needs to know this class.
+        import_module("menagerie.studies.runs.train").run_job(self, report, release, **given)
 
 
 def own_files(*paths: str) -> str:

@@ -18,7 +18,6 @@ from menagerie.studies.analysis.paired_bootstrap import Count, counts_in, fewest
 from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import TERMS, columns_explained, models_explained
-from menagerie.studies.grids.curves import Curve, alike
 from menagerie.studies.grids.grid import cell_line
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.folder import where_it_ran
