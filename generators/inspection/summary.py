@@ -116,7 +116,7 @@ def fractions(split: Split) -> dict[str, str]:
 
 
 def train_pairs(split: Split) -> dict[str, str]:
-    """The number of the world's animal pairs in train, as text, by name; for each relation if captions state one."""
+    """A label and the number of the world's animal pairs in train, in all or, if captions state relations, for each."""
     total = comb(len(split.vocabulary.animals), 2)
     texts = {}
     for relation in mentioned_relations(split):

@@ -22,7 +22,7 @@ Tally = dict[str, list[int | float]]
 
 
 class Axis(NamedTuple):
-    """Range of distinct images: the smallest and the largest number in the space."""
+    """The axis of distinct images, from the fewest to the most in the search space."""
 
     least: int
     most: int

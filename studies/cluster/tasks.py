@@ -192,8 +192,8 @@ def read_tasks(folder: Path) -> dict[str, Handle]:
 
 
 def belongs(handle: Handle, folder: Path) -> bool:
-    """Whether a task writes its log to this folder. Others, in a copied or manipulated file, are neither awaited nor
-    ended."""
+    """Whether a task's log lies in this folder; one that a copied or manipulated file lists is left alone unless it
+    does."""
     return os.path.isabs(handle.log) and Path(handle.folder).resolve() == folder.resolve()
 
 
