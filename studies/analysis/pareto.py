@@ -17,7 +17,7 @@ from menagerie.studies.analysis.two_levels import (
 )
 
 CHANCE = 0.5
-# For each animal pair, points and number of test records.
+# Points and number of test records by animal pair.
 Tally = dict[str, list[int | float]]
 
 
@@ -42,8 +42,9 @@ class Bound(NamedTuple):
         return f"> {self.images}" if self.censored else str(self.images)
 
 
-def front(images: Sequence[int], accuracy: Sequence[float]) -> list[int]:
-    """Indices of the settings on the front, fewest images first: no other has as few images and as high accuracy."""
+def front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]:
+    """Indices of the settings that no other beats with as few images (or at another cost) and as high accuracy, the
+    cheapest first."""
     order = sorted(range(len(images)), key=lambda k: (images[k], -accuracy[k]))
     best, kept = -math.inf, []
     for k in order:
@@ -61,7 +62,7 @@ def hypervolume(
     order = np.argsort(images, kind="stable")
     saved = np.clip(axis.saved(images[order]), 0, 1)
     heights = np.clip((accuracy[..., order] - CHANCE) / (1 - CHANCE), 0, 1)
-    best = np.maximum.accumulate(heights, axis=-1)  # more images can't lower the front
+    best = np.maximum.accumulate(heights, axis=-1)  # more images never make it worse
     widths = saved - np.append(saved[1:], 0.0)
     return np.asarray((best * widths).sum(-1))
 
@@ -125,7 +126,7 @@ def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Vo
     sums, counts, seeds = clusters_of(list(curves.values()))
     pairs = max(len(tally) for tally in next(iter(curves.values())).tests[0])
     means, drawn = sums.sum(0) / counts.sum(0), resampled_means(sums, counts, seeds, seed)
-    undefined = 0.0 if pairs >= FEWEST and len(set(seeds)) != 2 else math.nan  # such draws can't be generalised
+    undefined = 0.0 if pairs >= FEWEST and len(set(seeds)) != 2 else math.nan  # such draws say nothing of others
     above = ~(intervals(sums, counts, seeds, seed)[0] <= CHANCE)
     value, draws, start = {}, {}, 0
     for model, curve in curves.items():
@@ -202,7 +203,7 @@ def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> Ima
     if not enough(counts, seeds).all() or len(known) <= len(by_draw) / 2:
         return ImageRatio(float(value), math.nan, math.nan)
     tail = (1 - CONFIDENCE) / 2
-    low = np.quantile(known, tail, method="lower")  # can't interpolate between a number and infinity
+    low = np.quantile(known, tail, method="lower")  # between a number and infinity there is none
     high = np.quantile(known, 1 - tail, method="higher")
     return ImageRatio(float(value), float(low), float(high))
 
