@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
-    """Name what the loss compares with beside other images and their captions: false captions, partner images, altered
+    """Name the negatives of the loss besides other images and their captions: false captions, partner images, altered
     graphs.
 
-    Partners that a model wants by itself count only where its training data have them, altered graphs only where
-    captions state relations.
+    Partners that a model wants by itself count only if the training data have them, altered graphs only if captions
+    state relations.
     """
     wanted = negatives_of(cell.recipe, cell.negatives)
     if wanted.images:
@@ -27,7 +27,7 @@ def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
 
 
 def states_relations(cell: Cell) -> bool:
-    """Whether the captions of a cell's data state relations: those of its kind, or of the photographs themselves."""
+    """Whether the captions of a cell's data state relations, by the kind of split, or in photographs' captions."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     if cell.data.kind in KINDS:
