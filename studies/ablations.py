@@ -41,9 +41,9 @@ from menagerie.studies.ablation.cells import (
 )
 from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.rows import ablated
-from menagerie.studies.grids.cells import cell_line, recipe_line
-from menagerie.studies.grids.grid import Grid, workers
-from menagerie.studies.grids.launch import check as check_grid
+from menagerie.studies.frame.cells import recipe_line
+from menagerie.studies.frame.checks import check as check_grid
+from menagerie.studies.grids.grid import Grid, cell_line
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.command_line import EXECUTION, RunOptions, parse
 
@@ -178,7 +178,7 @@ def run(config: Config, out: Path) -> None:
 
     if waiting:
         show()
-    at_once = workers(next(iter(grids.values())))
+    at_once = next(iter(grids.values())).at_once
     for batch in in_turn(list(waiting.values())):
         run_cells(batch, config.cluster, at_once, out, show)
     clear_shared(out)

@@ -21,8 +21,9 @@ from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import DATA
 from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.studies.frame.presets import APART, BREADTH, PAPER, SMOKE
 from menagerie.studies.grids import launch
-from menagerie.studies.grids.grid import APART, BREADTH, PAPER, SMOKE, Grid
+from menagerie.studies.grids.grid import Grid
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from menagerie.envs.core.errors import run_command
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.grids.grid import PAPER_RECIPES
+from menagerie.studies.frame.cells import PAPER_RECIPES
 from menagerie.studies.real_training.config import FURTHER, Config
 from menagerie.studies.runs.command_line import only, parse, scorer_options
 

@@ -29,9 +29,9 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.models.recipe import Recipe
-from menagerie.studies.grids.grid import PAPER, SMOKE
-from menagerie.studies.grids.launch import check as check_grid
-from menagerie.studies.grids.launch import check_overrides
+from menagerie.studies.frame.checks import check as check_grid
+from menagerie.studies.frame.overrides import check_overrides
+from menagerie.studies.frame.presets import PAPER, SMOKE
 from menagerie.studies.runs.command_line import parse
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.sample_search.budget import Config, everything, images_of, least
@@ -116,13 +116,13 @@ def main() -> None:
     check_overrides(config, PRESETS[preset])
     check(config)
     if config.dry_run:
-        from menagerie.studies.grids.plan import plan
+        from menagerie.studies.frame.dry_run import dry_run
 
         most = {name: (max(getattr(config, name)),) for name in FRACTIONS}
         if config.budgets:  # the longest stable phase, and the decay of each budget
             steps = [config.budgets[-1] - decay_steps(config)[-1], *decay_steps(config)]
             most["recipe"] = replace(config.recipe, steps=sum(steps))
-        plan(replace(config, **most))
+        dry_run(replace(config, **most))
         print(
             f"and that at most {2 * config.trials} times: two searches of {config.trials} trials, most of them smaller"
         )

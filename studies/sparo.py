@@ -24,10 +24,12 @@ from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablation.cells import check_rows
 from menagerie.studies.ablation.rows import ablated, changed
-from menagerie.studies.grids.cells import cells, recipe_line, towers
-from menagerie.studies.grids.grid import SMOKE, Grid, chosen_alone, cores, workers
-from menagerie.studies.grids.launch import check as check_grid
-from menagerie.studies.grids.launch import check_files, check_overrides, render
+from menagerie.studies.frame.cells import recipe_line, towers
+from menagerie.studies.frame.checks import check as check_grid
+from menagerie.studies.frame.overrides import check_files, check_overrides
+from menagerie.studies.frame.presets import SMOKE
+from menagerie.studies.grids.grid import Grid, cells, chosen_alone
+from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import EXECUTION, parse
 from menagerie.studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows
@@ -135,7 +137,7 @@ def run(config: Config, out: Path) -> None:
     from menagerie.studies.slots.report import publish
 
     torch.set_num_threads(config.threads)  # sums depend on it, and masks take twenty times as long with two
-    identity, files = render(config, cores(config))
+    identity, files = render(config, config.cores)
     jobs = jobs_of(config, identity, files, out, rows_of(config).lines)
     notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models}
     every = {job.folder: job for batch in jobs.values() for job in batch}
@@ -145,7 +147,7 @@ def run(config: Config, out: Path) -> None:
     run_cells(
         waiting,
         config.cluster,
-        workers(config),
+        config.at_once,
         out,
         lambda job: sparing(lambda: publish(out, config, rows_of(config), jobs, notes)),
     )
@@ -160,9 +162,9 @@ def main() -> None:
     config = config.settled()
     check(config)
     if config.dry_run:
-        from menagerie.studies.grids.plan import plan
+        from menagerie.studies.frame.dry_run import dry_run
 
-        plan(config)
+        dry_run(config)
         others = len({cell.id for cell in cells_of_rows(config).values()}) - 1
         print(f"and {config.seeds * others} more runs of {MODEL}, of other sizes and parts")
         return

@@ -21,8 +21,9 @@ from menagerie.envs.core.options import DATA, WHAT
 from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.studies.frame.presets import APART, BREADTH, PAPER, SMOKE
 from menagerie.studies.grids import launch
-from menagerie.studies.grids.grid import APART, BREADTH, PAPER, SMOKE, Grid
+from menagerie.studies.grids.grid import Grid
 
 
 @dataclass(frozen=True)

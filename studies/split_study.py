@@ -24,8 +24,9 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.studies.frame.presets import PAPER, SMOKE
 from menagerie.studies.grids import launch
-from menagerie.studies.grids.grid import PAPER, SMOKE, Grid
+from menagerie.studies.grids.grid import Grid
 
 
 @dataclass(frozen=True)

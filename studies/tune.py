@@ -31,9 +31,9 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS as BINDING
 from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.frame.checks import check as check_grid
+from menagerie.studies.frame.overrides import check_files
 from menagerie.studies.grids.grid import Grid, chosen_alone
-from menagerie.studies.grids.launch import check as check_grid
-from menagerie.studies.grids.launch import check_files
 from menagerie.studies.runs.command_line import only, parse
 from menagerie.studies.spatial_grid import PRESETS as SPATIAL
 
@@ -151,9 +151,9 @@ def main() -> None:
     config = replace(config, grid=config.grid.settled())
     check(config)
     if config.grid.dry_run:
-        from menagerie.studies.grids.plan import plan
+        from menagerie.studies.frame.dry_run import dry_run
 
-        plan(config.grid)
+        dry_run(config.grid)
         runs = config.trials + config.finalists * (config.final_seeds - 1)
         print(f"and that for each of {runs} runs of every model: {config.trials} trials, and seeds of the best ones")
         return

@@ -21,8 +21,8 @@ from menagerie.studies.ablation.rows import (
     model_of,
     row_grid,
 )
-from menagerie.studies.grids.cells import cells, parser_hash, without_recipe
-from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, cores, splits, workers
+from menagerie.studies.frame.cells import PAPER_RECIPES, parser_hash, without_recipe
+from menagerie.studies.grids.grid import Grid, cells, splits
 from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.data import CellData
@@ -97,7 +97,7 @@ def jobs_of(grids: Grids, spec: ScorerSpec, rows: Rows, out: Path, execution: Ex
         grid_of_row = row_grid(grid, spec, line)
         recipes = tuple(splits(grid_of_row)) or (place.split,)
         if recipes not in rendered:
-            rendered[recipes] = render(grid_of_row, cores(grid_of_row))
+            rendered[recipes] = render(grid_of_row, grid_of_row.cores)
         identity, files = rendered[recipes]
         varied = row_cells(grid, spec, line, identity)
         jobs[place] = [Job(c, files[c.data], out, f"{place.split}, {place.row}", execution) for c in varied]
@@ -117,7 +117,14 @@ def plan(grids: Grids, spec: ScorerSpec, rows: Rows) -> None:
     with false captions where there is any."""
     import torch
 
-    from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of, training_sample
+    from menagerie.studies.frame.step_cost import (
+        REST_SECONDS,
+        STUDY_SECONDS,
+        shown,
+        step_seconds,
+        steps_of,
+        training_sample,
+    )
 
     seconds = 0.0
     for split, grid in grids.items():
@@ -137,7 +144,7 @@ def plan(grids: Grids, spec: ScorerSpec, rows: Rows) -> None:
             print(f"  {what}: {len(group)} runs, {steps} steps, {1000 * each:.0f} ms each")
     for row, reason in rows.left_out.items():
         print(f"row {row}: left out: {reason}")
-    at_once = workers(next(iter(grids.values())))
+    at_once = next(iter(grids.values())).at_once
     total = STUDY_SECONDS + seconds / at_once
     print(f"about {shown(total)} in all, {at_once} runs at once, as busy as this machine is now")
 
@@ -152,4 +159,4 @@ def rendering(grid: Grid) -> float:
         return 0.0
     store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
     scenes = {scene for recipe in splits(grid) for scene in recipe.scenes_to_render()}
-    return estimate(store, sorted(scenes), cores(grid)).seconds * workers(grid)
+    return estimate(store, sorted(scenes), grid.cores).seconds * grid.at_once

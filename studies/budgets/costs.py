@@ -63,7 +63,7 @@ def step_flops(cell: Cell) -> tuple[float, float]:
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.tokenizers import text_space
     from menagerie.models.training.feed import Feed, single_steps
-    from menagerie.studies.grids.plan import Noise
+    from menagerie.studies.frame.step_cost import Noise
 
     fixed = {"seed": 0, "recipe": replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES), "base": None}
     key = replace(cell, **fixed).id

@@ -19,8 +19,8 @@ from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
 from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.grids.cells import cell_of, data_of
-from menagerie.studies.grids.grid import Grid
+from menagerie.studies.frame.cells import cell_of
+from menagerie.studies.grids.grid import Grid, data_of
 from menagerie.studies.runs.cell import DIVERGED, Cell, Execution, Job
 from menagerie.studies.runs.command_line import RunOptions, ScorerOptions, scorer_options
 from menagerie.studies.runs.data import CellData

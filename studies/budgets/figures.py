@@ -8,7 +8,7 @@ import numpy as np
 
 from menagerie.envs.core.figures import CHANCE, chance_line, legend_above, line_style
 from menagerie.studies.budgets.points import Line, Point
-from menagerie.studies.grids.cells import title_of
+from menagerie.studies.frame.cells import title_of
 from menagerie.studies.grids.figures import TITLES
 
 matplotlib.use("Agg")

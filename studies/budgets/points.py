@@ -10,7 +10,7 @@ from typing import NamedTuple
 from menagerie.studies.analysis.paired_bootstrap import Difference, Points, difference, pooled, read_points
 from menagerie.studies.budgets.costs import Cost, cost_of
 from menagerie.studies.budgets.courses import BEGUN, Config, Course, Run, Setup, Trained
-from menagerie.studies.grids.cells import title_of
+from menagerie.studies.frame.cells import title_of
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.results import collect, finished
 

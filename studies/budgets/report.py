@@ -29,7 +29,7 @@ from menagerie.studies.budgets.points import (
     short,
     verdict,
 )
-from menagerie.studies.grids.cells import title_of
+from menagerie.studies.frame.cells import title_of
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.figures import TITLES
 from menagerie.studies.runs.cell import Job

@@ -6,8 +6,7 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import Sparing
 from menagerie.studies.budgets.courses import Config, Run, Setup, Trained, cell_for, diverged, known_of, next_runs
-from menagerie.studies.grids.cells import data_of
-from menagerie.studies.grids.grid import Grid, cores, splits, workers
+from menagerie.studies.grids.grid import Grid, data_of, splits
 from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Job
 
@@ -28,7 +27,7 @@ def run(config: Config, grids: Mapping[str, Grid], out: Path) -> None:
         print(f"{len(jobs)} runs of {described(waiting)} steps", flush=True)
         show()
         try:
-            run_cells(jobs, any_grid.cluster, workers(any_grid), out, show)
+            run_cells(jobs, any_grid.cluster, any_grid.at_once, out, show)
         except UserError as error:
             if not any(diverged(job) for job in jobs):
                 raise
@@ -39,7 +38,7 @@ def run(config: Config, grids: Mapping[str, Grid], out: Path) -> None:
 
 def trained_on(config: Config, grids: Mapping[str, Grid], out: Path) -> Trained:
     """Render all images and write all split files; returns what turns runs into jobs."""
-    rendered = {split: render(grid, cores(grid)) for split, grid in grids.items()}
+    rendered = {split: render(grid, grid.cores) for split, grid in grids.items()}
     files = {data: file for _, found in rendered.values() for data, file in found.items()}
     return Trained(config, grids, {split: identity for split, (identity, _) in rendered.items()}, files, out)
 
@@ -71,13 +70,13 @@ def plan(config: Config, grids: Mapping[str, Grid]) -> None:
     from menagerie.envs.worlds import load_world
     from menagerie.generators.storage.estimate import estimate
     from menagerie.generators.storage.image_store import ImageStore
-    from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
+    from menagerie.studies.frame.step_cost import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
 
     rendering, training, count = 0.0, 0.0, 0
     for split, grid in grids.items():
         store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
         scenes = {scene for recipe in splits(grid) for scene in recipe.scenes_to_render()}
-        cost = estimate(store, sorted(scenes), cores(grid))
+        cost = estimate(store, sorted(scenes), grid.cores)
         rendering += cost.seconds
         print(f"{split}: {len(scenes)} scenes, {cost.scenes} of them to render: {shown(cost.seconds)}")
         torch.set_num_threads(grid.threads)
@@ -94,7 +93,7 @@ def plan(config: Config, grids: Mapping[str, Grid]) -> None:
                 steps, before = sum(run.steps for run in same), shared * step_seconds(cell.base, data)
             training, count = training + before + steps * seconds + REST_SECONDS * len(same), count + len(same)
             print(f"{split}, {named(setup)}: {len(same)} runs, {steps} steps, {1000 * seconds:.0f} ms each", flush=True)
-    at_once = min(workers(next(iter(grids.values()))), count)
+    at_once = min(next(iter(grids.values())).at_once, count)
     total = STUDY_SECONDS + rendering + training / at_once
     print(f"at most about {shown(total)} in all, {at_once} runs at once, as busy as this machine is now")
 

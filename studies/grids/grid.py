@@ -1,115 +1,41 @@
 """What grids share: a training run per model, place (fraction of pairs, of hard negatives, ...) and seed.
 
-A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recipe`), with presets and a `main`: see
+A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recipe`), with presets: see
 `studies/binding_grid.py`. `--recipe` puts a recipe of the user's in its place, of any kind, and `--split` a file.
 """
 
-import os
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
-import tyro
-
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
-from menagerie.envs.core.validation import (
-    SCENES,
-    SEEDS,
-    SHARE,
-    SIDE,
-    VIEWS,
-)
-from menagerie.generators.parsers.graph_source import GraphSource
-from menagerie.generators.rules.hold_out import HELD_OUT, test_label
-from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.envs.core.validation import SHARE
+from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.models.recipe import Recipe
-from menagerie.models.registry import specs
-from menagerie.studies.runs.command_line import ModelOptions, RunOptions, only, scorer_options
-from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.runs.split_file import SplitFile, describe_file
-
-# `--tuned paper`: each model's recipe is its paper's.
-PAPER_RECIPES = "paper"
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.cells import cell_of
+from menagerie.studies.frame.options import Axis
+from menagerie.studies.frame.study import SplitStudy, grid
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.command_line import only
+from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
 
 AnyGrid = TypeVar("AnyGrid", bound="Grid")
 
 
 @dataclass(frozen=True)
-class Grid(ModelOptions, RunOptions):
+class Grid(SplitStudy):
     """The options of every grid."""
 
-    plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
-    """The recipe of its splits; its fields that are options too are replaced by these."""
-    searched: ClassVar[frozenset[str]] = frozenset()
-    """Fields of the recipe that the study searches over: no user's recipe decides them."""
-
-    world: Annotated[str, DATA, FIRST] = "pug"
-    """Vocabulary of the scenes: a name, or a TOML file."""
-    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
-    """Side of the square images, in pixels."""
-    models: Annotated[tuple[str, ...], WHAT, FIRST] = ("clip", "oc-clip")
-    """Scorers by name, or FILE.py:Class of your own."""
-    pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE] = (0.2, 0.8)
+    pairs: Annotated[Axis[float], SHARE] = (0.2, 0.8)
     """Fractions of the trainable animal pairs."""
-    hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE] = (0.0, 1.0)
+    hard_negatives: Annotated[Axis[float], SHARE] = (0.0, 1.0)
     """Fractions of these pairs that have hard negatives too."""
-    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 1
-    """Number of seeds, from 0; each decides split and training."""
-    views: Annotated[int, DATA, VIEWS] = 16
-    """Views of each training scene."""
-    test_views: Annotated[int, DATA, VIEWS] = 4
-    """Views of each test scene, none of them used in training."""
-    test_scenes: Annotated[int, DATA, SCENES] = 400
-    """The most scenes of a test subset."""
-    template: Annotated[str, DATA] = ""
-    """Template of all captions (docs/splits.md); empty takes the recipe's."""
-    hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has one (docs/splits.md)."""
-    split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
-    """Split files made before, packed ones too. They take the place of all that decides a split."""
-    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
-    """The recipe that `--recipe` names; None takes the study's own."""
-    graph_source: Annotated[GraphSource, tyro.conf.arg(name=""), DATA] = field(default_factory=GraphSource)
-    """The graphs that models read, of those that read any."""
-    recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(
-        # Chosen on validation, hardest cell of a world of six animals, 4 seeds: without the first phase
-        # the few training pairs' fixed textures are memorised before textures themselves are learnt.
-        default_factory=lambda: Recipe(steps=2000, single_object_phase=0.5, singles_share=0.95)
-    )
-    dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report what would be rendered and trained, and how long it takes."""
-
-    @property
-    def recipe_given(self) -> SplitRecipe:
-        """The recipe of the user's, or the study's own."""
-        return self.base or self.plain_recipe
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
         """The fields of the recipe that are varied, with their values."""
         return {name: getattr(self, name) for name in FRACTIONS}
-
-    def split_of(self, seed: int, **place: Any) -> SplitRecipe:
-        """The recipe of the split at one place of the grid."""
-        plain = self.recipe_given
-        values = {item.name: getattr(self, item.name) for item in fields(plain) if hasattr(self, item.name)}
-        if not self.template:
-            values["template"] = plain.template
-        return replace(plain, **values | place | {"seed": plain.seed + seed})
-
-    @cached_property
-    def files(self) -> dict[SplitFile, Path]:
-        """The split files that were given, opened once."""
-        return {describe_file(file, len(self.split) > 1): file for file in self.split}
-
-    @property
-    def kind(self) -> str:
-        """The kind of its splits."""
-        return next(iter(self.files)).kind if self.split else self.recipe_given.kind
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -141,78 +67,19 @@ class Grid(ModelOptions, RunOptions):
         unseen = tuple(test for test in self.tests if test.endswith("unseen_pairs") or test.startswith(HELD_OUT))
         return unseen or tuple(test for test in self.tests if "unseen" in test)
 
-    def label(self, test: str) -> str:
-        """A test for people: with the rule that it is for, where it is for one."""
-        rules = {data.hold_out for data in self.files} if self.split else {self.hold_out}
-        return test_label(test, rules.pop()) if len(rules) == 1 else test  # several files may have several of one name
-
     @property
     def _kind(self) -> type[SplitRecipe]:
         from menagerie.generators.splits.recipe_file import KINDS
 
         return KINDS[self.kind]
 
-    def with_recipe(self: AnyGrid, recipe: SplitRecipe) -> AnyGrid:
-        """The grid with a recipe of the user's in place of its own, and options as that says.
+    def plan(self, known: Known) -> Iterable[Arm]:
+        """Every model at every place."""
+        return grid(self, **self.axes)
 
-        A fraction that the recipe states becomes the one value of its axis.
-        """
-        names = {item.name for item in fields(self)} & {item.name for item in fields(recipe)} - {"template"}
-        values = {name: getattr(recipe, name) for name in names - self.searched}
-        values |= {name: (values[name],) for name in values.keys() & set(FRACTIONS)}
-        return replace(self, base=recipe, **values)
-
-    def settled(self: AnyGrid) -> AnyGrid:
-        """The grid in the world and the resolution of the split files that were given, if any."""
-        if not self.split:
-            return self
-        sides = {data.side for data in self.files}
-        if len(sides) > 1:
-            raise UserError(
-                f"--split: images of {' and '.join(map(str, sorted(sides)))} pixels; give files of one size"
-            )
-        if len(self.files) < len(self.split):
-            raise UserError("--split: two files have the same content; give each once")
-        return replace(self, world=next(iter(self.files)).world, resolution=sides.pop())
-
-
-# What the presets of every grid share.
-SMOKE: dict[str, Any] = {
-    "world": "tiny",
-    "resolution": 32,
-    "pairs": (0.5,),
-    "test_views": 1,
-    "test_scenes": 48,
-    "architecture": "nano",
-    "recipe": Recipe(steps=60, batch=32, warmup=5),
-    "scorers": scorer_options("smoke"),
-}
-# The hardest cell of all scorers but controls, in a world small enough for many of them. Of its 28 pairs 6 are the
-# test's and 6 validation's.
-BREADTH: dict[str, Any] = {
-    "world": "eight",
-    "resolution": 32,
-    "models": tuple(name for name, spec in specs().items() if not spec.control),
-    "hard_negatives": (0.0,),
-    "seeds": 3,
-    "test_scenes": 200,
-    "recipe": Recipe(steps=1000, single_object_phase=0.25),
-}
-APART: dict[str, float] = {"reserve": 0.2, "validation": 0.2}
-# 224 px and ViT-B/16 as in OC-CLIP's paper, but from scratch unless --pretrained names weights; each model with
-# the rates of its paper, and all with our number of steps.
-PAPER: dict[str, Any] = {
-    "resolution": 224,
-    "pairs": (0.2, 0.4, 0.6, 0.8, 1.0),
-    "hard_negatives": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-    "seeds": 3,
-    "test_scenes": 2000,
-    "architecture": "ViT-B-16",
-    "tuned": PAPER_RECIPES,
-    "recipe": Recipe(steps=10_000, batch=256, learning_rate=5e-4, warmup=1000, weight_decay=0.5),
-    "scorers": scorer_options("paper"),
-    "loaders": 4,
-}
+    def page(self, records: Any) -> Iterable[Any]:
+        """The parts of the report."""
+        return ()
 
 
 def chosen_alone(grid: AnyGrid) -> AnyGrid:
@@ -227,12 +94,23 @@ def splits(grid: Grid) -> list[SplitRecipe]:
     return [grid.split_of(seed, **place) for seed in range(grid.seeds) for place in grid.places]
 
 
-def cores(grid: Grid) -> int:
-    """Processes that render: as configured, or one a core."""
-    machine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return grid.workers or machine
+def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
+    """The training data and the seed of each cell, by place and seed."""
+    if grid.split:
+        return [(data, data.seed + seed) for seed in range(grid.seeds) for data in grid.files]
+    further = tuple(name for name in grid.axes if name not in FRACTIONS)
+    return [(SplitData(recipe, store_identity, further), recipe.seed) for recipe in splits(grid)]
 
 
-def workers(grid: Grid) -> int:
-    """Runs at once: as configured, or one a core, or one on cuda."""
-    return grid.workers or (1 if grid.device.startswith("cuda") else cores(grid))
+def cells(grid: Grid, store_identity: str) -> list[Cell]:
+    """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
+    return [cell_of(grid, model, *pair) for pair in data_of(grid, store_identity) for model in grid.models]
+
+
+def cell_line(grid: Grid) -> str:
+    """Describe the first place of a grid in words: its world, its resolution and its shares of pairs."""
+    values = {
+        name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in grid.places[0].items()
+    }
+    place = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in values.items())
+    return f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {place}"

@@ -26,7 +26,7 @@ from menagerie.studies.analysis.words import (
     smoke_words,
     subsets_explained,
 )
-from menagerie.studies.grids.cells import SEARCHED, title_of, untuned
+from menagerie.studies.frame.cells import SEARCHED, title_of, untuned
 from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.figures import bars, heat_maps, sample_sheet, ticked
 from menagerie.studies.grids.tables import (

@@ -24,7 +24,7 @@ from menagerie.studies.analysis.tables import (
     to_latex,
     to_rows,
 )
-from menagerie.studies.grids.cells import untuned
+from menagerie.studies.frame.cells import untuned
 from menagerie.studies.grids.figures import ranked
 from menagerie.studies.runs.results import place_of
 

@@ -12,8 +12,7 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import Recipe
-from menagerie.studies.grids.cells import cell_of
-from menagerie.studies.grids.grid import cores
+from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.photographs.data import Tested, TransferData
 from menagerie.studies.photographs.trainings import OWN, SPATIAL, SYNTHETIC, Training
 from menagerie.studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS, world_name, worlds_tested
@@ -160,6 +159,6 @@ def rendered(config: Any, trainings: list[Training], worlds: Mapping[str, Path],
     files, stores = {}, {}
     for world, recipes in recipes_of(config, trainings, worlds).items():
         store = ImageStore(config.store, load_world(str(worlds[world])), config.resolution)
-        files |= make_splits(store, recipes, cores(config))
+        files |= make_splits(store, recipes, config.cores)
         stores[world] = store.identity
     return Jobs(config, worlds, out, files, stores)

@@ -11,9 +11,8 @@ from menagerie.envs.core.progress import Sparing
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.image_store import ImageStore
-from menagerie.studies.grids.cells import cell_of, recipe_line, untuned
-from menagerie.studies.grids.grid import cores, workers
-from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
+from menagerie.studies.frame.cells import cell_of, recipe_line, untuned
+from menagerie.studies.frame.step_cost import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
 from menagerie.studies.photographs.collection import FEWEST, Photographs, photographs_of
 from menagerie.studies.photographs.jobs import Jobs, recipes_of, rendered, steps_of, train_recipe
 from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, WORTH, Material, Training, all_trainings
@@ -50,7 +49,7 @@ def run(config: Any, out: Path) -> None:
 
     while waiting := waiting_jobs(jobs, trainings):
         print(f"{len(trainings)} runs, {len(waiting)} of them can be trained now", flush=True)
-        run_cells(waiting, config.cluster, workers(config), out, show)
+        run_cells(waiting, config.cluster, config.at_once, out, show)
     clear_shared(out)
     print(f"report: {publish(study)}")
 
@@ -99,13 +98,13 @@ def plan(config: Any) -> None:
         for world, recipes in recipes_of(config, trainings, worlds).items():
             store = ImageStore(config.store, load_world(str(worlds[world])), config.resolution)
             cost = estimate(
-                store, sorted({scene for recipe in recipes for scene in recipe.scenes_to_render()}), cores(config)
+                store, sorted({scene for recipe in recipes for scene in recipe.scenes_to_render()}), config.cores
             )
             rendering += cost.seconds
             print(f"{world}: {cost.scenes} scenes to render, {cost.megabytes:.0f} MB, {shown(cost.seconds)}")
         torch.set_num_threads(config.threads)
         training = sum(model_seconds(config, model, trainings, worlds) for model in config.models)
-    at_once = min(workers(config), len(trainings))
+    at_once = min(config.at_once, len(trainings))
     print(
         f"about {shown(STUDY_SECONDS + rendering + training / at_once)} in all, {at_once} runs at once, as busy as "
         "this machine is now"

@@ -15,9 +15,8 @@ from menagerie.generators.sources.folders import Given
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.tables import flat, print_table, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
-from menagerie.studies.grids.cells import title_of
+from menagerie.studies.frame.cells import title_of
 from menagerie.studies.grids.curves import Curve, training_curves
-from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.grids.tables import model_table
 from menagerie.studies.real_training.cells import Photos, Planned, Rendered, planned, recipes, rendered_splits
 from menagerie.studies.real_training.config import NONE, Config, constant, grid_of
@@ -138,7 +137,7 @@ def root_of(config: Config, out: Path) -> Path:
     from menagerie.studies.real_training.describe import write_files
 
     grid = grid_of(config)
-    return write_files(grid.recipe_given, out, config.store, config.resolution, cores(grid))
+    return write_files(grid.recipe_given, out, config.store, config.resolution, grid.cores)
 
 
 def run(config: Config, out: Path, folders: Given) -> None:
@@ -150,7 +149,7 @@ def run(config: Config, out: Path, folders: Given) -> None:
     grid = grid_of(config)
     root = root_of(config, out)
     photos = described(config, root, folders)
-    runs = planned(config, photos, rendered_splits(config, cores(grid)))
+    runs = planned(config, photos, rendered_splits(config, grid.cores))
     check_false_captions(runs)
     tests = Tests.of(config, [each.place.parser for each in runs], root, folders)
     jobs = [Job(each.cell, each.data_file, out, execution=Execution.of(config)) for each in runs]
@@ -163,7 +162,7 @@ def run(config: Config, out: Path, folders: Given) -> None:
     print(f"{len(jobs)} cells, {len(done)} of them finished before", flush=True)
     sparing = Sparing()
     waiting = [job for job in jobs if job.cell.id not in done]
-    run_cells(waiting, config.cluster, workers(grid), out, lambda _: sparing(lambda: write_report(study, notes)))
+    run_cells(waiting, config.cluster, grid.at_once, out, lambda _: sparing(lambda: write_report(study, notes)))
     print_carried(runs, out)
     report = write_report(study, notes, score(runs, tests, out, config))
     print_scores(study)
@@ -201,7 +200,7 @@ def plan(config: Config, folders: Given) -> None:
     """Print what there is, what would be trained, and how long that takes; nothing is rendered or kept."""
     import torch
 
-    from menagerie.studies.grids.plan import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of
+    from menagerie.studies.frame.step_cost import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of
 
     if config.rehearse:
         raise UserError(
@@ -220,6 +219,6 @@ def plan(config: Config, folders: Given) -> None:
         cells = len(alike) * len(config.mix)
         total += len(config.mix) * steps_of(alike) * seconds + REST_SECONDS * cells
         print(f"{alike[0].name}: {cells} cells, {alike[0].recipe.steps} steps each, {1000 * seconds:.0f} ms a step")
-    at_once = min(workers(grid_of(config)), len(runs) * len(config.mix))
+    at_once = min(grid_of(config).at_once, len(runs) * len(config.mix))
     about = shown(STUDY_SECONDS + total / at_once)
     print(f"about {about} of training in all, {at_once} cells at once; benchmarks are not counted")

@@ -110,6 +110,11 @@ class Cell:
         return self.data.axes | ({"start": self.start.name} if self.start else {})
 
     @property
+    def tests(self) -> tuple[str, ...]:
+        """The test subsets of its data, in the order of tables."""
+        return self.data.tests
+
+    @property
     def images_seen(self) -> int:
         """Images of all steps, those of what it starts from among them."""
         before = self.base or self.start

@@ -1,6 +1,7 @@
 """What every study's command line shares: presets by name, overrides by field, and the options of all scorers."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
@@ -72,6 +73,11 @@ class ScorerOptions:
     def of(self, model: str) -> dict[str, Any]:
         """The options of a model that are not its paper's."""
         return differing(getattr(self, spec_of(model).flag))
+
+    def replaced(self, model: str, options: Mapping[str, Any]) -> "ScorerOptions":
+        """With some options of a model changed."""
+        flag = spec_of(model).flag
+        return replace(self, **{flag: replace(getattr(self, flag), **options)}) if options else self
 
     def __reduce__(self) -> tuple[Any, ...]:
         configs = [getattr(self, item.name) for item in fields(self)]
@@ -163,13 +169,34 @@ class RunOptions:
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where runs are made; results don't depend on it."""
 
+    @property
+    def cores(self) -> int:
+        """Processes that render: as configured, or one a core."""
+        machine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return self.workers or machine
+
+    @property
+    def at_once(self) -> int:
+        """Runs at once: as configured, or one a core, or one on cuda."""
+        return self.workers or (1 if self.device.startswith("cuda") else self.cores)
+
 
 # Fields that don't decide results, so that a run may go on with others.
 EXECUTION = frozenset({item.name for item in fields(RunOptions)} - {"device", "threads"} | {"dry_run"})
 
 
 @dataclass(frozen=True)
-class ModelOptions:
+class ScorersOption:
+    """The options of each model."""
+
+    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
+        default_factory=partial(scorer_options, "small")
+    )
+    """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""
+
+
+@dataclass(frozen=True)
+class ModelOptions(ScorersOption):
     """What every model of a study is trained with."""
 
     tuned: Annotated[str, TRAINING, FIRST] = ""
@@ -185,7 +212,3 @@ class ModelOptions:
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
     """Training recipe, the same for all models. With pretrained weights each model's paper gives learning
     rates, warm-ups, weight decay and betas in place of these."""
-    scorers: Annotated[ScorerOptions, tyro.conf.arg(name=""), MODEL, PARTS] = field(
-        default_factory=partial(scorer_options, "small")
-    )
-    """What is specific to each model, in the sizes for small towers; only that of chosen models is recorded."""

@@ -119,10 +119,10 @@ def read_results(run: Path) -> list[dict[str, Any]]:
     file = run / "cells.jsonl"
     try:
         results = read_records(file, Result)
-        if lacking := [key for result in results for key in ("id", *COLUMNS[:4]) if key not in result]:
+        if lacking := [key for result in results for key in ("id", *COLUMNS[:2]) if key not in result]:
             raise KeyError(lacking[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{run} is not the folder of a grid: {file} can't be read ({error})") from error
+        raise UserError(f"{run} is not the folder of a study: {file} can't be read ({error})") from error
     if not results:
         raise UserError(f"{run} has no finished cell yet; start its command again")
     return results

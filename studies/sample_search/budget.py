@@ -14,8 +14,8 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.grids.cells import cell_of as grid_cell
-from menagerie.studies.grids.cells import training_recipe, tuned
+from menagerie.studies.frame.cells import cell_of as grid_cell
+from menagerie.studies.frame.cells import training_recipe, tuned
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.data import FRACTIONS, SplitData

@@ -16,7 +16,7 @@ from menagerie.studies.analysis.paired_bootstrap import Column, Count, counts_in
 from menagerie.studies.analysis.tables import DASH, flat, to_csv, to_latex, to_rows, write_trials
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
-from menagerie.studies.grids.cells import recipe_line
+from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.grids.grid import chosen_alone
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import finished

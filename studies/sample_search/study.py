@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import plain, seed_of
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.grid import cores, workers
 from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.sample_search.budget import Config, everything, images_of, setting_of
@@ -107,7 +106,7 @@ def run(config: Config, study: str, out: Path) -> None:
     for search in both:
         trials.open(search, identity(config))
     fill_store(config)
-    resources = Resources(workers(config), config.threads, config.device, config.cluster)
+    resources = Resources(config.at_once, config.threads, config.device, config.cluster)
     run_trials(trials, [both], run_worker, SearchJob(config, study, out), resources, out)
     clear_shared(out)
     by_name = {search.name.removeprefix(f"{study} "): trials.all(search) for search in both}
@@ -118,5 +117,5 @@ def fill_store(config: Config) -> None:
     """Render what most settings show, with all cores; workers render the rest of theirs."""
     most = everything(config)
     # As many workers as there are tasks on a cluster are no measure for this machine.
-    here = cores(config if config.cluster.engine == "none" else replace(config, workers=0))
+    here = (config if config.cluster.engine == "none" else replace(config, workers=0)).cores
     render(replace(config, pairs=(most.pairs,), hard_negatives=(most.hard_negatives,)), here)

@@ -17,8 +17,8 @@ from menagerie.studies.analysis.paired_bootstrap import Count, counts_in, fewest
 from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import TERMS, columns_explained, models_explained
-from menagerie.studies.grids.cells import cell_line
 from menagerie.studies.grids.curves import Curve, alike, training_curves
+from menagerie.studies.grids.grid import cell_line
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.slots.figures import AGREE, MOST, chosen_slots, favourite, seen, slot_sheet, spread, sweep_figure

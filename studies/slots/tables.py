@@ -10,7 +10,7 @@ from menagerie.studies.ablation.rows import SplitRow
 from menagerie.studies.ablation.tables import EXPECTED, Columns, Runs, accuracy_table, column_name, judged
 from menagerie.studies.analysis.paired_bootstrap import Difference, difference, merged, pooled
 from menagerie.studies.analysis.tables import DASH, by_task
-from menagerie.studies.grids.cells import title_of
+from menagerie.studies.frame.cells import title_of
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.slots.codes import Coding, codings

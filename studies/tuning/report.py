@@ -25,7 +25,7 @@ from menagerie.studies.analysis.paired_bootstrap import Counts, counts_in, recor
 from menagerie.studies.analysis.tables import shown
 from menagerie.studies.analysis.trial_figures import parallel_figures
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
-from menagerie.studies.grids.cells import SEARCHED, conditions
+from menagerie.studies.frame.cells import SEARCHED, conditions
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import finished

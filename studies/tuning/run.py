@@ -14,8 +14,8 @@ from menagerie.envs.core.records import write_record
 from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.tables import write_trials
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.cells import SEARCHED, cells
-from menagerie.studies.grids.grid import cores, workers
+from menagerie.studies.frame.cells import SEARCHED
+from menagerie.studies.grids.grid import cells
 from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.data import CellData
@@ -123,7 +123,7 @@ def run(config: Tuning, study: str, out: Path) -> None:
         for search in (first[model], second[model]):
             trials.open(search, identity(config, model))
     worker, grid = SearchJob(config, study, out, *split_files(config)), config.grid
-    resources = Resources(workers(grid), grid.threads, grid.device, grid.cluster)
+    resources = Resources(grid.at_once, grid.threads, grid.device, grid.cluster)
     run_trials(trials, stages, run_worker, worker, resources, out)
     if trials.all_ended(f"{study} "):  # another command may be searching for further models in this folder
         clear_shared(out)
@@ -143,7 +143,7 @@ def split_files(config: Tuning) -> tuple[str, dict[CellData, Path]]:
     """Render what all seeds show, with all cores; the store's identity and the split files."""
     # As many workers as there are tasks on a cluster are no measure for this machine.
     here = config.grid if config.grid.cluster.engine == "none" else replace(config.grid, workers=0)
-    return render(replace(config.grid, seeds=config.final_seeds), cores(here))
+    return render(replace(config.grid, seeds=config.final_seeds), here.cores)
 
 
 def publish(config: Tuning, out: Path, trials: dict[str, tuple[list[FrozenTrial], list[FrozenTrial]]]) -> None:

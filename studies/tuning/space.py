@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 from menagerie.envs.core.identity import plain, seed_of
 from menagerie.models.registry import spec_of
 from menagerie.models.spec import Range
-from menagerie.studies.grids.cells import towers
+from menagerie.studies.frame.cells import towers
 from menagerie.studies.grids.grid import Grid, chosen_alone
 from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.trials.queue import Search

@@ -29,7 +29,7 @@ from menagerie.studies.analysis.paired_bootstrap import read_points
 from menagerie.studies.attention import read_config
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
-from menagerie.studies.grids.cells import read_tuned
+from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import finished, read_results, rows, write_result, write_results
@@ -352,7 +352,7 @@ OURS = [
         ("menagerie.studies.cluster.tasks",),
     ),
     FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.train",)),
-    FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.grids.cells",)),
+    FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
     FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.trials.storage",), is_earlier),
     FileKind(
         "atlas entry",

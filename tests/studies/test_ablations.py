@@ -28,7 +28,8 @@ from menagerie.studies.ablation.tables import VERDICTS, Run, accuracy_table, cla
 from menagerie.studies.ablations import PRESETS, alike, check, grid_of
 from menagerie.studies.analysis.paired_bootstrap import Difference
 from menagerie.studies.analysis.tables import DASH, WAITING
-from menagerie.studies.grids.cells import cells, parser_hash
+from menagerie.studies.frame.cells import parser_hash
+from menagerie.studies.grids.grid import cells
 from menagerie.studies.runs.cell import Job
 from tests.command import ROOT, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain

@@ -34,8 +34,7 @@ from menagerie.studies.budgets.figures import all_tests
 from menagerie.studies.budgets.points import Line, Point, level, sentences, verdict
 from menagerie.studies.budgets.run import all_runs, steps_taken
 from menagerie.studies.compute import PRESETS, check
-from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.grid import chosen_alone, splits
+from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import folder_of, keep, states

@@ -17,8 +17,7 @@ from menagerie.models.registry import specs
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
-from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.grid import Grid, chosen_alone, splits
+from menagerie.studies.grids.grid import Grid, cells, chosen_alone, splits
 from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.runs.folder import claim
 

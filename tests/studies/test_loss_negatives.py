@@ -9,9 +9,8 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.grid import chosen_alone
-from menagerie.studies.grids.launch import check_image_negatives, check_model
+from menagerie.studies.frame.checks import check_image_negatives, check_model
+from menagerie.studies.grids.grid import cells, chosen_alone
 from menagerie.studies.grids.tables import model_table
 from menagerie.studies.runs.cell import loss_negatives
 from menagerie.studies.runs.command_line import scorer_options
@@ -90,10 +89,10 @@ def test_the_table_of_models():
 def test_partners_that_there_are_not_are_refused_at_the_start():
     grid = binding_grid.PRESETS["smoke"]
     grid = replace(grid, recipe=replace(grid.recipe, image_negatives=True))
-    check_image_negatives(replace(grid, hard_negatives=(1.0,)))
+    check_image_negatives(cells(replace(grid, hard_negatives=(1.0,)), "store"))
     for shares in ((0.0,), (0.0, 1.0)):
         with pytest.raises(UserError, match="give --hard-negatives above 0"):
-            check_image_negatives(replace(grid, hard_negatives=shares))
+            check_image_negatives(cells(replace(grid, hard_negatives=shares), "store"))
 
 
 SQUARE = """
@@ -112,9 +111,9 @@ def test_a_scorer_that_takes_no_negatives_is_refused_where_they_are_requested(tm
     (tmp_path / "square.py").write_text(SQUARE)
     model, grid = f"{tmp_path}/square.py:Square", binding_grid.PRESETS["smoke"]
     grid = replace(grid, models=(model,), scorers=scorer_options("smoke", [model]))
-    check_model(grid, model)
+    check_model(cells(grid, "store")[0])
     with pytest.raises(UserError, match="its loss takes no negatives"):
-        check_model(replace(grid, recipe=replace(grid.recipe, text_negatives=("swap",))), model)
+        check_model(cells(replace(grid, recipe=replace(grid.recipe, text_negatives=("swap",))), "store")[0])
 
 
 def test_a_model_on_another_needs_not_that_one_among_the_models():

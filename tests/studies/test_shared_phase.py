@@ -12,8 +12,7 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.grid import chosen_alone, splits
+from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs import train as train_module
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.results import finished
@@ -143,7 +142,7 @@ def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
     (tmp_path / "mine.py").write_text(STAGED)
     name = f"{tmp_path}/mine.py:Linear"
     clip = jobs_in(tmp_path)[0]
-    from menagerie.studies.grids.cells import cell_of
+    from menagerie.studies.frame.cells import cell_of
     from menagerie.studies.runs.command_line import scorer_options
 
     grid = replace(PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=scorer_options("smoke", [name]))

@@ -16,7 +16,7 @@ from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changed, matters, named_rows
 from menagerie.studies.ablation.tables import Run
 from menagerie.studies.analysis.paired_bootstrap import RecordScore
-from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import cells
 from menagerie.studies.slots.codes import Coded, Coding
 from menagerie.studies.slots.figures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
 from menagerie.studies.slots.masks import (

@@ -9,7 +9,7 @@ import pytest
 from menagerie.envs.core.records import write_record
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.grids.cells import cells
+from menagerie.studies.grids.grid import cells
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.results import RESULT
 from tests.command import GRID, QUICK, kill_when, run_here

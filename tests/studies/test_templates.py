@@ -16,8 +16,7 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, check_whole, text_space, tokenizer_of, words_of
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.grid import splits
+from menagerie.studies.grids.grid import cells, splits
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import split_material, split_texts
 from menagerie.studies.runs.train import fresh_scorer

@@ -25,9 +25,8 @@ from menagerie.models.training.state import History, Row
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.budgets.courses import diverged
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.cells import cells
 from menagerie.studies.grids.curves import Curve, training_curves
-from menagerie.studies.grids.grid import chosen_alone, splits
+from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs import dispatch, local
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job
 from menagerie.studies.runs.evaluation import looks_after, sample_accuracy

@@ -18,7 +18,7 @@ from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tune
-from menagerie.studies.grids.cells import SEARCHED, SHIPPED, read_tuned, recipe_line, training_recipe
+from menagerie.studies.frame.cells import SEARCHED, SHIPPED, read_tuned, recipe_line, training_recipe
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.sample_search.budget import everything, split_recipe
 from menagerie.studies.tuning.report import RING, history

@@ -17,7 +17,8 @@ from menagerie.envs.core.records import write_record
 from menagerie.models.scorer import Diverged
 from menagerie.studies import tune
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.cells import data_of, read_tuned
+from menagerie.studies.frame.cells import read_tuned
+from menagerie.studies.grids.grid import data_of
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.trials.queue import Search, Trials
 from menagerie.studies.trials.space import draw

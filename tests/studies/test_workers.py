@@ -16,8 +16,7 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.cells import cells
-from menagerie.studies.grids.grid import chosen_alone, splits
+from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.local import Pool

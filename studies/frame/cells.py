@@ -1,4 +1,4 @@
-"""The training runs of a grid: each model's towers, recipe (tuned, or its paper's) and options, on each split."""
+"""The training run of a model on a split: its towers, recipe (tuned, or its paper's) and options."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -15,9 +15,13 @@ from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.grids.grid import PAPER_RECIPES, Grid, splits
+from menagerie.studies.frame.options import SplitOptions
 from menagerie.studies.runs.cell import Cell, own_files
-from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
+from menagerie.studies.runs.command_line import ModelOptions
+from menagerie.studies.runs.data import CellData
+
+# `--tuned paper`: each model's recipe is its paper's.
+PAPER_RECIPES = "paper"
 
 # What tuning searches beside the towers; all else of a recipe is the study's own.
 SEARCHED = ("learning_rate", "weight_decay", "warmup", "singles_share", "single_object_phase")
@@ -91,47 +95,52 @@ PAPER_FIELDS = (
 
 
 @lru_cache(maxsize=8)
-def tuned(grid: Grid) -> dict[str, Tuned]:
-    """The tuned recipes of the grid's models, read once."""
-    return read_tuned(grid.tuned, grid.models) if grid.tuned not in ("", PAPER_RECIPES) else {}
+def tuned(study: SplitOptions) -> dict[str, Tuned]:
+    """The tuned recipes of the study's models, read once."""
+    return read_tuned(study.tuned, study.models) if study.tuned not in ("", PAPER_RECIPES) else {}
 
 
-def conditions(grid: Grid, model: str) -> dict[str, Any]:
+def conditions(study: SplitOptions, model: str) -> dict[str, Any]:
     """The conditions that a recipe is tuned for."""
-    return {"kind": grid.kind, "world": grid.world, "resolution": grid.resolution, "options": grid.scorers.of(model)}
+    return {
+        "kind": study.kind,
+        "world": study.world,
+        "resolution": study.resolution,
+        "options": study.scorers.of(model),
+    }
 
 
-def untuned(grid: Grid) -> list[str]:
-    """The models that have no tuned recipe while others of the grid have one."""
-    return [model for model in grid.models if tuned(grid) and model not in tuned(grid)]
+def untuned(study: SplitOptions) -> list[str]:
+    """The models that have no tuned recipe while others of the study have one."""
+    return [model for model in study.models if tuned(study) and model not in tuned(study)]
 
 
-def towers(grid: Grid, model: str) -> TowerConfig:
+def towers(study: SplitOptions, model: str) -> TowerConfig:
     """The towers of a model: the study's own, or those that tuning preferred.
 
     A model that wasn't tuned beside others that were takes theirs, if they agree and no others are requested.
     """
-    best, theirs = tuned(grid).get(model), {recipe.architecture for recipe in tuned(grid).values()}
-    architecture = best.architecture if best else grid.architecture
-    if not best and len(theirs) == 1 and architecture == Grid.architecture:
+    best, theirs = tuned(study).get(model), {recipe.architecture for recipe in tuned(study).values()}
+    architecture = best.architecture if best else study.architecture
+    if not best and len(theirs) == 1 and architecture == ModelOptions.architecture:
         architecture = theirs.pop()
-    return TowerConfig(architecture, grid.pretrained, grid.resolution, grid.tokenizer)
+    return TowerConfig(architecture, study.pretrained, study.resolution, study.tokenizer)
 
 
-def training_recipe(grid: Grid, model: str) -> Recipe:
+def training_recipe(study: SplitOptions, model: str) -> Recipe:
     """The recipe of one model: the study's own, with tuned rates, or with those of the model's paper."""
-    if model in tuned(grid):
-        return replace(grid.recipe, **tuned(grid)[model].fields)
-    paper = paper_recipe(grid, model)
-    return replace(grid.recipe, **paper_fields(paper)) if paper else grid.recipe
+    if model in tuned(study):
+        return replace(study.recipe, **tuned(study)[model].fields)
+    paper = paper_recipe(study, model)
+    return replace(study.recipe, **paper_fields(paper)) if paper else study.recipe
 
 
-def paper_recipe(grid: Grid, model: str) -> Mapping[str, Any]:
-    """The recipe of a model's paper, where the grid uses it: on request, and with pretrained weights."""
+def paper_recipe(study: SplitOptions, model: str) -> Mapping[str, Any]:
+    """The recipe of a model's paper, where the study uses it: on request, and with pretrained weights."""
     spec = spec_of(model)
-    if grid.pretrained:
+    if study.pretrained:
         return spec.pretrained
-    return spec.scratch if grid.tuned == PAPER_RECIPES else {}
+    return spec.scratch if study.tuned == PAPER_RECIPES else {}
 
 
 def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,33 +149,24 @@ def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
     return {name: paper.get(name, plain[name]) for name in PAPER_FIELDS}
 
 
-def cell_line(grid: Grid) -> str:
-    """Describe the first place of a grid in words: its world, its resolution and its shares of pairs."""
-    values = {
-        name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in grid.places[0].items()
-    }
-    place = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in values.items())
-    return f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {place}"
-
-
-def recipe_line(grid: Grid, model: str, recipe: Recipe | None = None) -> str:
+def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -> str:
     """The recipe of a model, its own or the given one, and all options of the model, in one line; and what it was tuned
-    for where that isn't this grid."""
-    start = f"from {grid.pretrained}" if grid.pretrained else "from scratch"
-    recipe = recipe or training_recipe(grid, model)
-    text = f"{towers(grid, model).architecture} {start}; "
+    for where that isn't this study."""
+    start = f"from {study.pretrained}" if study.pretrained else "from scratch"
+    recipe = recipe or training_recipe(study, model)
+    text = f"{towers(study, model).architecture} {start}; "
     text += ", ".join(f"{name} {value}" for name, value in asdict(recipe).items() if value is not None)
     text += "; too few steps for the warm-up to end" * (recipe.longest_warmup >= recipe.steps)
-    options = asdict(spec_of(model).configured(options_of(grid, model))).items()
+    options = asdict(spec_of(model).configured(options_of(study, model))).items()
     text += "; " * bool(options) + ", ".join(f"{name} {shown(value)}" for name, value in options)
-    if not grid.tuned:
+    if not study.tuned:
         return text
-    if grid.tuned == PAPER_RECIPES:
+    if study.tuned == PAPER_RECIPES:
         return f"{text} (its paper's)"
-    if model not in tuned(grid):
+    if model not in tuned(study):
         return f"{text} (not tuned)"
-    there = tuned(grid)[model].conditions
-    here = conditions(grid, model) | {"steps": grid.recipe.steps}
+    there = tuned(study)[model].conditions
+    here = conditions(study, model) | {"steps": study.recipe.steps}
     others = [f"{name} {there.get(name)}, not {value}" for name, value in here.items() if there.get(name) != value]
     return f"{text} (tuned with {'; '.join(others)})" if others else f"{text} (tuned)"
 
@@ -176,30 +176,30 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def options_of(grid: Grid, model: str) -> dict[str, Any]:
+def options_of(study: SplitOptions, model: str) -> dict[str, Any]:
     """A model's own options that are not its defaults: the study's, or those that tuning chose; none of one that isn't
     among its models, but trained before one of them."""
-    best, spec = tuned(grid).get(model), spec_of(model)
-    config = getattr(grid.scorers, spec.flag) if model in grid.scorers.models else spec.config()
+    best, spec = tuned(study).get(model), spec_of(model)
+    config = getattr(study.scorers, spec.flag) if model in study.scorers.models else spec.config()
     return differing(replace(config, **best.options)) if best else differing(config)
 
 
-def cell_of(grid: Grid, model: str, data: CellData, seed: int) -> Cell:
+def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:
     """The training run of a model on a split, and before it that of the model that it starts from."""
     spec = spec_of(model)
-    graphs = grid.graph_source if "graphs" in spec.reads else GraphSource()
+    graphs = study.graph_source if "graphs" in spec.reads else GraphSource()
     return Cell(
         model=model,
         seed=seed,
         data=data,
-        towers=towers(grid, model),
-        recipe=training_recipe(grid, model),
-        options=options_of(grid, model),
-        device=grid.device,
-        threads=grid.threads,
-        files=own_files(model, grid.pretrained),
+        towers=towers(study, model),
+        recipe=training_recipe(study, model),
+        options=options_of(study, model),
+        device=study.device,
+        threads=study.threads,
+        files=own_files(model, study.pretrained),
         negatives=spec.negatives,
-        base=base_cell(grid, model, data, seed),
+        base=base_cell(study, model, data, seed),
         graphs=graphs,
         parser=parser_hash(graphs.graphs),
     )
@@ -208,28 +208,15 @@ def cell_of(grid: Grid, model: str, data: CellData, seed: int) -> Cell:
 parser_hash = lru_cache(maxsize=8)(parser_digest)  # opening a parser may take seconds
 
 
-def base_cell(grid: Grid, model: str, data: CellData, seed: int) -> Cell | None:
+def base_cell(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell | None:
     """The cell of the stage before a model's own: the same towers, with the recipe of its own model, or with the one
     that was tuned for both together."""
     stage = spec_of(model).stage
     if stage is None:
         return None
-    cell = cell_of(grid, stage.scorer, data, seed)
-    recipe = training_recipe(grid, model) if model in tuned(grid) else cell.recipe
-    return replace(cell, towers=towers(grid, model), recipe=recipe, options={})
-
-
-def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
-    """The training data and the seed of each cell, by place and seed."""
-    if grid.split:
-        return [(data, data.seed + seed) for seed in range(grid.seeds) for data in grid.files]
-    further = tuple(name for name in grid.axes if name not in FRACTIONS)
-    return [(SplitData(recipe, store_identity, further), recipe.seed) for recipe in splits(grid)]
-
-
-def cells(grid: Grid, store_identity: str) -> list[Cell]:
-    """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
-    return [cell_of(grid, model, *pair) for pair in data_of(grid, store_identity) for model in grid.models]
+    cell = cell_of(study, stage.scorer, data, seed)
+    recipe = training_recipe(study, model) if model in tuned(study) else cell.recipe
+    return replace(cell, towers=towers(study, model), recipe=recipe, options={})
 
 
 def title_of(model: str) -> str:

@@ -1,0 +1,77 @@
+"""An arm of a study, a run with its place; and what a plan may know of arms."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from menagerie.envs.core.identity import plain
+
+
+@runtime_checkable
+class Runnable(Protocol):
+    """What the frame reads of whatever an arm runs: a cell, a piece of evaluation, or a result that was read back."""
+
+    @property
+    def id(self) -> str:
+        """Hash of all that decides the result; names its folder."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Names of the test subsets, in the order of tables."""
+
+
+class Arm(NamedTuple):
+    """A training run with its place in a study."""
+
+    cell: Any
+    """A `Runnable`."""
+    labels: Mapping[str, Any]
+    """Columns of the results beside model and seed."""
+    file: Path | None = None
+    """The file of its data; None where the frame makes the split of the cell's recipe."""
+
+    @property
+    def id(self) -> str:
+        """The name of its folder."""
+        return self.cell.id
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """All labels, model and seed among them, as columns have them: lists as text."""
+        named = {name: as_column(value) for name, value in self.labels.items()}
+        return {"model": self.cell.model, "seed": self.cell.seed} | named
+
+    @property
+    def name(self) -> str:
+        """Its place in words."""
+        return ", ".join([self.cell.model, *(f"{k} {v}" for k, v in self.labels.items()), f"seed {self.cell.seed}"])
+
+
+def as_column(value: Any) -> Any:
+    """A label as columns have it: several values are joined."""
+    value = plain(value)
+    return "+".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+@runtime_checkable
+class Known(Protocol):
+    """What is known of arms while a study runs. A plan looks at nothing else."""
+
+    def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
+        """Accuracy of a finished arm, 0 of one that diverged, None of one that hasn't ended."""
+
+    def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
+        """The mean of their scores; None until all have ended."""
+
+    @property
+    def owner(self) -> str:
+        """The name under which this study asks for the trials of searches."""
+
+    def storage(self, given: str) -> Any:
+        """Where the trials of searches are kept: as given, or in the study's folder."""

@@ -1,0 +1,103 @@
+"""What a study is refused for, before anything is made."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import check_place
+from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.validation import validate
+from menagerie.envs.worlds import load_world
+from menagerie.models.recipe import negatives_of
+from menagerie.models.registry import check_scorer, spec_of
+from menagerie.studies.cluster.options import check_cluster
+from menagerie.studies.frame.imagined import all_arms
+from menagerie.studies.frame.study import Study
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.command_line import sized
+from menagerie.studies.runs.loggers import check_loggers
+from menagerie.studies.runs.machine import check_device, check_device_here, start_server
+
+
+def check(study: Study) -> None:
+    """Raise on options and runs that can't work."""
+    validate(study)
+    for model in study.models:
+        check_scorer(model)
+    check_loggers(study.log)
+    check_unused_options(study)
+    check_device(study.device)
+    check_place("--store", study.store)
+    check_cluster(study.cluster, study.out or Path("runs"), study.threads, int(study.device.startswith("cuda")))
+    study.check()
+    cells = [arm.cell for arm in all_arms(study) if isinstance(arm.cell, Cell)]
+    check_splits(cells)
+    check_image_negatives(cells)
+    start_server(study.threads)
+    # Where jobs are submitted there need be no GPU.
+    in_child(check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells))
+
+
+def check_splits(cells: Iterable[Cell]) -> None:
+    """Raise for recipes of splits that their worlds don't allow, and for fractions that can't be had."""
+    for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
+        recipe.rules(load_world(recipe.world))
+        recipe.counts()
+
+
+def check_unused_options(study: Study) -> None:
+    """Raise for an option of a model that isn't chosen: it would change nothing."""
+    for model in study.scorers.models:
+        spec = spec_of(model)
+        if model not in study.models and getattr(study.scorers, spec.flag) != sized(spec, study.scorers.size):
+            raise UserError(f"an option --{spec.name}.* is given, but {model} is not among --models")
+
+
+def check_image_negatives(cells: Iterable[Cell]) -> None:
+    """Raise where images are to be shown with their partners, and a cell's training pairs have none."""
+    if any(cell.recipe.image_negatives and not cell.data.counts().get("swapped_pairs", 1) for cell in cells):
+        raise UserError(
+            "--image-negatives shows training images with their partners, the same things swapped; at some place no "
+            "training pair has any: give --hard-negatives above 0 (or a --split that has them), or leave it out"
+        )
+
+
+def distinct(cells: Iterable[Cell]) -> list[Cell]:
+    """A cell for each model with its towers and options."""
+    return list({(cell.model, cell.towers, str(cell.options)): cell for cell in cells}.values())
+
+
+def check_machine(device: str, cells: Sequence[Cell]) -> None:
+    """Raise on towers, scorers or a device that can't work here, before an hour of other cells. Imports torch."""
+    from menagerie.models.towers.build import check_towers
+
+    check_device_here(device)
+    for towers in dict.fromkeys(cell.towers for cell in cells):
+        check_towers(towers)
+    seen: set[str] = set()
+    for cell in cells:
+        check_model(cell, whole=cell.model not in seen)
+        seen.add(cell.model)
+
+
+def check_model(cell: Cell, whole: bool = True) -> None:
+    """Raise if a cell's model can't be built as configured or, if `whole`, breaks the contract of scorers.
+
+    The contract is checked on these very towers if they are small, else on the smallest.
+    """
+    from menagerie.models.contract import attempt, build, check_contract
+    from menagerie.models.towers.config import SMALL_TOWERS
+
+    negatives = bool(negatives_of(cell.recipe, cell.negatives).texts)
+    scratch, options = replace(cell.towers, pretrained=""), dict(cell.options)
+    small = cell.towers.architecture in SMALL_TOWERS
+    if not (small and whole):
+        words = f"on {cell.towers.architecture} can't be built"
+        attempt(cell.model, words, partial(build, cell.model, scratch, options))
+    if whole and small:
+        check_contract(cell.model, cell.towers, options, negatives)
+    elif whole:
+        nano = replace(scratch, architecture="nano", resolution=32, tokenizer="")
+        check_contract(cell.model, nano, dict(spec_of(cell.model).smoke), negatives)

@@ -1,0 +1,89 @@
+"""What a study would take on this machine: `--dry-run`, from a few scenes and steps that are made and not kept."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captioned import Captioned
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.estimate import estimate
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.models.recipe import Recipe
+from menagerie.models.training.feed import single_steps
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.imagined import all_arms
+from menagerie.studies.frame.step_cost import REST_SECONDS, STUDY_SECONDS, Noise, shown, step_seconds
+from menagerie.studies.frame.study import Study
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.shared import trunk_key
+
+
+def dry_run(study: Study) -> None:
+    """Print what is to be rendered and trained, and how long both take; of an adaptive study, at most."""
+    torch.set_num_threads(study.threads)
+    arms = all_arms(study)
+    seconds = STUDY_SECONDS + rendering(study, arms) + training(arms) / min(study.at_once, len(arms))
+    at_once = min(study.at_once, len(arms))
+    print(f"about {shown(seconds)} in all at most, {at_once} runs at once, as busy as this machine is now")
+
+
+def rendering(study: Study, arms: Sequence[Arm]) -> float:
+    """Print what each image store lacks; returns the seconds that rendering it takes."""
+    stores: dict[tuple[str, int], dict[Any, None]] = {}
+    for arm in arms:
+        if not arm.file and isinstance(arm.cell, Cell):
+            recipe = arm.cell.data.recipe
+            stores.setdefault((recipe.world, arm.cell.towers.resolution), {})[recipe] = None
+    total = 0.0
+    for (world, side), recipes in stores.items():
+        scenes = {scene for recipe in recipes for scene in recipe.scenes_to_render()}
+        cost = estimate(ImageStore(study.store, load_world(world), side), sorted(scenes), study.cores)
+        total += cost.seconds
+        words = f"{len(scenes)} scenes, {cost.scenes} of them to render: {cost.megabytes:.0f} MB, {shown(cost.seconds)}"
+        print(f"{world}, {side} px: {words}")
+    return total
+
+
+def training(arms: Sequence[Arm]) -> float:
+    """Print the steps of each kind of run and their time; returns the seconds of all one after the other."""
+    alike: dict[Any, list[Arm]] = {}
+    for arm in arms:
+        cell = arm.cell
+        alike.setdefault((cell.model, cell.towers, cell.recipe.batch, str(cell.options), arm.file), []).append(arm)
+    total, samples = 0.0, {}
+    for (model, towers, batch, *_, file), same in alike.items():
+        cells = [arm.cell for arm in same]
+        sample = samples.setdefault((file, cells[0].data.kind, towers.resolution), sample_of(file, cells[0]))
+        steps, each = steps_of(cells), step_seconds(cells[0], sample)
+        bases = [cell.base for cell in cells if cell.base]
+        before = steps_of(bases) * step_seconds(bases[0], sample) if bases else 0.0
+        total += steps * each + before + REST_SECONDS * len(cells)
+        runs = f"{model}, {towers.architecture}, batch {batch}: {len(cells)} runs"
+        print(f"{runs}, {steps} steps, {1000 * each:.0f} ms each", flush=True)
+    return total
+
+
+def sample_of(file: Path | None, cell: Cell) -> Captioned:
+    """Data to time steps on: a file's, or a recipe's without its images."""
+    return SplitDataset(file, "train") if file else Noise(cell.data.recipe, cell.towers.resolution)
+
+
+def steps_of(cells: Sequence[Cell]) -> int:
+    """All steps of runs that are alike: what several begin with counts once."""
+    trunks: dict[str, list[Recipe]] = {}
+    for cell in cells:
+        trunks.setdefault(trunk_key(cell) if cell.recipe.decay else cell.id, []).append(cell.recipe)
+    total = sum(map(trunk_steps, trunks.values()))
+    first = {(cell.seed, str(cell.recipe)) for cell in cells}
+    phase = 0 if cells[0].recipe.decay else single_steps(cells[0].recipe)
+    return total - phase * (len(cells) - len(first))
+
+
+def trunk_steps(recipes: Sequence[Recipe]) -> int:
+    """Steps of runs that differ in their number of steps: the longest stable phase, and the decay of each."""
+    if len(recipes) == 1:
+        return recipes[0].steps
+    return max(r.stable_steps for r in recipes) + sum(r.steps - r.stable_steps for r in recipes)

@@ -1,0 +1,178 @@
+"""Estimates of groups of records: means, paired differences and statistics of curves, with intervals of two levels.
+
+A record is an image of a test with a true and a false caption: 1 where the model prefers the true one, one half for a
+tie, else 0. Intervals are those of `two_levels`: they draw seeds, and animal pairs within each seed.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.analysis.errors import SCORES, read_predictions
+from menagerie.studies.analysis.two_levels import (
+    CONFIDENCE,
+    MANY_PAIRS,
+    enough,
+    intervals,
+    resampled_means,
+    without_interval,
+)
+
+CLUSTER = ("seed", "subset", "task", "animals")
+KEY = ("seed", "subset", "task", "scene", "caption")
+"""A record of one arm is the same as one of another where these agree: differences are paired by them."""
+Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
+"""One number for each row of means, which stand along the last axis in the order of the plan."""
+Key = tuple[Any, ...]
+Groups = Mapping[Key, pd.DataFrame]
+
+
+class Estimate(NamedTuple):
+    """A number with its interval; accuracies are shares from 0 to 1."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    """Records; of a difference those that both sides have."""
+    clusters: int
+    """Animal pairs, of each seed, that were drawn; 0 where no records are kept, as of quads."""
+    seeds: int
+    deviation: float
+    """Standard deviation of the seeds' own values; nan for one seed."""
+    signed: bool = False
+    """Whether it is a difference, which is written with its sign."""
+
+    @property
+    def bounds(self) -> str:
+        """The interval in percent, or why there is none."""
+        sign = "+" if self.signed else ""
+        none = without_interval(self.low, self.high, self.clusters)
+        return none or f"{100 * self.low:{sign}.1f}, {100 * self.high:{sign}.1f}"
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return not without_interval(self.low, self.high, self.clusters)
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the bounds say on which side of a value it is: few pairs that are all alike may be so by chance."""
+        return self.known or self.clusters >= MANY_PAIRS
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:{'+' if self.signed else ''}.1f} [{self.bounds}]"
+
+
+@cache  # what is finished doesn't change, and reports are written anew after every run
+def points_in(folder: Path) -> pd.DataFrame:
+    """The records of a finished cell: subset, task, scene, caption, animals and `value`."""
+    records = read_predictions(folder)
+    right, tied = records[SCORES[0]] > records[SCORES[1]], records[SCORES[0]] == records[SCORES[1]]
+    return records[["subset", "task", "scene", "caption", "animals"]].assign(value=right + 0.5 * tied)
+
+
+def estimates(
+    points: pd.DataFrame,
+    by: Sequence[str],
+    against: Mapping[str, Any] | None = None,
+    statistic: tuple[str, Statistic] | None = None,
+) -> dict[Key, Estimate]:
+    """The estimates of `Records.estimates`, of a table of records."""
+    groups: Groups = {key: part for key, part in points.groupby(list(by), sort=False)}
+    if against is not None:
+        if odd := [name for name in against if name not in by]:
+            raise UserError(f"against={dict(against)}: {odd[0]} must be among `by`, got {tuple(by)}")
+        groups = {key: part for key in groups if (part := paired(groups, by, key, against)) is not None}
+    if statistic is None:
+        return {key: estimate(part, against is not None) for key, part in groups.items()}
+    label, function = by.index(statistic[0]), statistic[1]
+    rest: dict[Key, list[pd.DataFrame]] = {}
+    for key, part in groups.items():
+        rest.setdefault(key[:label] + key[label + 1 :], []).append(part)
+    return {key: curve_estimate(parts, function) for key, parts in rest.items()}
+
+
+def paired(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
+    """The records of a group minus those of the group that it is compared with; None for that group itself, and where
+    the two have nothing to compare.
+
+    On other data there may be other scenes: then each record minus the mean of its animal pair there, of its seed.
+    Raises `UserError` where a record occurs twice: another label has to tell both apart.
+    """
+    other = tuple(against.get(name, value) for name, value in zip(by, key, strict=True))
+    if other == key or other not in groups:
+        return None
+    first, second = (indexed(groups[one], one, by) for one in (other, key))
+    both = second.join(first["value"].rename("value_before"), how="inner").reset_index()
+    if not len(both):
+        before = groups[other].groupby(list(CLUSTER), sort=False)["value"].mean().rename("value_before").reset_index()
+        both = groups[key].merge(before, on=list(CLUSTER))
+    return both.assign(value=both["value"] - both["value_before"]) if len(both) else None
+
+
+def indexed(part: pd.DataFrame, key: Key, by: Sequence[str]) -> pd.DataFrame:
+    """Records by their `KEY`, each of which must be there once."""
+    found = part.set_index(list(KEY))
+    if not found.index.is_unique:
+        varied = [name for name in part if name not in {*KEY, *by, "animals", "value"} and part[name].nunique() > 1]
+        raise UserError(f"records of {key} occur several times; add to `by`, or narrow by `where`, one of {varied}")
+    return found
+
+
+def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
+    """The mean of some records with an interval over seeds and, within them, animal pairs."""
+    sums, counts, seeds = clusters([part])
+    (low,), (high,) = intervals(sums, counts, seeds).clip(-1.0 if signed else 0.0, 1.0)
+    return described(part, float(sums.sum() / counts.sum()), low, high, len(seeds), signed)
+
+
+def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate:
+    """A statistic of several means, which are drawn together; its interval is that of the drawn statistics."""
+    sums, counts, seeds = clusters(parts)
+    value = float(function((sums.sum(0) / counts.sum(0))[None])[0])
+    low = high = math.nan
+    if enough(counts, seeds).all():
+        tail = (1 - CONFIDENCE) / 2
+        low, high = np.nanquantile(function(resampled_means(sums, counts, seeds)), [tail, 1 - tail])
+    each = [
+        function(np.array([[part[part.seed == seed].value.mean() for part in parts]]))[0]
+        for seed in dict.fromkeys(seeds)
+    ]
+    deviation = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
+    return Estimate(value, float(low), float(high), sum(map(len, parts)), len(seeds), len(each), deviation)
+
+
+Matrix = Float64[np.ndarray, "clusters groups"]
+
+
+def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[int]]:
+    """Sums and numbers of records by animal pair of a seed (rows) and group (columns), and the seed of each row."""
+    ordered = [part.sort_values(list(KEY)) for part in parts]  # what is drawn depends on the order of clusters
+    summed = [part.groupby(["seed", "animals"], sort=False)["value"].agg(["sum", "count"]) for part in ordered]
+    both = pd.concat(summed, axis=1, keys=range(len(parts))).fillna(0.0)
+    sums, counts = (both.xs(name, axis=1, level=1).to_numpy(float) for name in ("sum", "count"))
+    return sums, counts, [seed for seed, _ in both.index]
+
+
+def described(part: pd.DataFrame, value: float, low: float, high: float, number: int, signed: bool) -> Estimate:
+    """An estimate with the numbers of what it is of."""
+    of_seeds = part.groupby("seed", sort=False)["value"].mean()
+    return Estimate(value, float(low), float(high), len(part), number, len(of_seeds), float(of_seeds.std()), signed)
+
+
+def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estimate]:
+    """The mean accuracy over runs of each group of `scores` whose records aren't kept, as those of quads."""
+    found = {}
+    for key, part in scores.dropna(subset="accuracy").groupby(list(by), sort=False):
+        of_seeds = part.groupby("seed", sort=False)["accuracy"].mean()
+        numbers = (int(part["n"].sum()), 0, len(of_seeds), float(of_seeds.std()))
+        found[key] = Estimate(float(part["accuracy"].mean()), math.nan, math.nan, *numbers)
+    return found

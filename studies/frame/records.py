@@ -1,0 +1,228 @@
+"""What a study's finished runs say, as tidy tables and estimates. Loads pandas when somebody asks for a table."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.records import RESULT, write_records
+from menagerie.studies.frame.arm import Arm, as_column
+from menagerie.studies.runs.cell import DIVERGED
+from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.results import read_result, read_results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from menagerie.studies.frame.estimate import Estimate, Statistic
+    from menagerie.studies.frame.measure import Measure
+
+TESTS = ("subset", "task")
+
+
+@dataclass(frozen=True)
+class Records:
+    """The arms of a study in the order of its plan, with what their folders hold; `where` narrows."""
+
+    arms: tuple[Arm, ...]
+    out: Path
+    chosen: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    """Subsets and tasks, if only some."""
+
+    @property
+    def owner(self) -> str:
+        """The name under which this folder asks for the trials of searches, on whatever machine."""
+        return str(self.out.resolve())
+
+    def storage(self, given: str) -> str:
+        """Where the trials of searches are kept: as given, or in the study's folder."""
+        return given or str(self.out / "journal.log")
+
+    def folder(self, arm: Arm) -> Path:
+        """The folder of the files that an arm made."""
+        return self.out / "cells" / arm.id
+
+    def diverged(self, arm: Arm) -> bool:
+        """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
+        return (self.folder(arm) / DIVERGED).exists()
+
+    def over(self, arm: Arm) -> bool:
+        """Whether an arm has ended, with a result or without."""
+        return result_of(self.folder(arm)) is not None or self.diverged(arm)
+
+    def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
+        """Accuracy (0 to 1) of a finished arm, 0 of one that diverged, None of one that hasn't ended."""
+        result = result_of(self.folder(arm))
+        if result is None:
+            return 0.0 if self.diverged(arm) else None
+        accuracy = result["subsets"].get(subset, {}).get(task, {}).get("accuracy")
+        if accuracy is None:
+            raise UserError(f"{arm.name} has no records of {subset}, {task}; give its split a {subset} subset")
+        return float(accuracy)
+
+    def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
+        """The mean of their scores; None until all have ended."""
+        scores = [self.score(arm, subset, task) for arm in arms]
+        known = [score for score in scores if score is not None]
+        return sum(known) / len(known) if known and len(known) == len(scores) else None
+
+    @cached_property
+    def results(self) -> list[tuple[Arm, dict[str, Any]]]:
+        """The finished arms, each with its result."""
+        return [(arm, result) for arm in self.arms if (result := result_of(self.folder(arm)))]
+
+    def labels(self, name: str) -> list[Any]:
+        """The values of a label in the order of the plan, of unfinished arms too."""
+        return list(dict.fromkeys(arm.place[name] for arm in self.arms if name in arm.place))
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tests of all arms, in the order of tables."""
+        return tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
+
+    def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
+        """The records with these labels, subsets and tasks; several values of one as a tuple.
+
+        `keep` chooses among arms. Raises `UserError` for a label that no arm has.
+        """
+        several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
+        tests = {name: tuple(values) for name, values in several.items() if name in TESTS}
+        labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in TESTS}
+        known = {name for arm in self.arms for name in arm.place}
+        if self.arms and (odd := [name for name in labels if name not in known]):
+            raise UserError(f"no run has a label {odd[0]!r}; labels are {', '.join(sorted(known))}, subset and task")
+        arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
+        return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
+
+    def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
+        """With further labels of each finished arm."""
+        finished = {arm.id for arm, _ in self.results}
+        arms = (a._replace(labels={**a.labels, **more(a, self)}) if a.id in finished else a for a in self.arms)
+        return replace(self, arms=tuple(arms))
+
+    @cached_property
+    def scores(self) -> "pd.DataFrame":
+        """A row for each finished arm, subset and task: labels, accuracy (0 to 1; a tie counts one half), n."""
+        import pandas as pd
+
+        rows = [
+            {**arm.place, "subset": subset, "task": task, **numbers, "images_seen": result["images_seen"]}
+            for arm, result in self.results
+            for subset, tasks in result["subsets"].items()
+            for task, numbers in tasks.items()
+        ]
+        return self._narrowed(pd.DataFrame(rows))
+
+    @cached_property
+    def points(self) -> "pd.DataFrame":
+        """A row for each record of each finished arm: labels, subset, task, scene, caption, animals, and `value`, 1
+        where the true caption wins and one half for a tie."""
+        import pandas as pd
+
+        from menagerie.studies.frame.estimate import points_in
+
+        parts = [self._narrowed(points_in(self.folder(arm))).assign(**arm.place) for arm, _ in self.results]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    def measured(self, measure: "Measure") -> "pd.DataFrame":
+        """The rows of a measure of all finished arms, with their labels."""
+        import pandas as pd
+
+        from menagerie.studies.frame.measure import measured
+
+        found = [(arm, measured(self.folder(arm), measure) or ()) for arm, _ in self.results]
+        return pd.DataFrame([arm.place | dict(row) for arm, rows in found for row in rows])
+
+    def _narrowed(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """The rows of the chosen subsets and tasks."""
+        for name, values in self.chosen if len(frame) else ():
+            frame = frame[frame[name].isin(values)]
+        return frame.reset_index(drop=True)
+
+    def estimates(
+        self,
+        by: Sequence[str],
+        against: Mapping[str, Any] | None = None,
+        statistic: "tuple[str, Statistic] | None" = None,
+    ) -> "dict[tuple[Any, ...], Estimate]":
+        """The mean of all records of each combination of the labels `by`, in the order of the plan.
+
+        `against={"model": "clip"}`: how far above the group that is the same but for these labels, on the records that
+        both have. `statistic=("pairs", area)`: a number of the means along that label, one for each group of the rest.
+        Tasks of which no records are kept (quads) have a mean over runs, and no interval.
+        """
+        from menagerie.studies.frame.estimate import estimates, without_records
+
+        lacking = {name for name in by if name not in TESTS and not any(name in arm.place for arm in self.arms)}
+        if self.arms and lacking:
+            raise UserError(f"no run has a label {min(lacking)!r} to group by")
+        found = estimates(self.points, by, against, statistic) if len(self.points) else {}
+        if against is None and statistic is None and "task" in by and len(self.scores):
+            kept = set(self.points["task"]) if len(self.points) else set()
+            found |= without_records(self.scores[~self.scores["task"].isin(kept)], by)
+        return found
+
+
+class StoredCell(NamedTuple):
+    """A finished run of a folder that is read back."""
+
+    id: str
+    model: str
+    seed: int
+    tests: tuple[str, ...]
+
+
+def read(folder: Path | str) -> Records:
+    """The records of the finished runs of a study's folder, for notebooks and scripts.
+
+    Raises `UserError` for a folder that is none, and for one without any finished run.
+    """
+    out = Path(folder)
+    return Records(tuple(map(stored_arm, read_results(out))), out)
+
+
+def stored_arm(result: Mapping[str, Any]) -> Arm:
+    """An arm as `cells.jsonl` has it; one of before there were labels has its axes."""
+    labels = result.get("labels")
+    if labels is None:
+        labels = {name: result[name] for name in dict.fromkeys((*FRACTIONS, *result.get("axes", ()))) if name in result}
+    tests = tuple(name for name in result["subsets"] if name != "validation")
+    return Arm(StoredCell(result["id"], result["model"], result["seed"], tests), labels)
+
+
+def result_of(folder: Path) -> dict[str, Any] | None:
+    """The result in a cell's folder, read once; None where it isn't finished."""
+    try:
+        stamp = (folder / RESULT).stat().st_mtime_ns
+    except OSError:
+        return None
+    return result_at(folder, stamp)
+
+
+@cache
+def result_at(folder: Path, stamp: int) -> dict[str, Any] | None:
+    """The result that was written at `stamp`."""
+    return read_result(folder)
+
+
+SCORES = ("subset", "task", "accuracy", "tie_rate", "n", "images_seen")
+"""The columns of `results.csv` behind the labels."""
+
+
+def write_tables(records: Records) -> None:
+    """Write `cells.jsonl`, the results of finished runs with their labels, and `results.csv`."""
+    write_records(records.out / "cells.jsonl", [result | {"labels": arm.labels} for arm, result in records.results])
+    labels = list(dict.fromkeys(name for arm in records.arms for name in arm.place))
+    rows = (row for arm, result in records.results for row in result_rows(arm, result))
+    columns = [*labels, *SCORES]
+    write_csv(records.out / "results.csv", columns, ([row.get(name) for name in columns] for row in rows))
+
+
+def result_rows(arm: Arm, result: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    """A row for each subset and task of a finished arm."""
+    for subset, tasks in result["subsets"].items():
+        for task, scores in tasks.items():
+            yield arm.place | {"subset": subset, "task": task, **scores, "images_seen": result["images_seen"]}

@@ -1,0 +1,175 @@
+"""A study: its options, a plan of training runs, and a page. Free of torch, pandas and files.
+
+    @dataclass(frozen=True)
+    class Views(SplitStudy):
+        views: Axis[int] = (1, 4)
+
+        def plan(self, known):
+            return grid(self, views=self.views)
+
+        def page(self, records):
+            yield Lines("views", records.where(task="swap"), x="views")
+
+`plan` is a pure function. The frame calls it again after each finished run; it gives all runs that follow from what is
+known, finished ones too, in the order of `results.csv`. So a study resumes, and goes on with more, without state.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.cells import cell_of, recipe_line
+from menagerie.studies.frame.options import SplitOptions, StudyOptions
+from menagerie.studies.frame.overrides import check_files, check_graphs, check_overrides
+from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
+from menagerie.studies.runs.split_file import SplitFile
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.measure import Measure
+    from menagerie.studies.frame.parts import Part
+    from menagerie.studies.frame.records import Records
+
+
+@dataclass(frozen=True)
+class Study(StudyOptions, ABC):
+    """The options of every study, and the two questions that each answers for itself: what to run, and what it says."""
+
+    @abstractmethod
+    def plan(self, known: Known) -> Iterable[Arm]:
+        """All arms that follow from what is known, finished ones too, in the order of the results."""
+
+    @abstractmethod
+    def page(self, records: "Records") -> Iterable["Part"]:
+        """The parts of the report, the answer first."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the report: the first line of the class's docstring."""
+        return (type(self).__doc__ or "").partition("\n")[0].removesuffix(".")
+
+    def check(self) -> None:
+        """Raise on what can't work, beside what the frame checks of options and arms."""
+
+    def check_given(self, preset: "Study") -> None:
+        """Raise for options that differ from their preset's and change nothing."""
+
+    def settled(self) -> "Study":
+        """The study as the files say that were given, if any."""
+        return self
+
+    def prepare(self, out: Path) -> None:
+        """Make what the plan needs, in the study's folder, before it is called first."""
+
+    def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
+        """Further columns of an arm's results, such as its cost."""
+        return {}
+
+    def measurements(self, arm: Arm) -> Sequence["Measure"]:
+        """What is measured of an arm's trained scorer, beside its accuracy."""
+        return ()
+
+    def export(self, records: "Records") -> None:
+        """Write further files of the study into its folder."""
+
+    def notes(self) -> dict[str, str]:
+        """Facts about the runs that the command prints, and the report lists below its configuration."""
+        return {}
+
+
+@dataclass(frozen=True)
+class SplitStudy(SplitOptions, Study):
+    """A study whose arms are splits of one kind in one world, all trained alike but for what it varies."""
+
+    def at(self, model: str, seed: int, **place: Any) -> Arm:
+        """The run of a model at a place.
+
+        Each name of `place` is a field of the split, of the training recipe, of the model's options, or one of
+        `TOWERS`. Raises `TypeError` for a name that none of these has, or several.
+        """
+        owners = [{item.name for item in fields(kind)} for kind in (self.recipe_given, Recipe, spec_of(model).config)]
+        owners.append(set(TOWERS))
+        if odd := [name for name in place if sum(name in names for names in owners) != 1]:
+            raise TypeError(f"{odd[0]} is a field of none, or of several, of split, recipe, {model} and its towers")
+        split, training, options, towers = ({n: place[n] for n in place if n in names} for names in owners)
+        varied = replace(
+            self,
+            recipe=replace(self.recipe, **training),
+            scorers=self.scorers.replaced(model, options),
+            **towers,
+        )
+        recipe = self.split_of(seed, **split)
+        further = tuple(name for name in split if name not in FRACTIONS)
+        data: CellData = SplitData(recipe, store_identity(self.store, recipe.world, varied.resolution), further)
+        return Arm(cell_of(varied, model, data, recipe.seed), place)
+
+    def of_file(self, model: str, seed: int, data: SplitFile) -> Arm:
+        """The run of a model on a split file."""
+        return Arm(cell_of(self, model, data, data.seed + seed), data.axes, self.files[data])
+
+    def with_recipe(self, recipe: SplitRecipe) -> "SplitStudy":
+        """The study with a recipe of the user's in place of its own, and options as that says.
+
+        A field that the study varies gets the recipe's one value.
+        """
+        names = {item.name for item in fields(self)} & {item.name for item in fields(recipe)} - {"template"}
+        values = {name: getattr(recipe, name) for name in names - self.searched}
+        values |= {name: (values[name],) for name in values.keys() & self.growing()}
+        return replace(self, base=recipe, **values)
+
+    def settled(self) -> "SplitStudy":
+        """The study in the world and the resolution of the split files that were given, if any."""
+        if not self.split:
+            return self
+        sides = {data.side for data in self.files}
+        if len(sides) > 1:
+            listed = " and ".join(map(str, sorted(sides)))
+            raise UserError(f"--split: images of {listed} pixels; give files of one size")
+        if len(self.files) < len(self.split):
+            raise UserError("--split: two files have the same content; give each once")
+        return replace(self, world=next(iter(self.files)).world, resolution=sides.pop())
+
+    def check(self) -> None:
+        """Raise for graphs that no model reads."""
+        check_graphs(self)
+
+    def check_given(self, preset: "SplitStudy") -> None:
+        """Raise for options that tuned recipes, papers or split files replace."""
+        check_overrides(self, preset)
+        check_files(self, preset)
+
+    def notes(self) -> dict[str, str]:
+        """Each model's recipe in a line."""
+        return {f"recipe of {model}": recipe_line(self, model) for model in self.models}
+
+
+TOWERS = ("architecture", "pretrained", "tokenizer", "resolution")
+
+
+@cache
+def store_identity(store: Path, world: str, resolution: int) -> str:
+    """The identity of an image store, without rendering anything."""
+    from menagerie.envs.worlds import load_world
+    from menagerie.generators.storage.image_store import ImageStore
+
+    return ImageStore(store, load_world(world), resolution).identity
+
+
+def grid(study: SplitStudy, **axes: Iterable[Any]) -> Iterator[Arm]:
+    """An arm for each seed, place (one value of each axis) and model; files of `--split` take the place of all places.
+
+    The hardest come first where the axes begin with the hardest values, so that a stopped study has reported something.
+    """
+    places = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    for seed in range(study.seeds):
+        for where in study.files if study.split else places:
+            for model in study.models:
+                yield study.of_file(model, seed, where) if study.split else study.at(model, seed, **where)

@@ -1,0 +1,125 @@
+"""Records and estimates: equal to means and bootstraps over predictions that are read by hand."""
+
+import csv
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.analysis.two_levels import intervals, resampled_means
+from menagerie.studies.frame.records import Records, read, write_tables
+from tests.studies.stored import TESTS, stored_grid, stored_run
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    return stored_grid(tmp_path_factory.mktemp("stored"))
+
+
+def by_hand(records, model, share, subset, task="swap"):
+    """Values of the records of a model at a place, by seed, animals, scene."""
+    found = {}
+    for seed in range(3):
+        file = records.out / "cells" / f"{model}-{seed}-{share}-0.0" / "predictions.csv"
+        with file.open(newline="") as text:
+            for row in csv.DictReader(text):
+                if (row["subset"], row["task"]) == (subset, task):
+                    true, false = float(row["score_caption"]), float(row["score_negative"])
+                    found[seed, row["animals"], row["scene"]] = (true > false) + 0.5 * (true == false)
+    return found
+
+
+def interval(values):
+    """Mean, low and high of values by seed, animals and scene."""
+    groups = defaultdict(list)
+    for (seed, animals, _), value in sorted(values.items()):
+        groups[seed, animals].append(value)
+    sums, counts = (np.array([[function(group)] for group in groups.values()], float) for function in (sum, len))
+    low, high = intervals(sums, counts, [seed for seed, _ in groups])[:, 0]
+    return sums.sum() / counts.sum(), low, high
+
+
+def test_levels_and_differences_are_those_of_the_records(records):
+    unseen = records.where(subset="unseen_pairs", task="swap")
+    levels = unseen.estimates(("model", "pairs"))
+    above = unseen.estimates(("model", "pairs"), against={"model": "clip"})
+    assert list(levels) == [(model, share) for share in (0.2, 0.8) for model in ("clip", "oc-clip", "negclip")]
+    assert list(above) == [key for key in levels if key[0] != "clip"]
+    for (model, share), found in levels.items():
+        mean, low, high = interval(values := by_hand(records, model, share, "unseen_pairs"))
+        assert np.allclose([found.value, found.low, found.high], [mean, max(low, 0), min(high, 1)], rtol=0, atol=1e-12)
+        assert (found.n, found.clusters, found.seeds) == (len(values), 18, 3)
+        means = [np.mean([v for k, v in values.items() if k[0] == seed]) for seed in range(3)]
+        assert found.deviation == pytest.approx(np.std(means, ddof=1), abs=1e-12)
+    for (model, share), found in above.items():
+        first, second = (by_hand(records, name, share, "unseen_pairs") for name in ("clip", model))
+        expected = interval({key: second[key] - first[key] for key in first})
+        assert np.allclose([found.value, found.low, found.high], expected, rtol=0, atol=1e-12)
+        assert str(found).startswith(f"{100 * found.value:+.1f} [")
+
+
+def test_a_statistic_of_a_curve_is_drawn_together(records):
+    def area(means):
+        return means @ np.array([0.5, 0.5])
+
+    unseen = records.where(subset="unseen_pairs", task="swap")
+    found = unseen.estimates(("model", "pairs"), statistic=("pairs", area))
+    assert list(found) == [("clip",), ("oc-clip",), ("negclip",)]
+    sides = [by_hand(records, "clip", share, "unseen_pairs") for share in (0.2, 0.8)]
+    groups = sorted({key[:2] for key in sides[0]})
+    values = [[[v for k, v in side.items() if k[:2] == group] for side in sides] for group in groups]
+    sums, counts = (np.array([[f(v) for v in row] for row in values], float) for f in (sum, len))
+    drawn = area(resampled_means(sums, counts, [seed for seed, _ in groups]))
+    expected = [*area((sums.sum(0) / counts.sum(0))[None]), *np.quantile(drawn, [0.025, 0.975])]
+    assert np.allclose([found["clip",].value, found["clip",].low, found["clip",].high], expected, rtol=0, atol=1e-12)
+
+
+def test_quads_have_means_over_runs_and_no_interval(records):
+    found = records.where(subset="unseen_pairs").estimates(("model", "pairs", "task"))
+    quad = found["clip", 0.8, "quad text"]
+    assert (quad.value, quad.n, quad.clusters) == (pytest.approx(0.37), 21, 0)
+    assert math.isnan(quad.low)
+    assert {task for *_, task in found} == {"swap", "replace animal", "quad text"}
+
+
+def test_one_seed_two_seeds_and_few_pairs(tmp_path):
+    arms = [stored_run(tmp_path / "a", "clip", seed, {"pairs": 0.5}, 0.7) for seed in range(2)]
+    one, two = (Records(tuple(arms[:n]), tmp_path / "a").where(subset="seen_pairs", task="swap") for n in (1, 2))
+    assert one.estimates(("model",))["clip",].known
+    assert not two.estimates(("model",))["clip",].known
+    few = Records((stored_run(tmp_path / "b", "clip", 0, {"pairs": 0.5}, 0.7, pairs=4),), tmp_path / "b")
+    assert (
+        few.estimates(("model", "subset", "task"))["clip", "seen_pairs", "swap"].bounds == "only 4 pairs: no interval"
+    )
+
+
+def test_records_that_occur_twice_name_the_label_that_tells_them_apart(records):
+    with pytest.raises(UserError, match="pairs"):
+        records.where(task="swap").estimates(("model",), against={"model": "clip"})
+    with pytest.raises(UserError, match="no run has a label 'views'"):
+        records.where(views=3)
+    with pytest.raises(UserError, match="no run has a label 'views'"):
+        records.estimates(("views",))
+    with pytest.raises(UserError, match="must be among `by`"):
+        records.where(task="swap").estimates(("pairs",), against={"model": "clip"})
+
+
+def test_where_narrows_and_a_folder_is_read_back(records):
+    chosen = records.where(model=("clip", "negclip"), pairs=0.2, task="swap", subset=TESTS)
+    assert len(chosen.arms) == 6
+    assert set(chosen.scores["subset"]) == set(TESTS)
+    assert set(chosen.points["model"]) == {"clip", "negclip"}
+    assert set(chosen.points["task"]) == {"swap"}
+    write_tables(records)
+    again = read(records.out)
+    assert again.labels("pairs") == [0.2, 0.8]
+    assert again.tests == TESTS
+    sides = [side.estimates(("model", "subset", "task")) for side in (again, records)]
+    assert sides[0].keys() == sides[1].keys()
+    assert np.array_equal(*(np.array(list(side.values()), float) for side in sides), equal_nan=True)
+    with (records.out / "results.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(records.scores)
+    assert list(rows[0])[:4] == ["model", "seed", "pairs", "hard_negatives"]
