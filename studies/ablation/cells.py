@@ -117,20 +117,15 @@ def plan(grids: Grids, spec: ScorerSpec, rows: Rows) -> None:
     with false captions where there is any."""
     import torch
 
-    from menagerie.studies.frame.step_cost import (
-        REST_SECONDS,
-        STUDY_SECONDS,
-        shown,
-        step_seconds,
-        steps_of,
-        training_sample,
-    )
+    from menagerie.studies.frame.dry_run import sample_of, steps_of
+    from menagerie.studies.frame.step_cost import REST_SECONDS, STUDY_SECONDS, shown, step_seconds
 
     seconds = 0.0
     for split, grid in grids.items():
         torch.set_num_threads(grid.threads)
-        data, lines = training_sample(grid), [line for _, _, line in placed({split: grid}, spec, rows)]
+        lines = [line for _, _, line in placed({split: grid}, spec, rows)]
         distinct = {cell.id: cell for line in lines for cell in row_cells(grid, spec, line, "")}
+        data = sample_of(next(iter(grid.files.values())) if grid.split else None, next(iter(distinct.values())))
         trained = [cell for cell in distinct.values() if cell.trained_as == cell or cell.trained_as.id not in distinct]
         seconds += rendering(grid) + REST_SECONDS * len(distinct)
         print(f"{split}: {len(distinct)} runs, {len(distinct) - len(trained)} of which only score another's weights")

@@ -26,11 +26,11 @@ from menagerie.studies.ablation.tables import (
     columns_of,
     read_runs,
 )
+from menagerie.studies.analysis.curves import Curve, alike, training_curves
 from menagerie.studies.analysis.paired_bootstrap import counts_of, fewest_pairs, record_line
 from menagerie.studies.analysis.tables import DASH, WAITING, by_task, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import CHANCES, TERMS, columns_explained, explained_as, records_in, smoke_words
-from menagerie.studies.grids.curves import Curve, alike, training_curves
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.folder import where_it_ran

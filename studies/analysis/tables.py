@@ -70,18 +70,22 @@ def described(
     """A pivot as texts, in percent with one decimal, with or without deviations; `index` and `columns` choose and
     order. A row that the pivot lacks is `WAITING`; what is undefined in one that it has is a dash."""
 
-    def text(mean: float, deviation: float) -> str:
-        if math.isnan(mean):
-            return DASH
-        several = deviations and not math.isnan(deviation)
-        return f"{scale * mean:.1f}" + (f" ± {scale * deviation:.1f}" if several else "")
-
-    means, spreads = (part.reindex(index=index, columns=columns) for part in table)
+    means, spreads = (scale * part.reindex(index=index, columns=columns) for part in table)
     both = zip(means.index, means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
     texts = [
-        list(map(text, *pair)) if label in table.mean.index else [WAITING] * len(means.columns) for label, *pair in both
+        list(map(number, *(pair if deviations else pair[:1])))
+        if label in table.mean.index
+        else [WAITING] * len(means.columns)
+        for label, *pair in both
     ]
     return pd.DataFrame(texts, means.index, means.columns)
+
+
+def number(value: float, deviation: float = math.nan) -> str:
+    """A number with one decimal, and the deviation of several; a dash for one that is undefined."""
+    if math.isnan(value):
+        return DASH
+    return f"{value:.1f}" + ("" if math.isnan(deviation) else f" ± {deviation:.1f}")
 
 
 def gap(finished: object) -> str:

@@ -1,5 +1,6 @@
 """What reports explain: terms, models with their papers, tests and tasks; and that a smoke run says nothing."""
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -106,6 +107,20 @@ SUBSETS: dict[str, str] = {
     "validation": "scenes set apart for choosing settings, as tuning does",
 }
 
+# Subsets in titles of figures.
+TITLES = {
+    "seen_pairs": "Seen pairs,\nswapped textures",
+    "unseen_pairs": "Unseen pairs",
+    "different_bag": "Different bag,\nother textures",
+    "train_pairs": "Training pairs,\nnew views",
+    "left_right_seen_order": "Left/right,\nseen order",
+    "left_right_unseen_order": "Left/right,\nunseen order",
+    "left_right_unseen_pairs": "Left/right,\nunseen pairs",
+    "above_under_seen_order": "Above/under,\nseen order",
+    "above_under_unseen_order": "Above/under,\nunseen order",
+    "above_under_unseen_pairs": "Above/under,\nunseen pairs",
+}
+
 
 def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
     """The tests that a report shows, each with its scenes: those of relations once, those of single rules not."""
@@ -127,3 +142,8 @@ def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
     """The tasks that a table shows, each with its question; `swap` says what a hard negative is in this study."""
     meanings = {"swap": swap} | MEANINGS
     return {task: meaning for task, meaning in meanings.items() if task in tasks}
+
+
+def wrap(text: str, width: int = 30) -> str:
+    """Lines of at most `width` characters; where a line ends already, it ends."""
+    return "\n".join(line for given in text.split("\n") for line in textwrap.wrap(given, width))

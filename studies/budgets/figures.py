@@ -7,9 +7,9 @@ import matplotlib
 import numpy as np
 
 from menagerie.envs.core.figures import CHANCE, chance_line, legend_above, line_style
+from menagerie.studies.analysis.words import TITLES
 from menagerie.studies.budgets.points import Line, Point
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.grids.figures import TITLES
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes

@@ -11,10 +11,11 @@ import pandas as pd
 from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.pages import write_page
+from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.analysis.paired_bootstrap import Points, counts_of, fewest_pairs, numbers_of
 from menagerie.studies.analysis.tables import DASH, WAITING, flat, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
-from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
+from menagerie.studies.analysis.words import TERMS, TITLES, models_explained, smoke_words
 from menagerie.studies.budgets.costs import Cost, cost_of
 from menagerie.studies.budgets.courses import Known, Run, Setup, Trained, courses_of, known_of, setups_of
 from menagerie.studies.budgets.figures import all_tests, compute_figure, other_scales
@@ -30,8 +31,6 @@ from menagerie.studies.budgets.points import (
     verdict,
 )
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.grids.curves import Curve, training_curves
-from menagerie.studies.grids.figures import TITLES
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import COLUMNS, finished, rows

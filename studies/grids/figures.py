@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-from jaxtyping import UInt8
 
 from menagerie.envs.core.figures import ACCURACY, COLOURS, bar_above, chance_line, colour_at, ink, short
 from menagerie.studies.analysis.tables import NEAR, QUAD, gap
+from menagerie.studies.analysis.words import TITLES, wrap
 from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.results import Mean, mean_accuracy
@@ -19,20 +19,6 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-
-TITLES = {
-    "seen_pairs": "Seen pairs,\nswapped textures",
-    "unseen_pairs": "Unseen pairs",
-    "different_bag": "Different bag,\nother textures",
-    "train_pairs": "Training pairs,\nnew views",
-    "left_right_seen_order": "Left/right,\nseen order",
-    "left_right_unseen_order": "Left/right,\nunseen order",
-    "left_right_unseen_pairs": "Left/right,\nunseen pairs",
-    "above_under_seen_order": "Above/under,\nseen order",
-    "above_under_unseen_order": "Above/under,\nunseen order",
-    "above_under_unseen_pairs": "Above/under,\nunseen pairs",
-}
-
 
 LABELS = {
     "pairs": "animal pairs in training",
@@ -140,34 +126,6 @@ def draw_panel(axis: Axes, table: list[list[Mean]]) -> AxesImage:
             colour = "black" if cell.mean is None else ink(colour_at(100 * cell.mean, ACCURACY))
             axis.text(x, y, text, ha="center", va="center", fontsize=9, color=colour)
     return image
-
-
-def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
-    """Images of one size in a row, each with its caption and, in red, its hard negative.
-
-    All in one pair of axes: a pair for each image takes several times as long.
-    """
-    height, width = images[0].shape[:2]
-    gap, lines = width // 16, max(wrap(text).count("\n") + 1 for both in captions for text in both)
-    shown, beside = 2.0 * height / (width + 2 * gap), 0.15 * lines + 0.1  # inches of an image and of each text
-    figure = Figure((2.0 * len(images), shown + 2 * beside))
-    axis = figure.add_axes((0, beside / (shown + 2 * beside), 1, shown / (shown + 2 * beside)))
-    axis.axis("off")
-    axis.imshow(np.hstack([np.pad(image, ((0, 0), (gap, gap), (0, 0)), constant_values=255) for image in images]))
-    for number, (_, both) in enumerate(zip(images, captions, strict=True)):
-        middle = (number + 0.5) * (width + 2 * gap)
-        for text, y, side, colour in zip(
-            both, (-width / 32, height + width / 64), ("bottom", "top"), ("#0a5c2c", "#a01818"), strict=True
-        ):
-            axis.text(middle, y, wrap(text), fontsize=8, color=colour, ha="center", va=side)
-    return figure
-
-
-def wrap(text: str, width: int = 30) -> str:
-    """Lines of at most `width` characters."""
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width))
 
 
 BAR_PANEL, BAR_NAMES = 2.2, 1.6  # inches of a panel of bars, and of what stands beside it

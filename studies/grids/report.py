@@ -1,20 +1,21 @@
 """`report.html` of a grid: one page that needs no other file."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.core.figures import write_figure, write_png
+from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.generators.captions.hard_negatives.foils import TASKS
+from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.analysis.errors import Source, Surest, breakdown, surest, table
+from menagerie.studies.analysis.model_table import model_table
 from menagerie.studies.analysis.paired_bootstrap import counts_in, fewest_pairs, record_line
+from menagerie.studies.analysis.samples import file_name, write_samples
 from menagerie.studies.analysis.tables import flat, to_csv, to_rows
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import (
@@ -27,12 +28,10 @@ from menagerie.studies.analysis.words import (
     subsets_explained,
 )
 from menagerie.studies.frame.cells import SEARCHED, title_of, untuned
-from menagerie.studies.grids.curves import Curve, training_curves
-from menagerie.studies.grids.figures import bars, heat_maps, sample_sheet, ticked
+from menagerie.studies.grids.figures import bars, heat_maps, ticked
 from menagerie.studies.grids.tables import (
     difference_table,
     latex,
-    model_table,
     place_names,
     summary_of,
     task_tables,
@@ -89,7 +88,6 @@ def section(places: Mapping[tuple[Any, ...], list[Source]], tests: Mapping[str, 
     return Section(model, rows, ", ".join([*facts, f"seed {first.seed}"]), surest(first, tuple(tests)))
 
 
-SAMPLES = 5
 MOST_LISTED = 5  # models in a title
 ONE_ANIMAL = "one animal"  # the task that OC-CLIP's figure 6 has in its lower row
 
@@ -156,11 +154,6 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= MOST_LISTED else f"{len(names)} models"
 
 
-def file_name(subset: str) -> str:
-    """The name of a subset as a part of file names: rules hold signs that those may not."""
-    return re.sub(r"[^\w.-]+", "-", subset)
-
-
 def curve_of(config: Any, out: Path, result: dict[str, Any]) -> Curve:
     """A finished cell in the figure of how all trained."""
     names = place_names(config)[1:]
@@ -173,21 +166,3 @@ def reported_config(config: Any) -> dict[str, str]:
     """The configuration; with tuned recipes without what they replace (each model's own is reported below)."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if config.tuned else set()
     return {name: text for name, text in flat(asdict(config)).items() if name not in replaced}
-
-
-@lru_cache(maxsize=1)  # they are the same in every report of a run
-def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
-    """A row of sample images for every subset that has any, as files and as data URIs."""
-    from menagerie.generators.storage.pixels import PixelReader, open_split
-
-    sheets, reader = {}, PixelReader(open_split(split))
-    for subset in ("train", *tests):
-        records = reader.split.subsets.get(subset, ())  # of several files not each has all tests
-        if not len(records):
-            continue
-        chosen = [len(records) * (2 * i + 1) // (2 * SAMPLES) for i in range(SAMPLES)]
-        images = list(reader.read_all(records.rows[chosen]))
-        captions = [(records.captions[i], records.negatives[i]) for i in chosen]
-        file = out / "figures" / f"samples-{file_name(subset)}.png"
-        sheets[subset] = write_png(file, sample_sheet(images, captions))
-    return sheets

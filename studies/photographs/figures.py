@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib
 
 from menagerie.envs.core.figures import COLOURS, chance_line, legend_above, line_style, short, write_png
-from menagerie.studies.grids.figures import sample_sheet
+from menagerie.studies.analysis.samples import sample_sheet
 from menagerie.studies.photographs.data import Tested, tests_in
 from menagerie.studies.photographs.jobs import Jobs
 from menagerie.studies.photographs.measures import KNOWN, RECOGNITION, SWAPS, Level, level

@@ -13,11 +13,11 @@ from menagerie.envs.core.pages import write_page
 from menagerie.envs.core.progress import Sparing
 from menagerie.generators.sources.folders import Given
 from menagerie.models.carry_over import Carried
+from menagerie.studies.analysis.curves import Curve, training_curves
+from menagerie.studies.analysis.model_table import model_table
 from menagerie.studies.analysis.tables import flat, print_table, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.grids.curves import Curve, training_curves
-from menagerie.studies.grids.tables import model_table
 from menagerie.studies.real_training.cells import Photos, Planned, Rendered, planned, recipes, rendered_splits
 from menagerie.studies.real_training.config import NONE, Config, constant, grid_of
 from menagerie.studies.real_training.describe import described
@@ -200,7 +200,8 @@ def plan(config: Config, folders: Given) -> None:
     """Print what there is, what would be trained, and how long that takes; nothing is rendered or kept."""
     import torch
 
-    from menagerie.studies.frame.step_cost import REST_SECONDS, STUDY_SECONDS, shown, step_seconds, steps_of
+    from menagerie.studies.frame.dry_run import steps_of
+    from menagerie.studies.frame.step_cost import REST_SECONDS, STUDY_SECONDS, shown, step_seconds
 
     if config.rehearse:
         raise UserError(

@@ -13,11 +13,11 @@ from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.report import HEADER, records_of, rows_explained, scores_of, smoke_of
 from menagerie.studies.ablation.rows import ablated
 from menagerie.studies.ablation.tables import EXPECTED, OUTCOME, VERDICTS, column_name, columns_of, read_runs, verdict
+from menagerie.studies.analysis.curves import Curve, alike, training_curves
 from menagerie.studies.analysis.paired_bootstrap import Count, counts_in, fewest_pairs, record_line
 from menagerie.studies.analysis.tables import to_csv, to_latex, to_rows
 from menagerie.studies.analysis.two_levels import meaning
 from menagerie.studies.analysis.words import TERMS, columns_explained, models_explained
-from menagerie.studies.grids.curves import Curve, alike, training_curves
 from menagerie.studies.grids.grid import cell_line
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.folder import where_it_ran

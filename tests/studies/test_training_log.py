@@ -22,10 +22,10 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
+from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.budgets.courses import diverged
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.curves import Curve, training_curves
 from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs import dispatch, local
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job

@@ -1,0 +1,150 @@
+"""Figures of numbers in rows: bars, or dots with their intervals."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from menagerie.envs.core.figures import COLOURS, chance_line, legend_above
+from menagerie.studies.analysis.tables import gap, number
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.figures import (
+    DASHED,
+    Drawn,
+    Values,
+    chance_of,
+    dress,
+    heading,
+    panel_axes,
+    panels_of,
+)
+from menagerie.studies.frame.layout import (
+    Key,
+    awaited,
+    best_first,
+    keys,
+    levels_of,
+    liked,
+    places,
+    title,
+    varying,
+    without_base,
+)
+from menagerie.studies.frame.parts import Bars
+
+WIDTH, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
+ROW = 0.24  # inches of a row; of several colours each has as much
+
+
+class Marks(NamedTuple):
+    """What is drawn of the rows of all panels."""
+
+    part: Bars
+    found: Values
+    seeds: Mapping[Key, Sequence[float]]
+    """The accuracies of single seeds."""
+    liked: set[Key]
+    awaited: set[Key]
+
+    @property
+    def dotted(self) -> bool:
+        """Whether numbers are dots with an interval."""
+        return self.part.dots or self.part.against is not None
+
+
+def bars(part: Bars) -> Drawn:
+    """A bar or a dot for each row and colour."""
+    names = [*part.panels, *part.rows, *filter(None, [part.colour])]
+    found, every = part.records.estimates(names, part.against), places(part.records)
+    rows = without_base(part.rows, keys(every, part.rows), part.against)
+    rows = best_first(part.rows, rows, levels_of(names, found))
+    panels, colours = panels_of(part, found), part.records.labels(part.colour) if part.colour else [None]
+    figure, axes = panel_axes(
+        len(panels), (WIDTH, ROW * len(colours) * len(rows) + 0.75), NAMES, sharex=True, sharey=True
+    )
+    marks = Marks(part, found, seeds_of(part, names), liked(part.records, names), awaited(every, names))
+    for axis, panel in zip(axes, panels, strict=True):
+        axis.set_title(heading(part, part.panels, panel), fontsize=9, parse_math=False)
+        for (y, row), (turn, colour) in product(enumerate(rows), enumerate(colours)):
+            key = (*panel, *row, *([colour] if part.colour else []))
+            draw_mark(axis, marks, key, y + 0.8 * ((turn + 0.5) / len(colours) - 0.5), COLOURS[turn % len(COLOURS)])
+        finish(axis, marks, panel)
+    name_rows(part, figure, axes, rows)
+    if part.colour:
+        legend_above(figure, [key_to(part, turn, value) for turn, value in enumerate(colours)])
+    return Drawn(figure, names, found)
+
+
+def seeds_of(part: Bars, names: Sequence[str]) -> dict[Key, list[float]]:
+    """The accuracies of single seeds, for dots."""
+    scores = part.records.scores
+    if not part.dots or part.against is not None or not len(scores):
+        return {}
+    return {key: values.dropna().tolist() for key, values in scores.groupby([*names], sort=False)["accuracy"]}
+
+
+def draw_mark(axis: Axes, marks: Marks, key: Key, y: float, colour: str) -> None:
+    """One number, or the sign in its place."""
+    its = marks.found.get(key)
+    if marks.dotted:
+        draw_dot(axis, its, y, colour, marks.seeds.get(key, ()))
+        return
+    text = gap(key not in marks.awaited) if its is None else number(100 * its.value, 100 * its.deviation)
+    axis.text(103, y, text, va="center", fontsize=8)
+    if its is not None:
+        height = 0.72 / max(1, len(marks.part.records.labels(marks.part.colour)) if marks.part.colour else 1)
+        axis.barh(y, 100 * its.value, height=height, color=colour, alpha=0.35 if key in marks.liked else 1)
+        if not np.isnan(its.deviation):
+            axis.errorbar(100 * its.value, y, xerr=100 * its.deviation, color="0.2", linewidth=1, capsize=2)
+
+
+def draw_dot(axis: Axes, its: Estimate | None, y: float, colour: str, seeds: Sequence[float]) -> None:
+    """A number as a dot, with its interval as a line and its seeds, pale."""
+    if its is None:
+        return
+    if len(seeds) > 1:
+        axis.plot([100 * value for value in seeds], [y] * len(seeds), "o", color=colour, alpha=0.35, markersize=4)
+    axis.plot([100 * its.value], [y], "o", color=colour, markersize=5)
+    axis.plot([100 * its.low, 100 * its.high], [y, y], color=colour, linewidth=1.5)
+
+
+def finish(axis: Axes, marks: Marks, panel: Key) -> None:
+    """Limits, chance and what is compared with, of a panel."""
+    part = marks.part
+    dress(axis)
+    if not marks.dotted:
+        axis.grid(visible=False)
+        axis.tick_params(length=0)
+        axis.spines[["left"]].set_visible(False)
+        axis.set_xlim(0, 100)
+    if part.against is not None:
+        axis.axvline(0, color="0.4", linewidth=1)
+    else:
+        level = chance_of(part, dict(zip(part.panels, panel, strict=True)))
+        chance_line(axis, "x", percent=level, stretch=not marks.dotted)
+    beside = part.beside.estimates([*part.panels]) if part.beside else {}
+    if panel in beside:
+        axis.axvline(100 * beside[panel].value, **DASHED)
+
+
+def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[Key]) -> None:
+    """What each row is, of labels that have several values, and what numbers are."""
+    shown = varying(rows)
+    names = [part.rows[k] for k in shown]
+    texts = [title(part, names, tuple(row[k] for k in shown)) for row in rows]
+    axes[0].set_yticks(range(len(rows)), texts, parse_math=False)
+    axes[0].set_ylim(len(rows) - 0.4, -0.6)
+    for axis in axes:
+        axis.tick_params("y", labelsize=9)
+    what = "accuracy (%), dotted line: chance" if part.against is None else "percentage points"
+    figure.supxlabel(what, x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
+
+
+def key_to(part: Bars, turn: int, value: Any) -> Line2D:
+    """What a colour means."""
+    style = {"linestyle": "none", "marker": "s", "color": COLOURS[turn % len(COLOURS)]}
+    return Line2D([], [], label=title(part, [part.colour], (value,)), **style)

@@ -1,0 +1,157 @@
+"""Draws the parts of a page: a function for each kind, which writes its files and returns what the page takes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from menagerie.envs.core.figures import write_figure
+from menagerie.envs.core.files import write_text
+from menagerie.studies.analysis.curves import Curve, alike, training_curves
+from menagerie.studies.analysis.tables import meaning_of_flags, to_csv, to_latex, to_rows
+from menagerie.studies.frame.bars import bars
+from menagerie.studies.frame.figures import Drawn, lines
+from menagerie.studies.frame.heat import heat_map
+from menagerie.studies.frame.layout import text_of
+from menagerie.studies.frame.parts import (
+    Bars,
+    Curves,
+    Facts,
+    Heading,
+    HeatMap,
+    Lines,
+    Named,
+    OwnFigure,
+    Paragraph,
+    Part,
+    Rows,
+    Sentence,
+    Table,
+)
+from menagerie.studies.frame.table import Sheet
+
+
+@singledispatch
+def written(part: Part, out: Path) -> dict[str, Any]:
+    """Write the files of a part into a study's folder; returns what the template of pages takes: a kind and content."""
+    raise TypeError(f"nothing draws a {type(part).__name__}")
+
+
+@written.register
+def _(part: Sentence, out: Path) -> dict[str, Any]:
+    return {"kind": "sentence", "text": marked(part.text)}
+
+
+@written.register
+def _(part: Paragraph, out: Path) -> dict[str, Any]:
+    return {"kind": "paragraph", "text": marked(part.text)}
+
+
+@written.register
+def _(part: Heading, out: Path) -> dict[str, Any]:
+    return {"kind": "heading", "title": part.title, "text": marked(part.text), "level": part.level}
+
+
+@written.register
+def _(part: Facts, out: Path) -> dict[str, Any]:
+    return {"kind": "facts", "facts": {name: marked(text) for name, text in part.facts.items()}}
+
+
+@written.register
+def _(part: Rows, out: Path) -> dict[str, Any]:
+    frame = pd.DataFrame([list(row) for row in part.rows], columns=list(part.header))
+    return of_table(part, out, frame, shaded=1 if part.shaded else None)
+
+
+@written.register
+def _(part: Table, out: Path) -> dict[str, Any]:
+    sheet = Sheet(part)
+    frame = sheet.frame
+    accuracies = not (part.against or part.intervals or part.beside)
+    notes = {"In all rows": sheet.same, "Without records": sheet.empty}
+    said = [f"{name}: {text}." for name, text in notes.items() if text]
+    if flags := meaning_of_flags(frame):
+        said.append(f"{flags[0].upper()}{flags[1:]}.")
+    shaded = len(sheet.labels) if accuracies else None
+    return of_table(part, out, frame, shaded=shaded, chances=sheet.chances, numbers=sheet.numbers, said=said)
+
+
+def of_table(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
+    """A table as CSV and LaTeX, and for the page."""
+    to_csv(out / f"{part.name}.csv", frame)
+    latex = to_latex(frame, part.says.replace("`", ""))
+    write_text(out / f"{part.name}.tex", latex)
+    plain = {"chances": {}, "numbers": "", "said": [], "latex": latex}
+    return {"kind": "table", **named(part), "rows": to_rows(frame), **plain, **content}
+
+
+@written.register
+def _(part: Lines, out: Path) -> dict[str, Any]:
+    return of_records(part, out, lines(part))
+
+
+@written.register
+def _(part: Bars, out: Path) -> dict[str, Any]:
+    return of_records(part, out, bars(part))
+
+
+@written.register
+def _(part: HeatMap, out: Path) -> dict[str, Any]:
+    return of_records(part, out, heat_map(part))
+
+
+@written.register
+def _(part: Curves, out: Path) -> dict[str, Any]:
+    curves = [
+        Curve(arm.cell.model, run_label(part, arm.place), part.records.folder(arm)) for arm, _ in part.records.results
+    ]
+    says = f"{part.says} {alike(curves)}".strip()
+    return of_figure(replace(part, says=says), out, training_curves(curves, 100 * part.chance))
+
+
+def run_label(part: Curves, place: Mapping[str, Any]) -> str:
+    """What a run's line is called."""
+    return ", ".join(f"{name.replace('_', ' ')} {text_of(name, place[name])}" for name in part.labels if name in place)
+
+
+@written.register
+def _(part: OwnFigure, out: Path) -> dict[str, Any]:
+    return of_figure(part, out, part.figure(), part.numbers())
+
+
+def of_records(part: Named, out: Path, drawn: Drawn) -> dict[str, Any]:
+    """A figure of estimates, with these as CSV."""
+    numbers = [
+        dict(zip(drawn.names, key, strict=True)) | its._asdict()  # shares, as in results.csv
+        for key, its in drawn.found.items()
+    ]
+    return of_figure(part, out, drawn.figure, numbers)
+
+
+def of_figure(
+    part: Named, out: Path, figure: Figure | None, numbers: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """A figure as PNG and SVG, its numbers as CSV, and for the page; without a figure a line in its place."""
+    if figure is None:
+        return {"kind": "paragraph", "text": marked(f"{part.says} Nothing is there to draw yet.")}
+    file = out / "figures" / f"{part.name}.png"
+    uri = write_figure(file, figure)
+    if numbers:
+        to_csv(file.with_suffix(".csv"), pd.DataFrame(numbers))
+    return {"kind": "figure", **named(part), "uri": uri, "alt": part.says.replace("`", "") or part.name}
+
+
+def named(part: Named) -> dict[str, Any]:
+    """What all parts with files have on the page."""
+    return {"name": part.name, "says": marked(part.says), "folded": marked(part.folded)}
+
+
+def marked(text: str) -> Markup:
+    """A text for pages; what stands in backticks is code."""
+    pieces = (Markup("<code>{}</code>").format(its) if k % 2 else escape(its) for k, its in enumerate(text.split("`")))
+    return Markup("").join(pieces)

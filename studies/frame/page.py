@@ -1,0 +1,184 @@
+"""Puts a study's page together: its answer, all its parts, and what every page says of its runs."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.pages import write_page
+from menagerie.envs.core.reading import read_text
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.models.registry import spec_of
+from menagerie.studies.analysis.model_table import model_table
+from menagerie.studies.analysis.samples import write_samples
+from menagerie.studies.analysis.tables import flat, to_rows
+from menagerie.studies.analysis.two_levels import meaning
+from menagerie.studies.analysis.words import (
+    TERMS,
+    explained,
+    models_explained,
+    records_in,
+    smoke_words,
+    subsets_explained,
+)
+from menagerie.studies.frame.draw import written
+from menagerie.studies.frame.layout import tests_of
+from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Sentence, Shown
+from menagerie.studies.frame.table import OF_RECORDS
+from menagerie.studies.runs.cell import DIVERGED
+from menagerie.studies.runs.data import SplitData
+from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.split_file import SplitFile
+
+NAME = re.compile(r"[\w.-]+")
+TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
+SWAP = "the hard negative: the same words, so exchanged that the caption is false"
+MOST_CURVES = 24  # kinds of runs in one figure
+MOST_VALUES = 12  # of a label that says what a run is; one with more was measured
+TRAINED = """A line per finished run, of many the mean over seeds; where lines lie on one another they are dashed in
+turn. Loss, learning rate and speed are means of neighbouring steps. Losses differ in kind from model to model, and in
+the single-object phase, if there is one, the loss is that of lone animals and falls lower. Validation: accuracy on at
+most 200 swaps, always the same; the dotted line is chance. Where towers have learning rates of their own, the highest.
+Speed depends on what else the machine did. All numbers: `cells/*/training.csv`."""
+
+
+def write_report(study: Any, records: Any, title: str = "", more: bool = False) -> Path:
+    """Write the files of all parts of a study's page, and `report.html`.
+
+    `records` are of all its arms, each with the file of its split, if it has one. `more`: whether further runs may
+    follow from those that are planned.
+    """
+    out, results = records.out, [result for _, result in records.results]
+    parts = checked(named(study, part) for part in study.page(records)) if results else []
+    answer, rest = answer_first(parts)
+    training = [] if any(isinstance(part, Curves) for part in parts) else curves_of(records)
+    shown = {id(part): written(part, out) for part in [*answer, *rest, *training]}
+    write_first_table(out, shown.values())
+    return write_page(
+        out / "report.html",
+        Path(__file__).with_suffix(".html"),
+        title=title or study.title,
+        answer=[shown[id(part)] for part in answer],
+        rest=[shown[id(part)] for part in rest],
+        training=[shown[id(part)] for part in training],
+        more=more,
+        **state_of(study, records),
+        **models_of(records, results),
+        **tests_explained(study, records),
+        samples=samples_of(records),
+        config=flat(asdict(study)),
+        remarks=study.notes(),
+        notes=where_it_ran(out, results),
+        terms=TERMS,
+        smoke=smoke_words(steps_of(records), records_in(results)),
+    )
+
+
+def named(study: Any, part: Part) -> Part:
+    """A part that calls tests as the study does: those of hold-out rules with their rules."""
+    if not isinstance(part, Shown):
+        return part
+    labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
+    return replace(part, words={"subset": labels, **part.words}) if labels else part
+
+
+def checked(parts: Iterable[Part]) -> list[Part]:
+    """The parts of a page; raises where one would write the files of another."""
+    found, names = list(parts), set(TAKEN)
+    for part in found:
+        if isinstance(part, Named):
+            if part.name in names or not NAME.fullmatch(part.name):
+                raise UserError(
+                    f"a part of the page can't be called {part.name!r}, after which its files are named: "
+                    "give each a name of its own, of letters, digits, - and _"
+                )
+            names.add(part.name)
+    return found
+
+
+def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """What a page begins with, the sentences and the first figure before any heading; and all else."""
+    end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
+    sentences = [part for part in parts[:end] if isinstance(part, Sentence)]
+    figures = [part for part in parts[:end] if isinstance(part, Figured | OwnFigure)]
+    answer = [*sentences, *figures[:1]]
+    return answer, [part for part in parts if all(part is not other for other in answer)]
+
+
+def curves_of(records: Any) -> list[Part]:
+    """How all runs trained, by the labels that vary, if these are few."""
+    places = [arm.place for arm in records.arms]
+    names = [
+        name
+        for name in dict.fromkeys(name for place in places for name in place if name not in ("model", "seed"))
+        if 1 < len({place.get(name) for place in places}) <= MOST_VALUES
+    ]
+    kinds = {tuple(place.get(name) for name in names) for place in places}
+    return [Curves("training", records, names, says=TRAINED)] if len(kinds) <= MOST_CURVES else []
+
+
+def write_first_table(out: Path, shown: Iterable[Mapping[str, Any]]) -> None:
+    """The first table in LaTeX by the name that it has in every study; and the first key to colours alone stays."""
+    tables = [its for its in shown if its["kind"] == "table"]
+    for its in tables[:1]:
+        write_text(out / "results.tex", its["latex"])
+
+
+def state_of(study: Any, records: Any) -> dict[str, Any]:
+    """How many runs are finished, which diverged, and what intervals mean."""
+    files = {arm.name: records.folder(arm) / DIVERGED for arm in records.arms}
+    return {
+        "finished": len({arm.id for arm, _ in records.results}),
+        "arms": len({arm.id for arm in records.arms}),
+        "diverged": {name: read_text(file).strip() for name, file in files.items() if file.exists()},
+        "meaning": meaning(len({arm.cell.seed for arm in records.arms}), fewest_pairs(records)),
+    }
+
+
+def fewest_pairs(records: Any) -> int:
+    """The fewest animal pairs of a test in one run; 0 where nothing is finished."""
+    points = records.where(subset=records.tests, task="swap").points
+    if not len(points):
+        return 0
+    runs = [name for name in points.columns if name not in OF_RECORDS]
+    return int(points.groupby([*runs, "subset"], sort=False, dropna=False)["animals"].nunique().min())
+
+
+def models_of(records: Any, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the models are, and what their runs were."""
+    models = [model for model in records.labels("model") if is_scorer(model)]
+    trained = [result for result in results if "loss_negatives" in result]
+    return {"about": models_explained(models), "models": to_rows(model_table(models, trained))}
+
+
+def is_scorer(model: str) -> bool:
+    """Whether a model is one of our scorers or a class of the user's, not a file or a run."""
+    try:
+        spec_of(model)
+    except UserError:
+        return False
+    return True
+
+
+def tests_explained(study: Any, records: Any) -> dict[str, Any]:
+    """What subsets and tasks are, as far as runs have them."""
+    tests = tests_of(records)
+    task = KINDS[study.kind].task if getattr(study, "kind", "") in KINDS else SWAP
+    return {
+        "subsets": subsets_explained([subset for subset, _ in tests]),
+        "tasks": explained([task for _, task in tests], task),
+    }
+
+
+def samples_of(records: Any) -> dict[str, str]:
+    """Sample images of the first split, by subset."""
+    files = [arm.file for arm in records.arms if arm.file and isinstance(arm.cell.data, SplitData | SplitFile)]
+    return write_samples(records.out, files[0], records.tests) if files else {}
+
+
+def steps_of(records: Any) -> list[int]:
+    """The steps of all runs that train."""
+    return [arm.cell.recipe.steps for arm in records.arms if hasattr(arm.cell, "recipe")]

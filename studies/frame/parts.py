@@ -1,0 +1,225 @@
+"""The parts of a study's page: sentences, tables and figures, described and not drawn. Free of matplotlib and pandas.
+
+A part is given the records that it shows, already narrowed, and names of labels for its sides; it knows no study. What
+its options can't say is a part of a study's own: an `OwnFigure`, or `Rows`.
+
+Texts may have `code` in backticks. Files of tables are NAME.csv and NAME.tex in the study's folder, those of figures
+figures/NAME.png, .svg and .csv.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import UInt8
+    from matplotlib.figure import Figure
+
+    from menagerie.studies.frame.records import Records
+
+
+class Part:
+    """What a page shows."""
+
+
+@dataclass(frozen=True)
+class Sentence(Part):
+    """A finding with its numbers, in bold."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Paragraph(Part):
+    """What explains."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Heading(Part):
+    """A heading, and a paragraph below it."""
+
+    title: str
+    text: str = ""
+    level: int = field(default=2, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Facts(Part):
+    """Names and what they mean."""
+
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Named(Part):
+    """What has files of its own."""
+
+    name: str
+    """The name of its files."""
+    says: str = field(default="", kw_only=True)
+    """What it shows, above it."""
+    folded: str = field(default="", kw_only=True)
+    """Shown alone until the reader opens it; without it, all is shown."""
+
+
+@dataclass(frozen=True)
+class Rows(Named):
+    """A table of texts that the study made."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    shaded: bool = field(default=False, kw_only=True)
+    """Whether all but the first column are accuracies, which get colours."""
+
+
+@dataclass(frozen=True)
+class OwnFigure(Named, ABC):
+    """A figure that a study draws itself; importing matplotlib there, so that `--help` is shown without."""
+
+    @abstractmethod
+    def figure(self) -> "Figure | None":
+        """The figure; None where there is nothing to draw yet."""
+
+    def numbers(self) -> Sequence[Mapping[str, Any]]:
+        """The numbers that it shows, a row each."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Shown(Named):
+    """What shows records, by names of labels."""
+
+    records: "Records"
+    words: Mapping[str, Mapping[Any, str]] = field(default_factory=dict, kw_only=True)
+    """Other texts for values, by label: {"pairs": {0.2: "20 % (2 of 11)"}}."""
+
+
+@dataclass(frozen=True)
+class Table(Shown):
+    """A row for each combination of `rows`, a column for each of `columns`; of three models or more the best is first.
+
+    A label of one value is left out and said above, and so is a column without records. Accuracies on swaps of models
+    that prefer the same caption whatever the image are flagged.
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str] = ("subset",)
+    against: Mapping[str, Any] | None = None
+    """Points above the row that has these labels instead, on the same records; {"model": "clip"}."""
+    intervals: bool = field(default=False, kw_only=True)
+    """Each number with its interval, in place of the deviation of seeds."""
+    beside: Mapping[str, Mapping[tuple[Any, ...], str]] = field(default_factory=dict, kw_only=True)
+    """Further columns: header, and a text for the labels of each row."""
+
+
+@dataclass(frozen=True)
+class Figured(Shown):
+    """A figure with a panel for each combination of `panels`."""
+
+    panels: Sequence[str] = field(default=("subset",), kw_only=True)
+
+
+@dataclass(frozen=True)
+class Lines(Figured):
+    """Accuracy along `x`: a line for each value of `colour`, with the interval as a band."""
+
+    x: str
+    colour: str = field(default="model", kw_only=True)
+    stroke: str = field(default="", kw_only=True)
+    """A label whose values are told apart by dashes."""
+    at: str = field(default="", kw_only=True)
+    """The measured column whose mean is where a value of `x` stands, such as its cost."""
+    log: bool = field(default=False, kw_only=True)
+    level: float | None = field(default=None, kw_only=True)
+    """A share at which a dashed line stands."""
+    beside: "Records | None" = field(default=None, kw_only=True)
+    """What has no `x`: a dashed line for each value of `colour`."""
+
+
+@dataclass(frozen=True)
+class Bars(Figured):
+    """A bar for each combination of `rows`, with its number and the deviation of seeds; of three models or more the
+    best is at the top."""
+
+    rows: Sequence[str] = ("model",)
+    colour: str = field(default="", kw_only=True)
+    """A label whose values stand in one row, in colours."""
+    dots: bool = field(default=False, kw_only=True)
+    """A dot with its interval, and a pale one for each seed, in place of a bar from 0."""
+    against: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    """As in tables; drawn as dots."""
+    beside: "Records | None" = field(default=None, kw_only=True)
+    """What is a dashed line across all rows of a panel."""
+
+
+@dataclass(frozen=True)
+class HeatMap(Figured):
+    """Accuracy by `x`, to the right, and `y`, upwards, with the numbers in the squares and the deviation of seeds. The
+    last of `panels` goes to the right, the others downwards: the layout of OC-CLIP's figure 2."""
+
+    x: str
+    y: str
+    panels: Sequence[str] = field(default=("subset", "model"), kw_only=True)
+
+
+@dataclass(frozen=True)
+class Scatter(Figured):
+    """A point for each combination of `points`: accuracy by a measured column."""
+
+    x: str
+    points: Sequence[str]
+    colour: str = field(default="model", kw_only=True)
+    log: bool = field(default=False, kw_only=True)
+    level: float | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Front(Scatter):
+    """Accuracy by cost: rings for all settings, a line through those that no other beats at as little cost, and points
+    where these stand on other records."""
+
+    log: bool = field(default=True, kw_only=True)
+    panels: Sequence[str] = field(default=(), kw_only=True)
+    judged: "Records | None" = field(default=None, kw_only=True)
+    """The records of a test, where `records` are those of validation, on which settings are chosen."""
+
+
+class Picture(NamedTuple):
+    """An image with what is true of it, what is false, and a note."""
+
+    image: "UInt8[np.ndarray, 'h w 3']"
+    true: str = ""
+    false: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Pictures(Named):
+    """Images with their texts."""
+
+    pictures: Sequence[Picture]
+
+
+@dataclass(frozen=True)
+class Cases(Shown):
+    """Where a model errs: accuracy by what images show, and the records of which it was surest, wrongly and rightly.
+
+    Arms need the files of their splits. Writes errors.csv; `rows` name what says where in the study a row belongs.
+    """
+
+    rows: Sequence[str] = ("model",)
+
+
+@dataclass(frozen=True)
+class Curves(Named):
+    """Loss, validation, learning rate and speed of runs by step. A page that has none shows those of all its runs."""
+
+    records: "Records"
+    labels: Sequence[str] = ()
+    """What lines are called; without any, what varies."""
+    chance: float = field(default=0.5, kw_only=True)
+    """Of validation."""
