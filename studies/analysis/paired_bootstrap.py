@@ -124,7 +124,7 @@ def pooled(points: Points, columns: Collection[tuple[str, str]]) -> Points:
     return {(key[0], "", "", "/".join(key[1:4]), key[4]): point for key, point in points.items() if key[1:3] in columns}
 
 
-Column = tuple[str, str]  # subset and task
+Column = tuple[str, ...]  # subset and task, or one of them
 
 
 class Count(NamedTuple):

@@ -20,8 +20,9 @@ from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Rang
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.cells import cell_of
-from menagerie.studies.grids.grid import Grid, data_of
-from menagerie.studies.runs.cell import DIVERGED, Cell, Execution, Job
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import data_of
+from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.command_line import RunOptions, ScorerOptions, scorer_options
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.results import finished
@@ -211,11 +212,6 @@ def next_runs(config: Config, known: Known, splits: Sequence[str]) -> list[Run]:
     return sorted((run for course in courses for run in course.missing), key=lambda run: -run.steps)
 
 
-def diverged(job: Job) -> bool:
-    """Whether the loss, weights or scores of a run are no numbers, so that it has no result and never will."""
-    return (job.folder / DIVERGED).exists()
-
-
 def known_of(trained: Trained) -> Known:
     """Accuracy on validation of every run that ended, 0 of those whose loss is no number.
 
@@ -237,7 +233,7 @@ def validation_of(job: Job) -> float | None:
     result = finished(job.folder)
     if result is not None:
         return float(result["subsets"]["validation"]["swap"]["accuracy"])
-    return 0.0 if diverged(job) else None
+    return 0.0 if job.problem else None
 
 
 def courses_of(trained: Trained) -> dict[tuple[str, str], Course]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import Sparing
-from menagerie.studies.budgets.courses import Config, Run, Setup, Trained, cell_for, diverged, known_of, next_runs
-from menagerie.studies.grids.grid import Grid, data_of, splits
+from menagerie.studies.budgets.courses import Config, Run, Setup, Trained, cell_for, known_of, next_runs
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import data_of, splits
 from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Job
 
@@ -14,24 +14,21 @@ from menagerie.studies.runs.cell import Job
 def run(config: Config, grids: Mapping[str, Grid], out: Path) -> None:
     """Train what isn't finished, each round's runs at once, and write tables and report."""
     from menagerie.studies.budgets.report import publish
-    from menagerie.studies.runs.dispatch import run_cells
+    from menagerie.studies.runs.dispatch import run_jobs
 
     trained, sparing = trained_on(config, grids, out), Sparing()
     any_grid = next(iter(grids.values()))
 
     def show(job: Job | None = None) -> None:
+        if job and job.problem:
+            print(f"{job.name}: {job.problem}; it counts as a run that gets nothing right on validation")
         sparing(lambda: publish(trained))
 
     while waiting := next_runs(config, known_of(trained), tuple(grids)):
         jobs = [trained.job(each) for each in waiting]
         print(f"{len(jobs)} runs of {described(waiting)} steps", flush=True)
         show()
-        try:
-            run_cells(jobs, any_grid.cluster, any_grid.at_once, out, show)
-        except UserError as error:
-            if not any(diverged(job) for job in jobs):
-                raise
-            print(f"{error}; it counts as a run that gets nothing right on validation, and the others go on")
+        run_jobs(jobs, any_grid.cluster, any_grid.at_once, out, show)
     # What cells share stays: the same command with larger budgets goes on from there.
     print(f"report: {publish(trained)}")
 

@@ -53,6 +53,13 @@ class Tasks:
     gpus: int = 0
     at_once: int = 1
     """Concurrent subprocesses of --cluster local; Slurm limits its arrays itself."""
+    on_failed: Callable[[str, str], None] | None = None
+    """Receives a task that failed and why; None: `run` raises in the end."""
+    waiting: list[str] = field(default_factory=list)
+    over: list[str] = field(default_factory=list)
+    """Those that had ended before they were submitted."""
+    earlier: dict[str, Handle] = field(default_factory=dict)
+    """Those of an earlier command that still ran when this one began."""
     running: dict[str, Handle] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
@@ -60,19 +67,16 @@ class Tasks:
     def run(self, on_finished: Callable[[str], None], report: Callable[[str], None]) -> None:
         """Run until all have ended: call `on_finished(name)` for each, and `report(line)` with the states of the rest.
 
-        Raises after the others have ended if some failed. An interruption leaves Slurm's tasks in the queue.
+        `on_finished` may `add` others. Raises after the others have ended if some failed. An interruption leaves
+        Slurm's tasks in the queue.
         """
-        self.running = {name: handle for name, handle in still_running(self.folder).items() if name in self.arguments}
-        over = [name for name in self.arguments if name not in self.running and self.finished(name)]
-        for name in over:  # an earlier command's tasks ended while they were queried
-            on_finished(name)
-        waiting = [name for name in self.arguments if name not in self.running and name not in over]
+        self.earlier = still_running(self.folder)
+        self.add(self.arguments)
         started, polled, line = time.monotonic(), float("-inf"), ""
         try:
-            while waiting or self.running:
-                waiting = self.submit_some(waiting)
-                for name in [name for name in self.running if self.finished(name)]:
-                    self.forget(name)
+            while self.waiting or self.running or self.over:
+                self.submit_some()
+                for name in self.take_ended():
                     on_finished(name)
                 now = time.monotonic()
                 if now - polled > min(LONGEST_POLL, FIRST_POLL + (now - started) / 20):
@@ -88,17 +92,33 @@ class Tasks:
                 "(finished ones are kept; the same command tries the others again)"
             )
 
-    def submit_some(self, waiting: list[str]) -> list[str]:
-        """Submit as many as may run; returns the names that still wait."""
-        room = self.at_once - len(self.running) if self.cluster.engine == "local" else len(waiting)
-        if not waiting or room < 1:
-            return waiting
-        names, rest = waiting[:room], waiting[room:]
+    def add(self, arguments: Mapping[str, Any]) -> None:
+        """Run these tasks too; may be called while others run."""
+        self.arguments = {**self.arguments, **arguments}
+        for name in arguments:
+            if name in self.earlier:
+                self.running[name] = self.earlier[name]
+            else:  # an earlier command's tasks may have ended while they were queried
+                (self.over if self.finished(name) else self.waiting).append(name)
+
+    def take_ended(self) -> list[str]:
+        """The tasks that ended since the last call."""
+        ended = [*self.over, *(name for name in self.running if self.finished(name))]
+        for name in ended:
+            self.forget(name)
+        self.over.clear()
+        return ended
+
+    def submit_some(self) -> None:
+        """Submit as many as may run."""
+        room = self.at_once - len(self.running) if self.cluster.engine == "local" else len(self.waiting)
+        if not self.waiting or room < 1:
+            return
+        names, self.waiting = self.waiting[:room], self.waiting[room:]
         arguments = [self.arguments[name] for name in names]
         handles = submit(self.cluster, self.folder, Task(Command(), self.function), arguments, self.cores, self.gpus)
         self.running |= dict(zip(names, handles, strict=True))
         write_record(self.folder / RECORD, read_tasks(self.folder) | self.running, indent=1)
-        return rest
 
     def look(self) -> str:
         """Query the states of running tasks; record those that ended without a result as failed. Returns one line."""
@@ -110,18 +130,25 @@ class Tasks:
                 continue
             since = self.ended.setdefault(name, time.monotonic())
             if time.monotonic() - since >= GRACE.get(state, OTHER_GRACE) and not self.finished(name):
-                self.forget(name)
-                self.failed[name] = f"{self.label(name)}: {why(state, handle)}; its log: {handle.log}"
-                print(f"failed: {self.failed[name]}", flush=True)
+                self.fail(name, f"{why(state, handle)}; its log: {handle.log}")
         counts = Counter(
             f"{status.state.lower()} {f'({status.reason})' if status.reason else ''}".strip()
             for status in state_of.values()
         )
         return ", ".join(f"{count} {what}" for what, count in counts.items())
 
+    def fail(self, name: str, reason: str) -> None:
+        """Drop a task that ended without a result."""
+        self.forget(name)
+        if self.on_failed:
+            self.on_failed(name, reason)
+            return
+        self.failed[name] = f"{self.label(name)}: {reason}"
+        print(f"failed: {self.failed[name]}", flush=True)
+
     def forget(self, name: str) -> None:
         """Drop a task that has ended."""
-        del self.running[name]
+        self.running.pop(name, None)
         self.ended.pop(name, None)
 
     def interrupt(self) -> None:

@@ -1,18 +1,23 @@
 """A cell is one training run with its evaluation; it is identified by the hash of its settings."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import defaults_version, differing, digest, identity_of
 from menagerie.envs.core.plugins import own_sources
-from menagerie.envs.core.reading import open_file
+from menagerie.envs.core.reading import open_file, read_text
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.results import finished
 
 if TYPE_CHECKING:
     from menagerie.generators.captioned import Captioned
@@ -60,7 +65,7 @@ class Cell:
     parser: str = ""
     """Hash of what makes them, where that is a parser."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Hash of all settings."""
         return digest(self.settings)
@@ -138,8 +143,11 @@ class Execution(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
-    """A cell, the file of its data, and the run's folder, below which it makes its own."""
+class Job(AnyJob):
+    """A cell, the file of its data, and the run's folder, below which it makes its own.
+
+    It is of no group: cells on the same data are trained side by side, so that the phases they share are ready soon.
+    """
 
     cell: Cell
     data_file: Path
@@ -162,6 +170,44 @@ class Job:
     def name(self) -> str:
         """Short text for progress bars."""
         return f"{self.what}: {self.cell.name}" if self.what else self.cell.name
+
+    @property
+    def id(self) -> str:
+        """The cell's."""
+        return self.cell.id
+
+    @property
+    def steps(self) -> int:
+        return self.cell.recipe.steps
+
+    @property
+    def threads(self) -> int:
+        return self.cell.threads
+
+    @property
+    def device(self) -> str:
+        return self.cell.device
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether it has loaders or loggers."""
+        return bool(self.execution.loaders or self.execution.log)
+
+    @property
+    def problem(self) -> str:
+        """Why it has no result and never will: its loss, weights or scores were no numbers."""
+        file = self.folder / DIVERGED
+        return read_text(file) if file.exists() and finished(self.folder) is None else ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has a result, or never will."""
+        return finished(self.folder) is not None or (self.folder / DIVERGED).exists()
+
+    def run(self, report: Report, release: Callable[[], None], **given: Any) -> None:
+        """Train and evaluate."""
+        # By name, because what trains a job needs to know this class.
+        import_module("menagerie.studies.runs.train").run_job(self, report, release, **given)
 
 
 def own_files(*paths: str) -> str:

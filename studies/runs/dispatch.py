@@ -1,48 +1,52 @@
-"""Runs the cells of a study where `--cluster` says: in workers of this command, or as tasks."""
+"""Runs the jobs of a study where `--cluster` says: in workers of this command, or as tasks."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.progress import PlainLines
 from menagerie.studies.cluster.options import Cluster
-from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, still_running
+from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.results import finished
-from menagerie.studies.runs.train import Watch, run_cell
-from menagerie.studies.runs.training_log import Latest
+from menagerie.studies.runs.job import AnyJob
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
+Follow = Callable[[Any], Iterable[AnyJob] | None]
+Failed = Callable[[Any, str], None]
 
 
-def cell_task(job: Job, interruption: Interruption) -> None:
-    """Train one cell, if it isn't finished."""
-    if finished(job.folder) is None:
+def run_task(job: AnyJob, interruption: Interruption) -> None:
+    """The body of a task: a job, if it hasn't ended."""
+    if not job.ended:
         run_interruptible(job, interruption)
 
 
-def run_interruptible(job: Job, interruption: Interruption, watch: Watch | None = None) -> None:
-    """Run a cell that nobody else runs; requested to end while it trains, it saves its state after the step."""
+def run_interruptible(job: AnyJob, interruption: Interruption, **given: Any) -> None:
+    """Run a job that nobody else runs, with what else is `given` to it; requested to end, it does after its next
+    step."""
     clear_leftovers(job.folder, below=True, alone=True)
-    latest, lines = Latest(), PlainLines()
+    lines = PlainLines()
 
-    def report(step: int) -> None:
+    def report(step: int, text: str = "") -> None:
         if lines.due():
-            line = f"{job.name}: step {step} of {job.cell.recipe.steps}"
-            print(f"{line}, {latest.text}" if latest.text else line, flush=True)
+            line = f"{job.name}: step {step} of {job.steps}"
+            print(f"{line}, {text}" if text else line, flush=True)
         interruption.deferred = True
         interruption.check()
 
     try:
-        run_cell(job, report, watch, [latest], interruption.release)
+        job.run(report, interruption.release, **given)
     finally:
-        interruption.release()  # `watch` may have ended it between two steps, or an error
+        interruption.release()  # an error may have ended it between two steps
 
 
 def check_none_runs(folder: Path, ids: Collection[str]) -> None:
-    """Raise if tasks of an earlier command are still at these cells."""
+    """Raise if tasks of an earlier command are still at these jobs."""
+    if not read_tasks(folder).keys() & set(ids):
+        return
     running = {name: handle for name, handle in still_running(folder).items() if name in ids}
     if not running:
         return
@@ -53,46 +57,96 @@ def check_none_runs(folder: Path, ids: Collection[str]) -> None:
     )
 
 
-def run_cells(
-    jobs: Sequence[Job], cluster: Cluster, workers: int, out: Path, on_finished: Callable[[Job], None]
+def run_jobs(
+    jobs: Iterable[AnyJob],
+    cluster: Cluster,
+    workers: int,
+    out: Path,
+    on_finished: Follow,
+    on_failed: Failed | None = None,
 ) -> None:
-    """Run all jobs and call `on_finished` after each; `out` is the study's folder.
+    """Run all jobs that haven't ended, `workers` at a time; `out` is the study's folder.
 
+    `on_finished(job)` is called after each, at once for one that has ended before, and may return jobs that follow
+    from it; those that were begun are passed over. A job that raises a `UserError` or whose process dies goes to
+    `on_failed(job, reason)`; without that it ends this command: at once here, on a cluster when the others have ended.
     Raises if tasks of an earlier command still run and this one wouldn't wait for them.
     """
-    from menagerie.envs.core.progress import progress_bar
-    from menagerie.studies.runs.local import run_jobs
+    from menagerie.studies.runs.local import run_here
 
-    by_id = {job.cell.id: job for job in jobs}
-    if cluster.engine == "none":
-        check_none_runs(out / FOLDER, by_id)
-        return run_jobs(jobs, workers, on_finished)
-    if not by_id:
-        return None
+    every: dict[str, AnyJob] = {}
+
+    def begun(more: Iterable[AnyJob]) -> list[AnyJob]:
+        new = {job.id: job for job in more if job.id not in every}
+        if cluster.engine == "none":
+            check_none_runs(out / FOLDER, new)
+        every.update(new)
+        return list(new.values())
+
+    def follow(job: AnyJob) -> list[AnyJob]:
+        return begun(on_finished(job) or ())
+
+    first = begun(jobs)
+    if first and cluster.engine == "none":
+        run_here(first, workers, follow, on_failed)
+    elif first:
+        run_tasks(every, cluster, workers, out, follow, on_failed)
+
+
+def run_tasks(
+    every: dict[str, AnyJob],
+    cluster: Cluster,
+    workers: int,
+    out: Path,
+    follow: Callable[[AnyJob], list[AnyJob]],
+    on_failed: Failed | None,
+) -> None:
+    """Run jobs by id, to which `follow` adds those that follow from a finished one, as tasks."""
+    from menagerie.envs.core.progress import progress_bar
+
     tasks = Tasks(
         cluster,
         out / FOLDER,
-        cell_task,
-        by_id,
-        finished=lambda name: finished(by_id[name].folder) is not None,
-        label=lambda name: f"cell {by_id[name].name}",
-        cores=max(job.cell.threads for job in jobs),
-        gpus=int(any(job.cell.device.startswith("cuda") for job in jobs)),
+        run_task,
+        dict(every),
+        finished=lambda name: every[name].ended,
+        label=lambda name: every[name].name,
         at_once=workers,
+        on_failed=on_failed and (lambda name, reason: on_failed(every[name], reason)),
     )
+    tasks.cores, tasks.gpus = resources(every.values())
     lines = PlainLines()
     with progress_bar() as bar:
-        task = bar.add_task("cells", total=len(jobs))
+        task = bar.add_task("runs", total=len(every))
 
         def end(name: str) -> None:
-            on_finished(by_id[name])
-            bar.update(task, advance=1)
-            bar.console.print(f"finished {by_id[name].name}")
+            new = follow(every[name])
+            tasks.cores, tasks.gpus = resources(every.values())
+            tasks.add({job.id: job for job in new})
+            bar.update(task, advance=1, total=len(every))
+            bar.console.print(every[name].outcome, markup=False)
 
         def show(states: str) -> None:
-            bar.update(task, description=f"cells ({states})" if states else "cells")
+            bar.update(task, description=f"runs ({states})" if states else "runs")
             lines.report(bar, task)
 
         tasks.run(end, show)
-        bar.update(task, description="cells")
-    return None
+        bar.update(task, description="runs")
+
+
+def resources(jobs: Collection[AnyJob]) -> tuple[int, int]:
+    """Cores and GPUs of a task."""
+    return max(job.threads for job in jobs), int(any(job.device.startswith("cuda") for job in jobs))
+
+
+def run_cells(
+    jobs: Sequence[Job], cluster: Cluster, workers: int, out: Path, on_finished: Callable[[Job], object]
+) -> None:
+    """Run all jobs and call `on_finished` after each; raises in the end if the loss of one was no number."""
+
+    def finish(job: Job) -> None:
+        on_finished(job)
+
+    run_jobs(jobs, cluster, workers, out, finish)
+    if bad := next((job for job in jobs if job.problem), None):
+        raise UserError(f"{bad.name}: {bad.problem} (finished cells are kept)")

@@ -1,7 +1,7 @@
-"""Runs cells in worker processes, shows how far they are, and keeps what is finished.
+"""Runs jobs in worker processes and shows how far they are.
 
-Each worker runs one cell at a time with a fixed number of threads, so that results don't depend on
-how many run at once; it is kept for the next cell, because loading torch takes seconds.
+Each worker runs one at a time with a fixed number of threads, so that results don't depend on how many run at once; it
+is kept for the next one, because loading torch takes seconds.
 """
 
 import queue
@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -19,68 +19,60 @@ from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.processes import call, end_processes, end_with_parent, workers_context
 from menagerie.envs.core.progress import PlainLines, progress_bar
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Job
+from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.machine import start_server
-from menagerie.studies.runs.training_log import Latest
 
 POLL_SECONDS = 0.2
-DONE = -1  # in place of a step: the cell is finished
+DONE = -1  # in place of a step: the job has ended
 
-# Cells whose loss is in a line of progress.
+# Jobs whose loss is in a line of progress.
 MOST_NAMED = 4
 
 
 class News(NamedTuple):
-    """A message on the progress of a cell's training."""
+    """A message on the progress of a job."""
 
     step: int
     text: str
 
 
 def work(inbox: Any, messages: Any) -> None:
-    """Body of a worker process: run cells from `inbox`, and send (cell, News), (cell, DONE) or (cell, error)."""
+    """Body of a worker process: run jobs from `inbox`, and send (job, News), (job, DONE) or (job, error)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
     end_with_parent()
     while True:
         job = inbox.get()
-        run_one(job, messages)
-        messages.put((job.cell.id, DONE))
+        messages.put((job.id, run_one(job, messages)))
 
 
-def run_one(job: Job, messages: Any) -> None:
-    """Run one cell; a mistake ends the process."""
-    from menagerie.studies.runs.train import run_cell
-
-    latest, ending, sent = Latest(), Ending(), 0.0
+def run_one(job: AnyJob, messages: Any) -> int | str:
+    """Run one job; returns `DONE`, or the user's mistake. One of ours ends the process."""
+    ending, sent, said, stopped = Ending(), 0.0, DONE, False
     # Loaders and loggers end with the run; without any, the signal may as well end the process where it is.
-    signal.signal(signal.SIGTERM, ending.request if job.execution.loaders or job.execution.log else signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, ending.request if job.has_processes else signal.SIG_DFL)
 
-    def report(step: int) -> None:
+    def report(step: int, text: str = "") -> None:
         nonlocal sent
         ending.check()
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()
-            messages.put((job.cell.id, News(step, latest.text)))
+            messages.put((job.id, News(step, text)))
 
     try:
-        call(run_cell, job, report, loggers=[latest], after_training=ending.release)
+        call(job.run, report, ending.release)
         ending.check()
     except UserError as error:
-        messages.put((job.cell.id, str(error)))
-        messages.close()
-        messages.join_thread()
-        sys.exit(2)
+        said = str(error)
     except Stopped:
         stopped = True
     except BaseException:
         traceback.print_exc()
         sys.exit(1)
-    else:
-        stopped = False
     if stopped:  # by now its loaders have ended
         messages.cancel_join_thread()  # nobody reads it any more
         sys.exit(143)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return said
 
 
 @dataclass
@@ -97,11 +89,13 @@ class Ending(Interruption):
 
 @dataclass
 class Worker:
-    """A process, and the cell that it runs."""
+    """A process, and the job that it runs."""
 
     process: BaseProcess
     inbox: Any
-    job: Job | None = None
+    job: AnyJob | None = None
+    group: str = ""
+    """That of its last job."""
 
 
 @dataclass
@@ -112,7 +106,7 @@ class Pool:
     errors: dict[str, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     news: dict[str, News] = field(default_factory=dict)
-    """The last of each cell."""
+    """The last of each job."""
 
     def __post_init__(self) -> None:
         self.context = workers_context()
@@ -120,19 +114,34 @@ class Pool:
 
     @property
     def busy(self) -> list[Worker]:
-        """Workers with a cell."""
+        """Workers with a job."""
         return [worker for worker in self.workers if worker.job]
 
-    def start(self, job: Job) -> None:
-        """Give `job` to a worker without one, or to a new one."""
-        worker = next((worker for worker in self.workers if not worker.job), None)
+    @property
+    def idle(self) -> list[Worker]:
+        """Workers without one."""
+        return [worker for worker in self.workers if not worker.job]
+
+    def choose(self, waiting: Sequence[AnyJob]) -> int:
+        """The place of the job that goes next: one of what a worker has loaded, else of what none is at."""
+        loaded, held = ({worker.group for worker in which} - {""} for which in (self.idle, self.busy))
+        return min(range(len(waiting)), key=lambda k: (waiting[k].group not in loaded, waiting[k].group in held))
+
+    def fill(self, waiting: list[AnyJob], most: int) -> None:
+        """Start jobs that wait, until `most` run."""
+        while waiting and len(self.busy) < most:
+            self.start(waiting.pop(self.choose(waiting)))
+
+    def start(self, job: AnyJob) -> None:
+        """Give `job` to a worker without one, first to one of its group, or to a new one."""
+        worker = min(self.idle, key=lambda worker: worker.group != job.group, default=None)
         if worker is None:
             inbox = self.context.Queue()
             # Not a daemon, which could start no loaders.
             worker = Worker(self.context.Process(target=work, args=(inbox, self.messages)), inbox)
             self.workers.append(worker)  # before it starts: Ctrl-C in between would leave it behind, waiting for work
             worker.process.start()
-        worker.job = job
+        worker.job, worker.group = job, job.group
         worker.inbox.put(job)
 
     def stop(self) -> None:
@@ -140,7 +149,7 @@ class Pool:
         end_processes([worker.process for worker in self.workers])
 
     def listen(self) -> None:
-        """Take what the cells say, waiting a moment for it."""
+        """Take what the jobs say, waiting a moment for it."""
         try:
             cell, message = self.messages.get(timeout=POLL_SECONDS)
             while True:
@@ -155,50 +164,86 @@ class Pool:
             return
 
     def losses(self) -> str:
-        """The losses of the first few cells that are being trained, for progress bars."""
-        known = {worker.job.name: self.news.get(worker.job.cell.id, News(0, "")).text for worker in self.busy}
+        """The losses of the first few jobs that are being done, for progress bars."""
+        known = {worker.job.name: self.news.get(worker.job.id, News(0, "")).text for worker in self.busy}
         return "; ".join([f"{name}: {text}" for name, text in known.items() if text][:MOST_NAMED])
 
-    def reap(self) -> list[Job]:
-        """Jobs that ended since the last call; a failed one raises."""
+    def reap(self) -> list[tuple[AnyJob, str]]:
+        """Jobs that ended since the last call, with the reason if they failed."""
         if any(worker.process.exitcode is not None for worker in self.workers):
-            self.listen()  # the reason may still be under way
+            self.listen()  # what it said last may still be under way
         ended = []
         for worker in self.busy:
-            if worker.job.cell.id in self.done:
-                ended.append(worker.job)
+            job, code = worker.job, worker.process.exitcode
+            if job.id in self.done or job.id in self.errors or code is not None:
+                reason = "" if job.id in self.done else self.errors.get(job.id, f"its process ended with status {code}")
+                ended.append((job, reason if reason and not job.ended else ""))
                 worker.job = None
-            elif worker.process.exitcode is not None:
-                reason = self.errors.get(worker.job.cell.id, f"its process ended with status {worker.process.exitcode}")
-                raise UserError(f"cell {worker.job.name}: {reason} (finished cells are kept)")
+        self.workers = [worker for worker in self.workers if worker.process.exitcode is None]
         return ended
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, on_finished: Callable[[Job], None]) -> None:
-    """Run all jobs, `workers` at a time; `on_finished` is called after each."""
-    if not jobs:
-        return
-    start_server(jobs[0].cell.threads)
-    waiting = list(jobs)
-    steps = {job.cell.id: 0 for job in jobs}
-    totals = {job.cell.id: job.cell.recipe.steps for job in jobs}
-    pool, lines = Pool(), PlainLines()
+def fail(job: AnyJob, reason: str) -> None:
+    """End the command with a job's failure."""
+    raise UserError(f"{job.name}: {reason} (finished runs are kept)")
+
+
+@dataclass
+class Steps:
+    """A bar of the steps of all jobs."""
+
+    bar: Any
+    lines: PlainLines
+    done: dict[str, int] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.task = self.bar.add_task("runs")
+
+    def add(self, jobs: Iterable[AnyJob]) -> None:
+        """Count further jobs."""
+        self.totals |= {job.id: job.steps for job in jobs}
+        self.bar.update(self.task, description=f"{len(self.totals)} runs, steps", total=sum(self.totals.values()))
+
+    def show(self, pool: Pool) -> None:
+        """Show how far all are."""
+        for job, news in pool.news.items():
+            self.done[job] = max(self.done.get(job, 0), news.step)
+        self.bar.update(self.task, completed=sum(self.done.values()))
+        self.lines.report(self.bar, self.task, pool.losses)
+
+
+def run_here(
+    jobs: Sequence[AnyJob],
+    workers: int,
+    follow: Callable[[AnyJob], Sequence[AnyJob]],
+    on_failed: Callable[[AnyJob, str], None] | None = None,
+) -> None:
+    """Run jobs, `workers` at a time, and those that `follow` from each that has ended."""
+    start_server(jobs[0].threads)
+    pool, waiting, ended = Pool(), list[AnyJob](), list[AnyJob]()
     try:
         with progress_bar() as bar:
-            task = bar.add_task(f"training {len(jobs)} cells, steps", total=sum(totals.values()))
-            ended: list[Job] = []
+            steps = Steps(bar, PlainLines())
+
+            def take(new: Sequence[AnyJob]) -> None:
+                steps.add(new)
+                for job in new:
+                    (ended if job.ended else waiting).append(job)
+
+            take(jobs)
             while waiting or pool.busy or ended:
-                while waiting and len(pool.busy) < workers:
-                    pool.start(waiting.pop(0))
+                pool.fill(waiting, workers)
                 pool.listen()
-                for cell, news in pool.news.items():
-                    steps[cell] = max(steps[cell], news.step)
-                for job in ended:
-                    steps[job.cell.id] = totals[job.cell.id]
-                    on_finished(job)
-                    bar.console.print(f"finished {job.name}")
-                bar.update(task, completed=sum(steps.values()))
-                lines.report(bar, task, pool.losses)
-                ended = pool.reap()  # their workers go on before `on_finished`, which takes seconds
+                for job in [ended.pop(0) for _ in list(ended)]:
+                    steps.done[job.id] = job.steps
+                    take(follow(job))
+                    bar.console.print(job.outcome, markup=False)
+                steps.show(pool)
+                for job, reason in pool.reap():  # their workers go on before `follow`, which takes seconds
+                    if reason:
+                        (on_failed or fail)(job, reason)
+                    else:
+                        ended.append(job)
     finally:
         pool.stop()

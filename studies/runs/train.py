@@ -17,11 +17,12 @@ from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy, swap_accuracy
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
+from menagerie.studies.runs.job import Report as JobReport
 from menagerie.studies.runs.loggers import Logger
 from menagerie.studies.runs.results import finished, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
+from menagerie.studies.runs.training_log import Latest, StepClock, TrainingLog, training_log
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -50,6 +51,12 @@ class Watch(NamedTuple):
     """Receives each finished step, and what gives the accuracy on validation then; may raise to stop the run."""
     first: int
     """The first step at which it wants that accuracy."""
+
+
+def run_job(job: Job, report: JobReport, release: Callable[[], None], watch: Watch | None = None) -> None:
+    """Run a cell as the executor does, which is told of the last row of the training log with each step."""
+    latest = Latest()
+    run_cell(job, lambda step: report(step, latest.text), watch, [latest], release)
 
 
 def run_cell(

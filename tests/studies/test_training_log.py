@@ -24,11 +24,11 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
 from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.budgets.courses import diverged
+from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs import dispatch, local
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Execution, Job
+from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
 from menagerie.studies.runs.loggers import LOGGERS, check_loggers
 from menagerie.studies.runs.results import finished
@@ -222,9 +222,21 @@ def test_a_run_that_diverges_in_its_last_step_is_one_that_diverged(name, reason,
     for _ in range(2):
         with pytest.raises(Diverged, match=reason):
             run_cell(job, lambda step: None)
-        assert diverged(job)
-    assert reason in (job.folder / DIVERGED).read_text()
-    assert finished(job.folder) is None
+    assert reason in job.problem
+    assert (job.ended, finished(job.folder)) == (True, None)
+
+
+def test_a_diverged_cell_is_an_error_of_a_study_when_its_others_are_finished(job_in, tmp_path):
+    (tmp_path / "bad.py").write_text(BAD)
+    good = job_in(tmp_path)
+    good = replace(good, cell=replace(good.cell, recipe=replace(RECIPE, steps=1)))
+    bad = replace(good, cell=replace(good.cell, model=f"{tmp_path}/bad.py:Score"))
+    ended = []
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"bad.py:Score .*: Score gives scores that are not finite"):
+            dispatch.run_cells([bad, good], Cluster(), 1, tmp_path, ended.append)
+    assert ended == [bad, good] * 2
+    assert finished(good.folder)
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
@@ -318,9 +330,9 @@ def test_a_line_now_and_then_without_a_terminal(job_in, tmp_path, monkeypatch, c
     said = capsys.readouterr().out
     assert re.search(rf"clip 50% pairs 0% negatives seed 0: step 130 of 130, {LINE}\n", said)
     monkeypatch.setattr(local, "PlainLines", partial(PlainLines, 0.0))
-    local.run_jobs([job_in(tmp_path / "b")], 1, lambda job: None)
+    local.run_here([job_in(tmp_path / "b")], 1, lambda job: [])
     said = capsys.readouterr().out
-    assert re.search(rf"training 1 cells, steps: \d+ of 130, \S+ minutes left; clip 50% .* seed 0: {LINE}\n", said)
+    assert re.search(rf"1 runs, steps: \d+ of 130, \S+ minutes left; clip 50% .* seed 0: {LINE}\n", said)
 
 
 def test_lines_are_ten_seconds_apart(monkeypatch):

@@ -1,0 +1,45 @@
+"""What the executor runs, here and on clusters: training runs, measures of finished ones, pieces of evaluations."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+Report = Callable[[int, str], None]  # receives each finished step, and what there is to say of it
+
+
+class AnyJob:
+    """Work that leaves files in a folder. It is pickled on its way to the process that does it."""
+
+    id: str
+    """Two jobs with one id are one."""
+    name: str
+    """Short text for people who wait."""
+    folder: Path
+    """Where its files go; nobody else writes there meanwhile."""
+    group: str = ""
+    """Jobs of one group load the same, so that one worker does them one after another where it can; empty: of none."""
+    steps: int = 1
+    """For progress bars."""
+    threads: int = 1
+    device: str = "cpu"
+    has_processes: bool = False
+    """Whether it has processes of its own, so that it may only be ended when it reports a step."""
+    problem: str = ""
+    """Why it ended without a result; empty if it has one, or hasn't ended."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do, by what is in its folder."""
+        raise NotImplementedError
+
+    def run(self, report: Report, release: Callable[[], None]) -> None:
+        """Do what is left, from where it was stopped.
+
+        After `release()` it may be ended at any moment. A `UserError` ends all other jobs too, unless this one has
+        `ended` with it.
+        """
+        raise NotImplementedError
+
+    @property
+    def outcome(self) -> str:
+        """What is said when it has ended."""
+        return f"no result of {self.name}: {self.problem}" if self.problem else f"finished {self.name}"

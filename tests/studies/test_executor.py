@@ -1,0 +1,126 @@
+"""Jobs of any kind, run in workers and as tasks: what follows from one, groups, and ends without a result."""
+
+import os
+import signal
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.runs.dispatch import run_jobs
+from menagerie.studies.runs.job import AnyJob
+
+HERE, ELSEWHERE = Cluster(), Cluster("local")
+ENGINES = pytest.mark.parametrize("cluster", [HERE, ELSEWHERE], ids=["here", "local"])
+
+
+@dataclass(frozen=True)
+class Note(AnyJob):
+    """Leaves the number of its process in a file."""
+
+    id: str
+    out: Path
+    fate: str = ""
+    group: str = ""
+
+    @property
+    def name(self):
+        return f"note {self.id}"
+
+    @property
+    def folder(self):
+        return self.out / "notes" / self.id
+
+    @property
+    def ended(self):
+        return any((self.folder / name).exists() for name in ("process", "diverged"))
+
+    @property
+    def problem(self):
+        return "the loss is nan" if (self.folder / "diverged").exists() else ""
+
+    @property
+    def process(self):
+        return int((self.folder / "process").read_text())
+
+    def run(self, report, release):
+        self.folder.mkdir(parents=True)
+        report(1, "")
+        if self.fate == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.fate == "diverged":
+            (self.folder / "diverged").touch()
+        if self.fate:
+            raise UserError(f"{self.fate}, sadly")
+        release()
+        (self.folder / "process").write_text(str(os.getpid()))
+
+
+def run(jobs, cluster, folder, on_finished=lambda job: None, on_failed=None, workers=2):
+    """Run jobs; returns the ids of those that ended, in order."""
+    ended = []
+
+    def end(job):
+        ended.append(job.id)
+        return on_finished(job)
+
+    run_jobs(jobs, cluster, workers, folder, end, on_failed)
+    return ended
+
+
+@ENGINES
+def test_jobs_that_follow_from_a_finished_one_run_too(cluster, tmp_path):
+    """Each once, also where it is named again while it runs."""
+    names = {"a": "cd", "c": "de", "e": "ab"}
+
+    def more(job):
+        return [Note(name, tmp_path) for name in names.get(job.id, "")]
+
+    ended = run([Note("a", tmp_path), Note("b", tmp_path), Note("a", tmp_path)], cluster, tmp_path, more)
+    assert sorted(ended) == ["a", "b", "c", "d", "e"]
+    assert ended.index("a") < ended.index("c") < ended.index("e")
+    assert all(Note(name, tmp_path).ended for name in "abcde")
+
+
+@ENGINES
+def test_one_that_ended_before_is_not_run_again_and_what_follows_is(cluster, tmp_path):
+    done, follows = Note("a", tmp_path), Note("b", tmp_path)
+    done.folder.mkdir(parents=True)
+    (done.folder / "process").write_text("7")
+    assert run([done], cluster, tmp_path, lambda job: [follows] if job == done else None) == ["a", "b"]
+    assert (done.process, follows.ended) == (7, True)
+
+
+def test_what_a_worker_has_loaded_goes_first(tmp_path):
+    notes = [Note(name, tmp_path, group=name[0]) for name in ("x1", "y1", "x2", "z1", "y2", "x3")]
+    assert run(notes, HERE, tmp_path / "one", workers=1) == ["x1", "x2", "x3", "y1", "y2", "z1"]
+    again = [replace(note, out=tmp_path / "two") for note in notes[0::2] + notes[1::2]]  # x1 x2 y2 y1 z1 x3
+    run(again, HERE, tmp_path / "two", workers=2)
+    assert again[0].process != again[2].process, "no two begin with one group while another waits"
+
+
+@ENGINES
+def test_a_diverged_one_ends_nobody_else(cluster, tmp_path, capsys):
+    notes = [Note("bad", tmp_path, "diverged"), *(Note(name, tmp_path) for name in "abc")]
+    assert sorted(run(notes, cluster, tmp_path)) == ["a", "b", "bad", "c"]
+    assert "no result of note bad: the loss is nan" in capsys.readouterr().out
+    assert run(notes, cluster, tmp_path)[0] == "bad", "it isn't tried again"
+
+
+@ENGINES
+@pytest.mark.parametrize(("fate", "reason"), [("mistaken", "mistaken, sadly"), ("killed", "ended with")])
+def test_what_fails_may_be_left_out(cluster, fate, reason, tmp_path):
+    notes, failed = [Note("bad", tmp_path, fate), *(Note(name, tmp_path) for name in "ab")], {}
+    reason = "it ended without a result" if (cluster, fate) == (ELSEWHERE, "killed") else reason
+    assert sorted(run(notes, cluster, tmp_path, on_failed=lambda job, why: failed.update({job: why}))) == ["a", "b"]
+    assert list(failed) == notes[:1]
+    assert reason in failed[notes[0]]
+
+
+@ENGINES
+def test_what_fails_ends_the_command_by_its_name(cluster, tmp_path):
+    with pytest.raises(UserError, match="note bad: mistaken, sadly"):
+        run([Note("bad", tmp_path, "mistaken"), Note("a", tmp_path)], cluster, tmp_path, workers=1)
+    assert Note("a", tmp_path).ended == (cluster == ELSEWHERE), "a task of a cluster is nobody's child"
