@@ -5,13 +5,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial
 from scipy.stats import qmc
 
+from menagerie.models.spec import Range
+
 Space = Mapping[str, BaseDistribution]
 Params = dict[str, Any]
+
+
+def distribution(values: Range | tuple[Any, ...]) -> BaseDistribution:
+    """Turn a range or a choice of a model's spec into a distribution of Optuna."""
+    if not isinstance(values, Range):
+        return CategoricalDistribution(values)
+    if isinstance(values.least, int) and isinstance(values.most, int):
+        return IntDistribution(values.least, values.most, log=values.log)
+    return FloatDistribution(values.least, values.most, log=values.log)
+
+
+def holds(values: BaseDistribution, value: str | float | int | None) -> bool:
+    """Whether a parameter can have a value."""
+    if isinstance(values, CategoricalDistribution):
+        return value in values.choices
+    return bool(values.low <= (value or 0) <= values.high)
 
 
 def to_cube(params: Mapping[str, Any], space: Space) -> list[float]:

@@ -10,18 +10,20 @@ it was drawn, and is none of the search if it got another, because somebody else
 draws anew. So a search ends with exactly its trials.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import optuna
 from optuna.distributions import BaseDistribution, distribution_to_json
+from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import differences, plain
-from menagerie.studies.frame.storage import Place, alone, opened
+from menagerie.studies.frame.storage import alone, opened
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.study import Arm, Known
@@ -60,18 +62,22 @@ class Search:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What decides results; a study of other ones in the same storage is refused."""
 
-    def follow(self, known: "Known", place: Place, judge: Callable[[Params], Tried]) -> list[tuple[FrozenTrial, Tried]]:
+    def follow(
+        self, known: "Known", storage: str, judge: Callable[[FrozenTrial], Tried]
+    ) -> list[tuple[FrozenTrial, Tried]]:
         """Tell what has ended, ask for what then is to be tried, and return all trials with what they came to.
 
-        The only part of a plan that writes; called again before a run has ended, it writes nothing more. `judge` says
-        what parameters came to; it must depend on nothing else but what is known. The trials of other owners have no
-        arms, unless all of their runs are here too.
+        `storage` is as the user gave it. The only part of a plan that writes; called again before a run has ended, it
+        writes nothing more. `judge` says what a trial came to, from its parameters and what is known. The trials of
+        other owners have no arms, unless all of their runs are here too.
         """
         judged: dict[int, Tried] = {}
 
         def tried(trial: FrozenTrial) -> Tried:
-            return judged.get(trial.number) or judged.setdefault(trial.number, judge(trial.params))
+            return judged.get(trial.number) or judged.setdefault(trial.number, judge(trial))
 
+        quiet()
+        place = known.storage(storage)
         with alone(place):
             study = self.study(opened(place))
             while True:
@@ -81,10 +87,10 @@ class Search:
                 if not self.ask(study, known.owner):
                     return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
 
-    def found(self, place: Place) -> list[FrozenTrial]:
+    def found(self, known: "Known", storage: str) -> list[FrozenTrial]:
         """The trials that there are, by number; writes nothing."""
         try:
-            return counted(optuna.load_study(study_name=self.name, storage=opened(place)))
+            return counted(optuna.load_study(study_name=self.name, storage=opened(known.storage(storage))))
         except KeyError:
             return []
 
@@ -92,11 +98,12 @@ class Search:
         """Whether all of them have ended, on whatever machine."""
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
-    def abandon(self, place: Place, owner: str) -> int:
+    def abandon(self, known: "Known", storage: str) -> int:
         """Fail what others left running, and return how many: whoever asks next tries others in their place."""
+        place = known.storage(storage)
         with alone(place):
             study = self.study(opened(place))
-            left = [t for t in counted(study) if not t.state.is_finished() and t.user_attrs[OWNER] != owner]
+            left = elsewhere(counted(study), known.owner)
             for trial in left:
                 study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
         return len(left)
@@ -162,6 +169,12 @@ class Search:
         return study.ask(dict(self.space)).params
 
 
+def quiet() -> None:
+    """Let Optuna say nothing of what it does for us, nor that options of samplers may change."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", ExperimentalWarning)
+
+
 def counts(trial: FrozenTrial) -> bool:
     """Whether a trial is one of its search: not failed, and with the number for which it was drawn."""
     return trial.state is not TrialState.FAIL and trial.user_attrs.get(NUMBER) == trial.number
@@ -170,6 +183,11 @@ def counts(trial: FrozenTrial) -> bool:
 def counted(study: optuna.Study) -> list[FrozenTrial]:
     """The trials of a search, by number."""
     return [trial for trial in study.get_trials(deepcopy=False) if counts(trial)]
+
+
+def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
+    """The trials that others run."""
+    return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
 def own(study: optuna.Study, owner: str) -> Iterator[FrozenTrial]:

@@ -5,13 +5,11 @@ Nothing here says a password.
 
 import contextlib
 import time
-import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-import optuna
-from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage
 
 from menagerie.envs.core.errors import UserError
@@ -63,8 +61,6 @@ def identity_of_file(place: str) -> int:
 @lru_cache(maxsize=8)
 def open_once(url: str, _file: int) -> BaseStorage:
     """Open a storage once for all searches of a process."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore", ExperimentalWarning)  # options of samplers
     if "://" not in url:
         return open_journal(Path(url))
     try:

@@ -44,6 +44,18 @@ def storage(request, tmp_path):
         yield str(tmp_path / "j.log") if request.param == "journal" else f"sqlite:///{tmp_path}/trials.db"
 
 
+def found(search, storage):
+    """The trials of a search that count."""
+    return search.found(Storage(), storage)
+
+
+class Storage:
+    """What is known by one who only reads."""
+
+    def storage(self, given):
+        return given
+
+
 def command(storage, folder, *how):
     """What `searching.py` does."""
     script = str(Path(searching.__file__))
@@ -90,11 +102,11 @@ def test_who_asks_at_the_same_instant_draws_anew(tmp_path):
     search.follow(a, storage, a.judge)
     states = [(t.user_attrs["owner"], t.state.name) for t in opened(storage).get_all_trials(0)]
     assert states == [("b", "RUNNING"), ("b", "RUNNING"), ("a", "FAIL"), ("a", "RUNNING")]
-    kept = search.found(storage)
+    kept = found(search, storage)
     assert len({trial.params["x"] for trial in kept}) == 3, "and not the same as the other"
     b.run(search, storage)
     a.run(search, storage)
-    assert search.over(search.found(storage))
+    assert search.over(found(search, storage))
 
 
 def test_any_number_of_workers_and_stops_give_the_same(once, tmp_path):
@@ -113,7 +125,7 @@ def test_one_that_was_killed_within_a_batch_completes_it(once, tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(Search, "is_due", lambda self, trials, owner: len(trials) < 9)
         search.follow(runs, storage, runs.judge)
-    assert len(search.found(storage)) == 9
+    assert len(found(search, storage)) == 9
     runs.run(search, storage)
     assert trials_of(storage) == once[0]
 
@@ -123,7 +135,7 @@ def test_asking_twice_writes_nothing_more(once):
     before = Path(storage).read_bytes()
     for _ in range(2):
         assert not Runs(folder).step(cheap(), storage)
-        cheap().found(storage)
+        found(cheap(), storage)
     assert Path(storage).read_bytes() == before
 
 
@@ -145,7 +157,7 @@ def test_a_trial_that_will_never_have_values_is_pruned_and_the_next_asked_for(tm
     assert (pruned.state, tried.pruned) == (TrialState.PRUNED, "too near the edge")
     assert running.state is TrialState.RUNNING
     runs.run(search, storage)
-    assert search.over(search.found(storage))
+    assert search.over(found(search, storage))
 
 
 def test_a_machine_that_never_returns_is_replaced(tmp_path):
@@ -154,16 +166,16 @@ def test_a_machine_that_never_returns_is_replaced(tmp_path):
     gone, here = Runs(tmp_path / "gone"), Runs(tmp_path / "here")
     search.follow(gone, storage, gone.judge)
     here.run(search, storage)
-    assert [t.state.name for t in search.found(storage)] == ["RUNNING", "RUNNING", "COMPLETE"]
-    assert not search.over(search.found(storage))
-    assert search.abandon(storage, here.owner) == 2
+    assert [t.state.name for t in found(search, storage)] == ["RUNNING", "RUNNING", "COMPLETE"]
+    assert not search.over(found(search, storage))
+    assert search.abandon(here, storage) == 2
     here.run(search, storage)
-    trials = search.found(storage)
+    trials = found(search, storage)
     assert search.over(trials)
     assert [t.params for t in trials] == [first[2], *first[:2]], "nothing that was to be tried is lost"
     assert all(t.user_attrs["owner"] == "here" for t in trials)
     gone.run(search, storage)  # it returns after all
-    assert search.found(storage) == trials
+    assert found(search, storage) == trials
 
 
 def test_the_trials_of_others_have_no_runs_here_until_theirs_are(tmp_path):
@@ -253,23 +265,23 @@ def test_a_bad_line_is_named_and_those_before_it_can_be_kept(bad, why, last, onc
     there = len(lines) if last else len(lines) - 1  # the last ends a trial
     journal.write_bytes(b"".join([*lines[:there], bad, *lines[there:]]))
     with pytest.raises(UserError, match=f"line {there + 1}.*{why}|{why}.*line {there + 1}") as caught:
-        cheap().found(str(journal))
+        found(cheap(), str(journal))
     assert str(journal) in str(caught.value)
     assert f"head -n {there}" in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
     journal.write_bytes(b"".join(lines[:there]))
     opened_anew(journal)
-    assert sum(trial.state.is_finished() for trial in cheap().found(str(journal))) == TRIALS - (not last)
+    assert sum(trial.state.is_finished() for trial in found(cheap(), str(journal))) == TRIALS - (not last)
 
 
 def test_a_command_that_reads_on_names_a_bad_line_too(once, tmp_path):
     journal = copied(once, tmp_path)
-    cheap().found(str(journal))
+    found(cheap(), str(journal))
     count = journal.read_bytes().count(b"\n")
     with journal.open("ab") as file:
         file.write(b"\n[1]\n")
     with pytest.raises(UserError, match=rf"j\.log line {count + 2} "):
-        cheap().found(str(journal))
+        found(cheap(), str(journal))
 
 
 @pytest.mark.parametrize(
