@@ -19,9 +19,9 @@ from typing import Annotated, Literal
 import tyro
 
 from menagerie.envs.core.command_help import read_options, started_as
-from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, Range
-from menagerie.generators.benchmarks.registry import chosen, load, names
+from menagerie.generators.benchmarks.registry import check_benchmark, chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
 from menagerie.studies.runs.machine import check_device, check_device_here
@@ -35,7 +35,7 @@ class Config:
     """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
     file.py:Class."""
     benchmarks: tuple[str, ...] = ()
-    """Names of benchmarks; none takes all with --check, else all that are complete."""
+    """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
     data_root: Path = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md)."""
     images: tuple[str, ...] = ()
@@ -74,7 +74,9 @@ def folders_of(config: Config) -> Given:
     """`--images` by what they replace."""
     from menagerie.studies.transferring.check import folders_given
 
-    known = {folder for name in names() for folder in load(name).images} if config.images else set()
+    known = (
+        {folder for name in (*names(), *config.benchmarks) for folder in load(name).images} if config.images else set()
+    )
     return folders_given(config.images, known)
 
 
@@ -82,7 +84,7 @@ def check(config: Config) -> None:
     if not config.models and not config.check:
         raise UserError("give one or more models, or --check")
     for name in config.benchmarks:
-        choose("benchmark", name, names())
+        check_benchmark(name)
     folders_of(config)
     read_parser(config.parser)
     check_device(config.device)
