@@ -99,8 +99,9 @@ class Running:
 
         records = self.records()
         write_tables(records)
-        self.study.export(records)
-        return write_report(self.study, records)
+        report = write_report(self.study, records)
+        self.study.export(records)  # which may refuse what came out; the report says why
+        return report
 
 
 def data_of(arm: Arm) -> Any:

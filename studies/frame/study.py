@@ -80,6 +80,10 @@ class Study(StudyOptions, ABC):
     def export(self, records: "Records") -> None:
         """Write further files of the study into its folder."""
 
+    def recorded(self) -> "Study":
+        """The study as its folder and its page show it: without passwords."""
+        return self
+
     def notes(self) -> dict[str, str]:
         """Facts about the runs that the command prints, and the report lists below its configuration."""
         return {}
