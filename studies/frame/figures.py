@@ -118,10 +118,21 @@ def lines(part: Lines) -> Drawn:
             draw_line(axis, points, style)
         finish(axis, part, dict(zip(part.panels, panel, strict=True)))
     draw_levels(part, axes, panels, colours)
+    for key in large_keys(part, names, found):
+        axis = axes[panels.index(key_of(dict(zip(names, key, strict=True)), part.panels))]
+        style = line_style(colours.index(key[names.index(part.colour)]))
+        axis.plot([where[arm_key(names, key)]], [100 * found[key].value], linestyle="none", markersize=8, **style)
     figure.supylabel("accuracy (%)", fontsize=9)
     figure.supxlabel(axis_name(part.at or part.x), fontsize=9)
     legend_above(figure, legend(part, colours, strokes))
     return Drawn(figure, names, found)
+
+
+def large_keys(part: Lines, names: Sequence[str], found: Values) -> list[Key]:
+    """The numbers whose points are larger."""
+    labels = [name for name in names if name not in TESTS]
+    large = {key_of(arm.place, labels) for arm in part.large.arms} if part.large else ()
+    return [key for key in found if arm_key(names, key) in large]
 
 
 def arm_key(names: Sequence[str], key: Key) -> Key:
