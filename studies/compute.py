@@ -39,11 +39,11 @@ from menagerie.studies.frame.adaptive import Course, halved, until_flat
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import cost_of
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import Study
-from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
 

@@ -113,7 +113,7 @@ def page(study: "Compute", records: Records, courses: Courses, judged: Mapping[s
     yield Heading("How long models are trained", RISING.format(patience=study.patience, **shares))
     yield Facts({f"{line.split}, {title_of(line.model)}": STATES[line.course.outlook(study.rise)] for line in lines})
     yield from drawn[1:]
-    yield Table("chosen", chosen.where(task="swap"), ("split", "model"), says="Each model at its best budget on validation.")
+    yield Table("chosen", chosen.where(task="swap"), ("split", "model"), says="Each model at its best budget.")
     rows = [[line.split, title_of(line.model), str(line.course.chosen), *point.texts] for line, point in points]
     yield Rows("compute", ("split", "model", "choice", *HEADER), rows, says="Every budget.")
     yield Heading("What was chosen from", CHOSEN_FROM)

@@ -42,8 +42,9 @@ class Bound(NamedTuple):
         return f"> {self.images}" if self.censored else str(self.images)
 
 
-def front(images: Sequence[int], accuracy: Sequence[float]) -> list[int]:
-    """Indices of the settings that no other beats with as few images and as high accuracy, fewest first."""
+def front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]:
+    """Indices of the settings that no other beats with as few images (or at another cost) and as high accuracy, the
+    cheapest first."""
     order = sorted(range(len(images)), key=lambda k: (images[k], -accuracy[k]))
     best, kept = -math.inf, []
     for k in order:

@@ -37,6 +37,7 @@ from menagerie.studies.frame.layout import (
 from menagerie.studies.frame.parts import Bars
 
 WIDTH, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
+PALE = "A pale bar: the same caption is preferred whatever the image, so that it says nothing of binding."
 ROW = 0.24  # inches of a row; of several colours each has as much
 
 
@@ -76,7 +77,8 @@ def bars(part: Bars) -> Drawn:
     name_rows(part, figure, axes, rows)
     if part.colour:
         legend_above(figure, [key_to(part, turn, value) for turn, value in enumerate(colours)])
-    return Drawn(figure, names, found)
+    pale = marks.liked & found.keys() and not marks.dotted
+    return Drawn(figure, names, found, PALE if pale else "")
 
 
 def seeds_of(part: Bars, names: Sequence[str]) -> dict[Key, list[float]]:

@@ -14,12 +14,15 @@ from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.curves import Curve, alike, training_curves
 from menagerie.studies.analysis.tables import meaning_of_flags, to_csv, to_latex, to_rows
+from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.bars import bars
+from menagerie.studies.frame.cases import pictures_of, sections
 from menagerie.studies.frame.figures import Drawn, lines
+from menagerie.studies.frame.fronts import scatter
 from menagerie.studies.frame.heat import heat_map
-from menagerie.studies.frame.layout import text_of
 from menagerie.studies.frame.parts import (
     Bars,
+    Cases,
     Curves,
     Facts,
     Heading,
@@ -29,7 +32,9 @@ from menagerie.studies.frame.parts import (
     OwnFigure,
     Paragraph,
     Part,
+    Pictures,
     Rows,
+    Scatter,
     Sentence,
     Table,
 )
@@ -74,11 +79,11 @@ def _(part: Table, out: Path) -> dict[str, Any]:
     frame = sheet.frame
     accuracies = not (part.against or part.intervals or part.beside)
     notes = {"In all rows": sheet.same, "Without records": sheet.empty}
-    said = [f"{name}: {text}." for name, text in notes.items() if text]
-    if flags := meaning_of_flags(frame):
-        said.append(f"{flags[0].upper()}{flags[1:]}.")
+    says = " ".join([part.says, *(f"{name}: {text}." for name, text in notes.items() if text)])
+    flags = meaning_of_flags(frame)
     shaded = len(sheet.labels) if accuracies else None
-    return of_table(part, out, frame, shaded=shaded, chances=sheet.chances, numbers=sheet.numbers, said=said)
+    content = {"says": marked(says.strip()), "flags": f"{flags[:1].upper()}{flags[1:]}", "numbers": sheet.numbers}
+    return of_table(part, out, frame, shaded=shaded, chances=sheet.chances, **content)
 
 
 def of_table(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def of_table(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dic
     to_csv(out / f"{part.name}.csv", frame)
     latex = to_latex(frame, part.says.replace("`", ""))
     write_text(out / f"{part.name}.tex", latex)
-    plain = {"chances": {}, "numbers": "", "said": [], "latex": latex}
+    plain = {"chances": {}, "numbers": "", "flags": "", "latex": latex}
     return {"kind": "table", **named(part), "rows": to_rows(frame), **plain, **content}
 
 
@@ -103,6 +108,21 @@ def _(part: Bars, out: Path) -> dict[str, Any]:
 @written.register
 def _(part: HeatMap, out: Path) -> dict[str, Any]:
     return of_records(part, out, heat_map(part))
+
+
+@written.register
+def _(part: Scatter, out: Path) -> dict[str, Any]:
+    return of_records(part, out, scatter(part))
+
+
+@written.register
+def _(part: Pictures, out: Path) -> dict[str, Any]:
+    return {"kind": "pictures", **named(part), "pictures": pictures_of(part, out)}
+
+
+@written.register
+def _(part: Cases, out: Path) -> dict[str, Any]:
+    return {"kind": "cases", **named(part), "sections": sections(part, out)}
 
 
 @written.register
@@ -130,7 +150,7 @@ def of_records(part: Named, out: Path, drawn: Drawn) -> dict[str, Any]:
         dict(zip(drawn.names, key, strict=True)) | its._asdict()  # shares, as in results.csv
         for key, its in drawn.found.items()
     ]
-    return of_figure(part, out, drawn.figure, numbers)
+    return of_figure(replace(part, says=f"{part.says} {drawn.note}".strip()), out, drawn.figure, numbers)
 
 
 def of_figure(

@@ -1,5 +1,6 @@
 """The figures of a page: lines, bars and heat maps of estimates, a panel for each combination of some labels."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ PANEL = (3.1, 2.5)  # inches of a panel of lines
 BARS, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
 STROKES = ("-", "--", "-.", (0, (7, 2)))  # not dots, which are chance
 DASHED: dict[str, Any] = {"color": "0.6", "linewidth": 1, "linestyle": "--"}
+WIDE = 5  # from so many times on, 1, 2 and 5 are ticks enough on a logarithmic axis
 MOST_TICKS = 6  # values of a label that are ticks themselves
 AXES = {"pairs": "animal pairs in training", "hard_negatives": "training pairs with hard negatives"}
 Values = dict[Key, Estimate]
@@ -48,6 +50,8 @@ class Drawn(NamedTuple):
     names: Sequence[str]
     """The labels of each number."""
     found: Values
+    note: str = ""
+    """What the caption has to say."""
 
 
 def axis_name(name: str) -> str:
@@ -103,36 +107,47 @@ def lines(part: Lines) -> Drawn:
     names = list(dict.fromkeys([*part.panels, part.colour, *filter(None, [part.stroke]), part.x]))
     found, where = part.records.estimates(names), positions(part, names)
     colours, strokes = (part.records.labels(name) if name else [None] for name in (part.colour, part.stroke))
-    panels = panels_of(part, found)
-    figure, axes = panel_axes(len(panels), PANEL, sharey=True)
+    panels, drawn = panels_of(part, found), series(part, names, found, where)
+    figure, axes = panel_axes(len(panels), PANEL, sharex=not part.at, sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
         axis.set_title(heading(part, part.panels, panel), fontsize=9, parse_math=False)
-        drawn: dict[tuple[Any, Any], list[tuple[float, Estimate]]] = {}
-        for key, its in found.items():
-            labels = dict(zip(names, key, strict=True))
-            if key_of(labels, part.panels) == panel:
-                line = labels[part.colour], labels.get(part.stroke)
-                drawn.setdefault(line, []).append((where[arm_key(names, key)], its))
-        for (colour, stroke), points in drawn.items():
+        for (colour, stroke), points in drawn[panel].items():
             style = line_style(colours.index(colour)) | {"linestyle": STROKES[strokes.index(stroke) % len(STROKES)]}
             draw_line(axis, points, style)
-        finish(axis, part, dict(zip(part.panels, panel, strict=True)))
     draw_levels(part, axes, panels, colours)
-    for key in large_keys(part, names, found):
-        axis = axes[panels.index(key_of(dict(zip(names, key, strict=True)), part.panels))]
-        style = line_style(colours.index(key[names.index(part.colour)]))
-        axis.plot([where[arm_key(names, key)]], [100 * found[key].value], linestyle="none", markersize=8, **style)
+    draw_large(part, dict(zip(panels, axes, strict=True)), names, found, where)
+    for axis, panel in zip(axes, panels, strict=True):  # once all is drawn: they share limits, which stay as they are
+        finish(axis, part, dict(zip(part.panels, panel, strict=True)))
     figure.supylabel("accuracy (%)", fontsize=9)
     figure.supxlabel(axis_name(part.at or part.x), fontsize=9)
     legend_above(figure, legend(part, colours, strokes))
     return Drawn(figure, names, found)
 
 
-def large_keys(part: Lines, names: Sequence[str], found: Values) -> list[Key]:
-    """The numbers whose points are larger."""
-    labels = [name for name in names if name not in TESTS]
+Series = dict[tuple[Any, Any], list[tuple[float, Estimate]]]
+
+
+def series(part: Lines, names: Sequence[str], found: Values, where: Mapping[Key, float]) -> Mapping[Key, Series]:
+    """The lines of each panel by colour and stroke: where along `x`, and what."""
+    panels: dict[Key, Series] = defaultdict(lambda: defaultdict(list))
+    for key, its in found.items():
+        labels = dict(zip(names, key, strict=True))
+        line = labels[part.colour], labels.get(part.stroke)
+        panels[key_of(labels, part.panels)][line].append((where[arm_key(names, key)], its))
+    return panels
+
+
+def draw_large(
+    part: Lines, axes: Mapping[Key, Axes], names: Sequence[str], found: Values, where: Mapping[Key, float]
+) -> None:
+    """Larger points of the runs that are to have them."""
+    labels, colours = [name for name in names if name not in TESTS], part.records.labels(part.colour)
     large = {key_of(arm.place, labels) for arm in part.large.arms} if part.large else ()
-    return [key for key in found if arm_key(names, key) in large]
+    for key, its in found.items():
+        if (at := arm_key(names, key)) in large:
+            place = dict(zip(names, key, strict=True))
+            style = line_style(colours.index(place[part.colour])) | {"linestyle": "none", "markersize": 8}
+            axes[key_of(place, part.panels)].plot([where[at]], [100 * its.value], **style)
 
 
 def arm_key(names: Sequence[str], key: Key) -> Key:
@@ -175,12 +190,21 @@ def finish(axis: Axes, part: Lines, panel: Mapping[str, Any]) -> None:
     axis.set_xscale("log" if part.log else "linear")
     if order or (len(values) <= MOST_TICKS and not part.at):
         axis.set_xticks([order.get(v, v) for v in values], [called(part, part.x, v) for v in values], parse_math=False)
+        axis.xaxis.set_minor_locator(NullLocator())
     else:
-        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9) if part.log else MaxNLocator(4))
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axis.xaxis.set_minor_locator(NullLocator())
+        rounded_ticks(axis, part.log)
+    axis.tick_params(labelbottom=True)
     axis.set_ylim(None, 101)
     chance_line(axis, percent=chance_of(part, panel))
+
+
+def rounded_ticks(axis: Axes, log: bool) -> None:
+    """Ticks at round numbers, which are written out."""
+    low, high = axis.get_xlim()
+    wide = log and high > WIDE * low
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9) if wide else MaxNLocator(4))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.xaxis.set_minor_locator(NullLocator())
 
 
 def draw_levels(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colours: list[Any]) -> None:

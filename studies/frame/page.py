@@ -24,9 +24,12 @@ from menagerie.studies.analysis.words import (
     smoke_words,
     subsets_explained,
 )
+from menagerie.studies.frame.cells import SEARCHED, untuned
 from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.layout import tests_of
 from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Sentence, Shown
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import SplitStudy, Study
 from menagerie.studies.frame.table import OF_RECORDS
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.data import SplitData
@@ -45,7 +48,7 @@ most 200 swaps, always the same; the dotted line is chance. Where towers have le
 Speed depends on what else the machine did. All numbers: `cells/*/training.csv`."""
 
 
-def write_report(study: Any, records: Any, title: str = "", more: bool = False) -> Path:
+def write_report(study: Study, records: Records, title: str = "", more: bool = False) -> Path:
     """Write the files of all parts of a study's page, and `report.html`.
 
     `records` are of all its arms, each with the file of its split, if it has one. `more`: whether further runs may
@@ -56,7 +59,7 @@ def write_report(study: Any, records: Any, title: str = "", more: bool = False) 
     answer, rest = answer_first(parts)
     training = [] if any(isinstance(part, Curves) for part in parts) else curves_of(records)
     shown = {id(part): written(part, out) for part in [*answer, *rest, *training]}
-    write_first_table(out, shown.values())
+    finish_tables(out, shown.values())
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
@@ -68,8 +71,9 @@ def write_report(study: Any, records: Any, title: str = "", more: bool = False) 
         **state_of(study, records),
         **models_of(records, results),
         **tests_explained(study, records),
-        samples=samples_of(records),
-        config=flat(asdict(study)),
+        sheets=samples_of(records),
+        untuned=untuned(study) if isinstance(study, SplitStudy) else [],
+        config=reported(study),
         remarks=study.notes(),
         notes=where_it_ran(out, results),
         terms=TERMS,
@@ -77,9 +81,9 @@ def write_report(study: Any, records: Any, title: str = "", more: bool = False) 
     )
 
 
-def named(study: Any, part: Part) -> Part:
+def named(study: Study, part: Part) -> Part:
     """A part that calls tests as the study does: those of hold-out rules with their rules."""
-    if not isinstance(part, Shown):
+    if not isinstance(part, Shown) or not isinstance(study, SplitStudy):
         return part
     labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
     return replace(part, words={"subset": labels, **part.words}) if labels else part
@@ -108,7 +112,7 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
     return answer, [part for part in parts if all(part is not other for other in answer)]
 
 
-def curves_of(records: Any) -> list[Part]:
+def curves_of(records: Records) -> list[Part]:
     """How all runs trained, by the labels that vary, if these are few."""
     places = [arm.place for arm in records.arms]
     names = [
@@ -120,25 +124,31 @@ def curves_of(records: Any) -> list[Part]:
     return [Curves("training", records, names, says=TRAINED)] if len(kinds) <= MOST_CURVES else []
 
 
-def write_first_table(out: Path, shown: Iterable[Mapping[str, Any]]) -> None:
-    """The first table in LaTeX by the name that it has in every study; and the first key to colours alone stays."""
+def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
+    """Give the first coloured table its key, and write the first of all as LaTeX by the name of all studies."""
     tables = [its for its in shown if its["kind"] == "table"]
+    for its in [its for its in tables if its["shaded"] is not None][:1]:
+        its["key"] = True
     for its in tables[:1]:
         write_text(out / "results.tex", its["latex"])
 
 
-def state_of(study: Any, records: Any) -> dict[str, Any]:
+def state_of(study: Study, records: Records) -> dict[str, Any]:
     """How many runs are finished, which diverged, and what intervals mean."""
-    files = {arm.name: records.folder(arm) / DIVERGED for arm in records.arms}
     return {
         "finished": len({arm.id for arm, _ in records.results}),
         "arms": len({arm.id for arm in records.arms}),
-        "diverged": {name: read_text(file).strip() for name, file in files.items() if file.exists()},
+        "diverged": {arm.name: why(records.folder(arm)) for arm in records.arms if records.diverged(arm)},
         "meaning": meaning(len({arm.cell.seed for arm in records.arms}), fewest_pairs(records)),
     }
 
 
-def fewest_pairs(records: Any) -> int:
+def why(folder: Path) -> str:
+    """The reason for which a run has no result."""
+    return read_text(folder / DIVERGED).strip()
+
+
+def fewest_pairs(records: Records) -> int:
     """The fewest animal pairs of a test in one run; 0 where nothing is finished."""
     points = records.where(subset=records.tests, task="swap").points
     if not len(points):
@@ -147,7 +157,7 @@ def fewest_pairs(records: Any) -> int:
     return int(points.groupby([*runs, "subset"], sort=False, dropna=False)["animals"].nunique().min())
 
 
-def models_of(records: Any, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def models_of(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the models are, and what their runs were."""
     models = [model for model in records.labels("model") if is_scorer(model)]
     trained = [result for result in results if "loss_negatives" in result]
@@ -163,22 +173,28 @@ def is_scorer(model: str) -> bool:
     return True
 
 
-def tests_explained(study: Any, records: Any) -> dict[str, Any]:
+def tests_explained(study: Study, records: Records) -> dict[str, Any]:
     """What subsets and tasks are, as far as runs have them."""
     tests = tests_of(records)
-    task = KINDS[study.kind].task if getattr(study, "kind", "") in KINDS else SWAP
+    swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
     return {
         "subsets": subsets_explained([subset for subset, _ in tests]),
-        "tasks": explained([task for _, task in tests], task),
+        "tasks": explained([task for _, task in tests], swap),
     }
 
 
-def samples_of(records: Any) -> dict[str, str]:
+def samples_of(records: Records) -> dict[str, str]:
     """Sample images of the first split, by subset."""
     files = [arm.file for arm in records.arms if arm.file and isinstance(arm.cell.data, SplitData | SplitFile)]
     return write_samples(records.out, files[0], records.tests) if files else {}
 
 
-def steps_of(records: Any) -> list[int]:
+def reported(study: Study) -> dict[str, str]:
+    """The configuration; with tuned recipes without what they replace, which the study's notes have."""
+    replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
+    return {name: text for name, text in flat(asdict(study)).items() if name not in replaced}
+
+
+def steps_of(records: Records) -> list[int]:
     """The steps of all runs that train."""
     return [arm.cell.recipe.steps for arm in records.arms if hasattr(arm.cell, "recipe")]

@@ -3,8 +3,8 @@
 A part is given the records that it shows, already narrowed, and names of labels for its sides; it knows no study. What
 its options can't say is a part of a study's own: an `OwnFigure`, or `Rows`.
 
-Texts may have `code` in backticks. Files of tables are NAME.csv and NAME.tex in the study's folder, those of figures
-figures/NAME.png, .svg and .csv.
+Texts outside tables may have `code` in backticks. Files of tables are NAME.csv and NAME.tex in the study's folder,
+those of figures figures/NAME.png, .svg and .csv.
 """
 
 from abc import ABC, abstractmethod

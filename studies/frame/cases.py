@@ -1,0 +1,87 @@
+"""Images on pages: pictures with their texts, and where models err."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import UInt8
+
+from menagerie.envs.core.figures import photograph, picture, write_png
+from menagerie.studies.analysis.errors import Record, Source, breakdown, surest, table
+from menagerie.studies.analysis.samples import sample_sheet
+from menagerie.studies.analysis.tables import to_csv, to_rows
+from menagerie.studies.frame.layout import Key, called, key_of
+from menagerie.studies.frame.parts import Cases, Picture, Pictures
+
+SMALL = 128  # pixels; what is larger is a JPEG, a tenth of a PNG
+
+
+def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
+    """Write a sheet of all pictures and their texts; returns them for the page."""
+    if part.pictures:
+        file = out / "figures" / f"{part.name}.png"
+        sheet = sample_sheet(framed([its.image for its in part.pictures]), [its[1:3] for its in part.pictures])
+        write_png(file, sheet)
+        to_csv(file.with_suffix(".csv"), pd.DataFrame([its[1:] for its in part.pictures], columns=Picture._fields[1:]))
+    return [its._asdict() | {"uri": uri_of(its.image)} for its in part.pictures]
+
+
+def uri_of(image: UInt8[np.ndarray, "h w 3"]) -> str:
+    """An image for a page."""
+    return photograph(image) if max(image.shape) > SMALL else picture(image)
+
+
+def framed(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[np.ndarray, "h w 3"]]:
+    """Images on white, all of one size."""
+    height, width = (max(image.shape[side] for image in images) for side in (0, 1))
+    return [
+        np.pad(image, ((0, height - image.shape[0]), (0, width - image.shape[1]), (0, 0)), constant_values=255)
+        for image in images
+    ]
+
+
+def sections(part: Cases, out: Path) -> list[dict[str, Any]]:
+    """Write errors.csv, a row for each place, test, task, factor and value; returns a section for each model.
+
+    The surest records are those of a model's first place and seed, the hardest.
+    """
+    places: dict[Key, list[Source]] = {}
+    for arm, _ in part.records.results:
+        if arm.file:
+            source = Source(arm.cell.seed, part.records.folder(arm), arm.file)
+            places.setdefault(key_of(arm.place, part.rows), []).append(source)
+    found = [breakdown(tuple(its)).assign(**dict(zip(part.rows, key, strict=True))) for key, its in places.items()]
+    if found:
+        whole = pd.concat(found, ignore_index=True)
+        to_csv(out / "errors.csv", whole[[*part.rows, *(name for name in whole if name not in part.rows)]])
+    at = list(part.rows).index("model")
+    models = dict.fromkeys(key[at] for key in places)
+    return [section(part, {key: its for key, its in places.items() if key[at] == model}, at) for model in models]
+
+
+def section(part: Cases, places: Mapping[Key, Sequence[Source]], at: int) -> dict[str, Any]:
+    """One model's errors."""
+    tests = {test: called(part, "subset", test) for test in part.records.tests}
+    (key, (first, *_)), names = next(iter(places.items())), list(part.rows)
+    facts = [f"{n.replace('_', ' ')} {called(part, n, v)}" for n, v in zip(names, key, strict=True) if n != "model"]
+    rows = table(breakdown(tuple(source for its in places.values() for source in its)), list(tests))
+    wrong, right = surest(first, tuple(tests))
+    return {
+        "model": called(part, "model", key[at]),
+        "rows": to_rows(rows.rename(columns=tests)),
+        "place": ", ".join([*facts, f"seed {first.seed}"]),
+        "wrong": [shown(its, tests) for its in wrong],
+        "right": [shown(its, tests) for its in right],
+    }
+
+
+def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
+    """A record with its scores, as pictures are shown."""
+    return {
+        "uri": record.uri,
+        "true": f"✓ {record.caption}: {record.score_caption}",
+        "false": f"✗ {record.negative}: {record.score_negative}",
+        "note": tests[record.subset],
+    }
