@@ -39,7 +39,7 @@ from menagerie.studies.frame.presets import APART, BREADTH, SMOKE
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import SearchStudy
 from menagerie.studies.frame.size import size_of
-from menagerie.studies.tune_page import OWN, Searched, entry, leaders, own_options, parts, write_best, write_rows
+from menagerie.studies.pages.tune import OWN, Searched, entry, leaders, own_options, parts, write_best, write_rows
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -18,9 +18,9 @@ from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.imagined import all_arms
 from menagerie.studies.frame.parts import Facts, Sentence
 from menagerie.studies.frame.records import Records
+from menagerie.studies.pages.tune import Searched, rows_of
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.tune import Tune
-from menagerie.studies.tune_page import Searched, rows_of
 
 SMALL = replace(
     tune.PRESETS["smoke"],
