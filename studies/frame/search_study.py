@@ -1,5 +1,6 @@
 """The options of studies that search with Optuna. Free of Optuna."""
 
+from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,9 +41,9 @@ class SearchStudy(SplitStudy):
     """Give up the trials that other commands left running in the storage: machines that won't return. Others are tried
     in their place."""
 
+    @abstractmethod
     def searches(self) -> "list[Search]":
         """All searches of the study."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Raise for a storage that can't be one."""
