@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.identity import plain
 from menagerie.models.registry import short_name
 from menagerie.studies.runs.data import FRACTIONS
+
+if TYPE_CHECKING:
+    from menagerie.studies.runs.cell import Start
 
 
 @runtime_checkable
@@ -70,6 +73,10 @@ class Known(Protocol):
 
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
         """The mean of their scores; None until all have ended."""
+
+    def weights(self, arm: Arm, name: str) -> "Start | None":
+        """The weights of a finished arm, for another to start with; None of one that has none (yet). `name` is what
+        tables call them."""
 
     @property
     def owner(self) -> str:

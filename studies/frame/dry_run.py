@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captioned import Captioned
-from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.recipe import Recipe
@@ -24,8 +24,10 @@ from menagerie.studies.runs.shared import trunk_key
 def dry_run(study: Study) -> None:
     """Print what is to be rendered and trained, and how long both take; of an adaptive study, at most."""
     torch.set_num_threads(study.threads)
-    arms = all_arms(study)
-    seconds = STUDY_SECONDS + rendering(study, arms) + training(arms) / min(study.at_once, len(arms))
+    with scratch_folder() as folder:
+        study = study.prepare(folder)
+        arms = all_arms(study)
+        seconds = STUDY_SECONDS + rendering(study, arms) + training(arms) / min(study.at_once, len(arms))
     at_once = min(study.at_once, len(arms))
     print(f"about {shown(seconds)} in all at most, {at_once} runs at once, as busy as this machine is now")
 
@@ -35,15 +37,15 @@ def rendering(study: Study, arms: Sequence[Arm]) -> float:
     stores: dict[tuple[str, int], dict[Any, None]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):
-            recipe = arm.cell.data.recipe
-            stores.setdefault((recipe.world, arm.cell.towers.resolution), {})[recipe] = None
+            for split in arm.cell.data.splits:
+                stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = None
     total = 0.0
     for (world, side), recipes in stores.items():
         scenes = {scene for recipe in recipes for scene in recipe.scenes_to_render()}
         cost = estimate(ImageStore(study.store, load_world(world), side), sorted(scenes), study.cores)
         total += cost.seconds
         words = f"{len(scenes)} scenes, {cost.scenes} of them to render: {cost.megabytes:.0f} MB, {shown(cost.seconds)}"
-        print(f"{world}, {side} px: {words}")
+        print(f"{Path(world).stem}, {side} px: {words}")
     return total
 
 
@@ -68,7 +70,7 @@ def training(arms: Sequence[Arm]) -> float:
 
 def sample_of(file: Path | None, cell: Cell) -> Captioned:
     """Data to time steps on: a file's, or a recipe's without its images."""
-    return SplitDataset(file, "train") if file else Noise(cell.data.recipe, cell.towers.resolution)
+    return cell.data.open(file).train if file else Noise(cell.data.splits[0].recipe, cell.towers.resolution)
 
 
 def steps_of(cells: Sequence[Cell]) -> int:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from menagerie.studies.analysis.words import (
 from menagerie.studies.frame.cells import SEARCHED, untuned
 from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.layout import tests_of
-from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Sentence, Shown
+from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Rows, Sentence, Shown, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy, Study
 from menagerie.studies.frame.table import OF_RECORDS
@@ -90,16 +90,17 @@ def named(study: Study, part: Part) -> Part:
 
 
 def checked(parts: Iterable[Part]) -> list[Part]:
-    """The parts of a page; raises where one would write the files of another."""
-    found, names = list(parts), set(TAKEN)
+    """The parts of a page; raises where one would write the files of another. A figure may be called as a table is."""
+    found, names = list(parts), {(kind, name) for kind in (True, False) for name in TAKEN}
     for part in found:
         if isinstance(part, Named):
-            if part.name in names or not NAME.fullmatch(part.name):
+            name = isinstance(part, Rows | Table), part.name
+            if name in names or not NAME.fullmatch(part.name):
                 raise UserError(
                     f"a part of the page can't be called {part.name!r}, after which its files are named: "
                     "give each a name of its own, of letters, digits, - and _"
                 )
-            names.add(part.name)
+            names.add(name)
     return found
 
 
@@ -192,7 +193,8 @@ def samples_of(records: Records) -> dict[str, str]:
 def reported(study: Study) -> dict[str, str]:
     """The configuration; with tuned recipes without what they replace, which the study's notes have."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
-    return {name: text for name, text in flat(asdict(study)).items() if name not in replaced}
+    found = {item.name: None for item in fields(study) if not item.repr}  # no settings, but what its folder has
+    return {name: text for name, text in flat(asdict(replace(study, **found))).items() if name not in replaced}
 
 
 def steps_of(records: Records) -> list[int]:

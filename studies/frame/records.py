@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import RESULT, write_records
 from menagerie.studies.frame.arm import Arm, as_column
-from menagerie.studies.runs.cell import DIVERGED
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.results import read_result, read_results
 
@@ -68,6 +68,11 @@ class Records:
         scores = [self.score(arm, subset, task) for arm in arms]
         known = [score for score in scores if score is not None]
         return sum(known) / len(known) if known and len(known) == len(scores) else None
+
+    def weights(self, arm: Arm, name: str) -> Start | None:
+        """The weights of a finished arm, for another to start with; None of one that has none (yet)."""
+        result = result_of(self.folder(arm))
+        return start_at(self.folder(arm) / CHECKPOINT, arm.cell.model, name, result["images_seen"]) if result else None
 
     @cached_property
     def results(self) -> list[tuple[Arm, dict[str, Any]]]:
@@ -200,6 +205,14 @@ def result_of(folder: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     return result_at(folder, stamp)
+
+
+@cache  # what is finished doesn't change, and weights are long
+def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
+    """A checkpoint as what another run begins with."""
+    from menagerie.models.library.sources import Checkpoint
+
+    return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
 
 
 @cache

@@ -66,8 +66,10 @@ class Study(StudyOptions, ABC):
         """The study as the files say that were given, if any."""
         return self
 
-    def prepare(self, out: Path) -> None:
-        """Make what the plan needs, in the study's folder, before it is called first."""
+    def prepare(self, out: Path) -> "Study":
+        """Make what the plan needs in a folder; returns the study that knows it, in fields with `repr=False`, which are
+        no settings. Options are checked before, with the plan of the study as it was given."""
+        return self
 
     def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
         """Further columns of an arm's results, such as its cost."""

@@ -20,6 +20,7 @@ from menagerie.envs.world import WORLDS
 from menagerie.studies.photographs.collection import FEWEST, Photographs
 from menagerie.studies.photographs.trainings import FACTORS, OTHERS, OWN, SYNTHETIC, Material, Training, all_trainings
 
+Worlds = Mapping[str, Path]  # the files of worlds by their names
 PHOTOGRAPHS, NATURAL, HELD_OUT = "photographs", "natural", "held-out"  # worlds of tests
 VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of their own
 
@@ -128,7 +129,7 @@ def copied(file: Path, folder: Path) -> str:
     return name
 
 
-def write_synthetic(files: Mapping[str, Path], config: Any, animals: Sequence[str]) -> None:
+def write_synthetic(files: Worlds, config: Any, animals: Sequence[str]) -> None:
     """Write the rendered worlds: the plain one, and with more textures, more backgrounds or all animals."""
     start, folder = f"extends = {json.dumps(config.world)}", files[SYNTHETIC].parent
     plain = [start, f"animals = {json.dumps(list(animals))}"]
@@ -183,7 +184,7 @@ class Shared(NamedTuple):
     both: int
 
 
-def shared_photographs(config: Any, material: Material, files: Mapping[str, Path]) -> list[Shared]:
+def shared_photographs(config: Any, material: Material, files: Worlds) -> list[Shared]:
     """Each world of photographs that is trained on beside each that its runs are tested on, as the files have them."""
     rows = []
     for training in all_trainings(config, material):
@@ -199,7 +200,7 @@ def shared_photographs(config: Any, material: Material, files: Mapping[str, Path
     return list(dict.fromkeys(rows))
 
 
-def check_apart(config: Any, material: Material, files: Mapping[str, Path]) -> None:
+def check_apart(config: Any, material: Material, files: Worlds) -> None:
     """Raise for a photograph that is both trained on and tested, whatever it is called."""
     for row in shared_photographs(config, material, files):
         if row.both:

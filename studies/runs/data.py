@@ -61,6 +61,10 @@ class CellData(Protocol):
     def settings(self) -> dict[str, Any]:
         """All settings that decide the data."""
 
+    @property
+    def splits(self) -> "tuple[SplitData, ...]":
+        """What has to be rendered before it can be opened; the first is what `open` is given the file of."""
+
     def counts(self) -> dict[str, int]:
         """Counts of what the data hold, for reports."""
 
@@ -102,6 +106,10 @@ class SplitData:
         """The recipe's kind, the version of that kind's scenes and texts, the images, and what is no default."""
         texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
         return texts | {"store": self.store, "split": differing(self.recipe.resolved())}
+
+    @property
+    def splits(self) -> "tuple[SplitData, ...]":
+        return (self,)
 
     def counts(self) -> dict[str, int]:
         """Pairs in train, swapped ones, and all that a fraction counts."""
