@@ -117,11 +117,11 @@ def run(study: Study, out: Path) -> None:
     running = Running(study, out)
     for name, text in study.notes().items():
         print(f"{name}: {text}")
+    running.render(running.arms())  # of finished runs too: the page shows their images
     arms = {arm.id: arm for arm in running.arms()}
     finished = sum(map(Records((), out).over, arms.values()))
     print(f"{len(arms)} runs, {finished} of them finished before", flush=True)
     while waiting := running.waiting():
-        running.render(waiting)
         running.sparing(running.publish)
         running.train(waiting)
     running.measure()
