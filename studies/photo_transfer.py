@@ -107,7 +107,8 @@ class PhotoTransfer(SplitStudy):
         from menagerie.studies.photographs.cells import prepared
 
         study = prepared(self, out)
-        print("\n".join(study.prepared.left_out), flush=True)
+        for line in study.prepared.left_out:
+            print(line, flush=True)
         return study
 
     def plan(self, known: Known) -> Iterable[Arm]:

@@ -225,9 +225,14 @@ SCORES = ("subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 """The columns of `results.csv` behind the labels."""
 
 
-def write_tables(records: Records) -> None:
-    """Write `cells.jsonl`, the results of finished runs with their labels, and `results.csv`."""
+def write_cells(records: Records) -> None:
+    """Write `cells.jsonl`, the results of finished runs with their labels."""
     write_records(records.out / "cells.jsonl", [result | {"labels": arm.labels} for arm, result in records.results])
+
+
+def write_tables(records: Records) -> None:
+    """Write `cells.jsonl` and `results.csv`."""
+    write_cells(records)
     labels = list(dict.fromkeys(name for arm in records.arms for name in arm.place))
     rows = (row for arm, result in records.results for row in result_rows(arm, result))
     columns = [*labels, *SCORES]

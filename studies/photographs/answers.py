@@ -1,20 +1,17 @@
 """What photographs answer: accuracies and differences by question, of pairs that no run of a comparison shows."""
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
-from jaxtyping import Float64
 
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe, roles_of
 from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, Tally, bound, image_ratio
-from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, enough, resampled_means
 from menagerie.studies.frame.estimate import Estimate, points_in
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.two_groups import compared
 from menagerie.studies.photographs.cells import train_recipe
 from menagerie.studies.photographs.trainings import (
     BINDING,
@@ -48,9 +45,7 @@ TESTS = (
     (SPATIAL, SYNTHETIC, PHOTOGRAPHS, "spatial, photographs in the world's textures"),
     (SPATIAL, f"{SYNTHETIC}, bare", NATURAL, "spatial, photographs in their own colours"),
 )
-NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0, 0, math.nan)
 NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "animals": [], "value": []})
-Matrix = Float64[np.ndarray, "k v"]
 
 
 def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -61,43 +56,6 @@ def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
     image = ["seed", "subset", "scene"]
     wrong = pd.MultiIndex.from_frame(replaced[replaced.value < 1][image])
     return swaps[~pd.MultiIndex.from_frame(swaps[image]).isin(wrong)]
-
-
-def compared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
-    """The means of two groups, and the second minus the first: animal pairs are drawn for both together, as their
-    records are of other images."""
-    sums, numbers, seeds = tally(first, second)
-    if not seeds:
-        return NOTHING, NOTHING, NOTHING
-    drawn, known, has = resampled_means(sums, numbers, seeds), enough(numbers, seeds), numbers > 0
-    values = [float(a / b) if b else math.nan for a, b in zip(sums.sum(0), numbers.sum(0), strict=True)]
-    n, of = len({*seeds}), numbers.sum(0).astype(int).tolist()
-    levels = [with_interval(values[k], drawn[:, k], known[k], of[k], int(has[:, k].sum()), n) for k in (0, 1)]
-    if not has.any(0).all():
-        return *levels, NOTHING
-    gaps = drawn[:, 1] - drawn[:, 0]
-    gap = with_interval(values[1] - values[0], gaps, known.all(), sum(of), int(has.all(1).sum()), n, signed=True)
-    return *levels, gap
-
-
-def with_interval(
-    value: float, drawn: Float64[np.ndarray, " r"], known: bool, *numbers: int, signed: bool = False
-) -> Estimate:
-    """A value with the percentile interval of its draws, where there are enough animal pairs; `numbers` are those of
-    records, pairs and seeds."""
-    low = high = math.nan
-    if known and numbers[1] >= FEWEST and not np.isnan(drawn).all():
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.nanquantile(drawn, [tail, 1 - tail]).clip(-1.0 if signed else 0.0, 1.0).tolist()
-    return Estimate(value, low, high, *numbers, math.nan, signed)
-
-
-def tally(*groups: pd.DataFrame) -> tuple[Matrix, Matrix, list[int]]:
-    """Points and numbers of each animal pair of each seed in each group, and the pairs' seeds."""
-    summed = [points.groupby(["seed", "animals"])["value"].agg(["sum", "count"]) for points in groups]
-    both = pd.concat(summed, axis=1, keys=range(len(groups))).fillna(0.0).sort_index()
-    sums, numbers = (both.xs(name, axis=1, level=1).to_numpy(float) for name in ("sum", "count"))
-    return sums, numbers, [seed for seed, _ in both.index]
 
 
 class Compared(NamedTuple):
@@ -254,7 +212,7 @@ def worths(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Wort
         sides = {1: [ladder.synthetic, *ladder.tuned], 0: ladder.scratch}
         tuned, scratch = (Curve([1] * one + ladder.images, list(map(tallies, side))) for one, side in sides.items())
         for target in targets:
-            reached = [[each.value.sum() / len(each) >= target for each in sides[one]] for one in (0, 1)]
+            reached = [[bool(each.value.sum() / len(each) >= target) for each in sides[one]] for one in (0, 1)]
             bounds = map(bound, (scratch.images, tuned.images), reached)
             yield Worth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
 

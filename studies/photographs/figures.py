@@ -14,15 +14,16 @@ from menagerie.studies.frame.bars import draw_dot
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.figures import draw_line, dress, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder, compared
+from menagerie.studies.frame.two_groups import compared
+from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder
 from menagerie.studies.photographs.data import Tested, samples_of
-from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, OTHERS, OWN, SYNTHETIC, WORTH, ZERO_SHOT
+from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, OTHERS, OWN, WORTH, ZERO_SHOT
 from menagerie.studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
 
 Found = Mapping[tuple[Any, ...], Estimate]
 SCRATCH, TUNED = "from scratch", "after synthetic training"
 STROKES = {TUNED: "-", SCRATCH: "--"}
-RENDERED, PHOTOGRAPHED = "rendered animals", "photographed animals"
+RENDERED, PHOTOGRAPHED = ANIMALS = ("rendered animals", "photographed animals")
 SAYS = {
     ZERO_SHOT: "Accuracy of models that were trained on rendered animals only: on rendered ones, and on photographs in "
     "the same places, orders, relations and, except in their own colours, textures. Lines: intervals. Dotted: chance. "
@@ -72,18 +73,18 @@ class Dots(Numbers):
     differences: bool = field(default=False, kw_only=True)
 
     def figure(self) -> Figure:
-        rows, animals = self.values("row"), self.values("animals")
+        rows = self.values("row")
         figure, panels = self.panels((2.4, 0.5 * len(rows) + 0.6), beside=2.6, sharex=True, sharey=True)
         for axis, here in panels:
             for (row, kind), its in here.items():
-                number = animals.index(kind)
+                number = ANIMALS.index(kind)
                 draw_dot(axis, its, rows.index(row) + 0.2 * number - 0.1, COLOURS[number], ())
             axis.set_yticks(range(len(rows)), rows, parse_math=False)
             axis.set_ylim(len(rows) - 0.5, -0.5)
             chance_line(axis, "x") if not self.differences else axis.axvline(0, color="0.4", linewidth=1)
         figure.supxlabel("percentage points" if self.differences else "accuracy (%)", fontsize=9)
         style = {"linestyle": "none", "marker": "o"}
-        legend_above(figure, [Line2D([], [], label=kind, color=COLOURS[k], **style) for k, kind in enumerate(animals)])
+        legend_above(figure, [Line2D([], [], label=kind, color=COLOURS[k], **style) for k, kind in enumerate(ANIMALS)])
         return figure
 
 
@@ -137,9 +138,9 @@ def gap_figure(name: str, rows: Sequence[Compared], study: Any) -> Dots:
 
 def change_figure(name: str, rows: Sequence[Compared], study: Any) -> Dots:
     """By how much each factor changes accuracy."""
-    animals = {SYNTHETIC: RENDERED, PHOTOGRAPHS: PHOTOGRAPHED}
     found = {
-        (row.measure, f"{row.place[0]} ({short(row.model)})", animals[row.place[1]]): row.difference for row in rows
+        (row.measure, f"{row.place[0]} ({short(row.model)})", ANIMALS[row.place[1] == PHOTOGRAPHS]): row.difference
+        for row in rows
     }
     return Dots(name, found=found, differences=True, says=SAYS[name])
 
