@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.study import Study
+from menagerie.studies.frame.study import AnyStudy
 
 
 class Imagined:
@@ -36,7 +36,7 @@ class Imagined:
         return None if not scores or None in scores else sum(scores) / len(scores)
 
 
-def all_arms(study: Study) -> tuple[Arm, ...]:
+def all_arms(study: AnyStudy) -> tuple[Arm, ...]:
     """All arms that a study may come to, each once."""
     known = Imagined()
     while True:

@@ -148,7 +148,7 @@ def report_states(config: Config, root: Path, folders: Given) -> int:
     from menagerie.generators.benchmarks.photographs import Place
     from menagerie.generators.sources.registry import state
     from menagerie.studies.real_training.describe import opening_of
-    from menagerie.studies.transferring.check import reported, states
+    from menagerie.studies.scoring.check import reported, states
 
     there = []
     for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):

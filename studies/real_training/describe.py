@@ -31,7 +31,7 @@ from menagerie.studies.real_training.cells import Described
 from menagerie.studies.real_training.config import Config, chosen
 from menagerie.studies.real_training.photographs import Numbers, Opened, Opening, names_of, numbers_of, open_photographs
 from menagerie.studies.runs.split_file import make_splits
-from menagerie.studies.transferring.check import folders_given
+from menagerie.studies.scoring.check import folders_given
 
 SEED = 1000  # above those of the study: other assignments of textures than its own scenes have
 # COCO's parts by the subset of a split that takes their place.

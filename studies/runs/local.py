@@ -238,7 +238,7 @@ def run_here(
                 for job in [ended.pop(0) for _ in list(ended)]:
                     steps.done[job.id] = job.steps
                     take(follow(job))
-                    bar.console.print(job.outcome, markup=False)
+                    bar.console.print(job.outcome, markup=False, soft_wrap=True)
                 steps.show(pool)
                 for job, reason in pool.reap():  # their workers go on before `follow`, which takes seconds
                     if reason:
