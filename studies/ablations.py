@@ -43,7 +43,8 @@ from menagerie.studies.ablation.papers import ABLATIONS
 from menagerie.studies.ablation.rows import ablated
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.checks import check as check_grid
-from menagerie.studies.grids.grid import Grid, cell_line
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import cell_line
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.command_line import EXECUTION, RunOptions, parse
 

@@ -17,13 +17,12 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 from dataclasses import dataclass
 from typing import Annotated
 
-from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import DATA
 from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.presets import APART, BREADTH, PAPER, SMOKE
-from menagerie.studies.grids import launch
-from menagerie.studies.grids.grid import Grid
 
 
 @dataclass(frozen=True)
@@ -52,4 +51,4 @@ PRESETS: dict[str, Config] = {
 
 
 if __name__ == "__main__":
-    run_command(lambda: launch.main("binding_grid", PRESETS, __doc__))
+    main(PRESETS)

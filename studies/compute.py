@@ -31,7 +31,8 @@ from menagerie.studies.budgets.courses import Config, recipe_of, setups_of
 from menagerie.studies.budgets.run import run
 from menagerie.studies.frame.checks import check as check_grid
 from menagerie.studies.frame.checks import check_unused_options
-from menagerie.studies.grids.grid import Grid, splits
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import splits
 from menagerie.studies.runs.command_line import EXECUTION, only, parse, scorer_options
 
 GRIDS = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}

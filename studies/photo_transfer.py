@@ -27,9 +27,10 @@ from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.checks import check as check_grid
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.overrides import check_overrides
 from menagerie.studies.frame.presets import SMOKE
-from menagerie.studies.grids.grid import Grid, chosen_alone
+from menagerie.studies.grids.grid import chosen_alone
 from menagerie.studies.photographs.trainings import FACTORS, PARTS, Factor, Part
 from menagerie.studies.runs.command_line import EXECUTION, parse
 

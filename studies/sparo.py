@@ -26,9 +26,10 @@ from menagerie.studies.ablation.cells import check_rows
 from menagerie.studies.ablation.rows import ablated, changed
 from menagerie.studies.frame.cells import recipe_line, towers
 from menagerie.studies.frame.checks import check as check_grid
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.overrides import check_files, check_overrides
 from menagerie.studies.frame.presets import SMOKE
-from menagerie.studies.grids.grid import Grid, cells, chosen_alone
+from menagerie.studies.grids.grid import cells, chosen_alone
 from menagerie.studies.grids.launch import render
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import EXECUTION, parse

@@ -16,14 +16,13 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.options import DATA, WHAT
 from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.presets import APART, BREADTH, PAPER, SMOKE
-from menagerie.studies.grids import launch
-from menagerie.studies.grids.grid import Grid
 
 
 @dataclass(frozen=True)
@@ -59,4 +58,4 @@ PRESETS: dict[str, Config] = {
 
 
 if __name__ == "__main__":
-    run_command(lambda: launch.main("spatial_grid", PRESETS, __doc__))
+    main(PRESETS)

@@ -18,15 +18,15 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.presets import PAPER, SMOKE
-from menagerie.studies.grids import launch
-from menagerie.studies.grids.grid import Grid
 
 
 @dataclass(frozen=True)
@@ -88,4 +88,4 @@ PRESETS: dict[str, Config] = {
 
 
 if __name__ == "__main__":
-    run_command(lambda: launch.main("split_study", PRESETS, __doc__))
+    main(PRESETS)

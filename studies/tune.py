@@ -32,8 +32,9 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS as BINDING
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.frame.checks import check as check_grid
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.overrides import check_files
-from menagerie.studies.grids.grid import Grid, chosen_alone
+from menagerie.studies.grids.grid import chosen_alone
 from menagerie.studies.runs.command_line import only, parse
 from menagerie.studies.spatial_grid import PRESETS as SPATIAL
 

@@ -30,7 +30,7 @@ from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
 from menagerie.studies.ablation.papers import ABLATIONS, Ablations, ablations_of
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.grids.grid import Grid
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS
 

@@ -20,7 +20,8 @@ from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Rang
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.cells import cell_of
-from menagerie.studies.grids.grid import Grid, data_of
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import data_of
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.command_line import RunOptions, ScorerOptions, scorer_options
 from menagerie.studies.runs.data import CellData

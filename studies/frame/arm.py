@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.identity import plain
+from menagerie.models.registry import short_name
+from menagerie.studies.runs.data import FRACTIONS
 
 
 @runtime_checkable
@@ -84,3 +86,14 @@ class Known(Protocol):
 
     def storage(self, given: str) -> Any:
         """Where the trials of searches are kept: as given, or in the study's folder."""
+
+
+def text_of(name: str, value: Any) -> str:
+    """The value of a label in the words that all parts of a page use."""
+    if name == "model":
+        return short_name(str(value))
+    if name in FRACTIONS and isinstance(value, float):
+        return f"{value:.0%}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")

@@ -14,12 +14,12 @@ from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.curves import Curve, alike, training_curves
 from menagerie.studies.analysis.tables import meaning_of_flags, to_csv, to_latex, to_rows
+from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.bars import bars
 from menagerie.studies.frame.cases import pictures_of, sections
 from menagerie.studies.frame.figures import Drawn, lines
 from menagerie.studies.frame.fronts import scatter
 from menagerie.studies.frame.heat import heat_map
-from menagerie.studies.frame.layout import text_of
 from menagerie.studies.frame.parts import (
     Bars,
     Cases,

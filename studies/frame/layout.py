@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from menagerie.envs.core.figures import short
 from menagerie.studies.analysis.tables import NEAR, QUAD, by_task
+from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Shown
 from menagerie.studies.frame.records import Records
-from menagerie.studies.runs.data import FRACTIONS
 
 TESTS = ("subset", "task")
 FEW = 2  # models that stay in the order of the plan
@@ -122,17 +121,6 @@ def called(part: Shown, name: str, value: Any) -> str:
     if value in part.words.get(name, {}):
         return part.words[name][value]
     return text_of(name, value)
-
-
-def text_of(name: str, value: Any) -> str:
-    """A label's value in the words that all parts use."""
-    if name == "model":
-        return short(str(value))
-    if name in FRACTIONS and isinstance(value, float):
-        return f"{value:.0%}"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
 
 
 def title(part: Shown, names: Sequence[str], key: Key) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from menagerie.envs.core.figures import ACCURACY, COLOURS, bar_above, chance_line, colour_at, ink, short
 from menagerie.studies.analysis.tables import NEAR, QUAD, gap
 from menagerie.studies.analysis.words import TITLES, wrap
-from menagerie.studies.grids.grid import Grid
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.results import Mean, mean_accuracy
 

@@ -8,7 +8,8 @@ from menagerie.envs.worlds import load_world
 from menagerie.models.registry import spec_of, specs
 from menagerie.studies.frame.cells import recipe_line, untuned
 from menagerie.studies.frame.checks import check
-from menagerie.studies.grids.grid import Grid, cells, chosen_alone, data_of, splits
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import cells, chosen_alone, data_of, splits
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, parse, runs_to_compare
 from menagerie.studies.runs.data import FRACTIONS, CellData

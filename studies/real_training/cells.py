@@ -15,7 +15,8 @@ from menagerie.models.library.sources import Checkpoint
 from menagerie.models.registry import same_scorer
 from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
 from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towers
-from menagerie.studies.grids.grid import Grid, data_of
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import data_of
 from menagerie.studies.real_training.config import NONE, Config, TrainedOn, chosen, grid_of
 from menagerie.studies.real_training.data import RealData
 from menagerie.studies.real_training.photographs import Numbers, Opening

@@ -13,7 +13,7 @@ from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.registry import spec_of
-from menagerie.studies.grids.grid import Grid
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.runs.command_line import EXECUTION, ModelOptions, RunOptions
 
 NONE = "none"  # of --from: no trained weights

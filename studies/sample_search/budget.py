@@ -16,7 +16,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.frame.cells import cell_of as grid_cell
 from menagerie.studies.frame.cells import training_recipe, tuned
-from menagerie.studies.grids.grid import Grid
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.data import FRACTIONS, SplitData
 

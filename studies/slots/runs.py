@@ -7,7 +7,8 @@ from typing import NamedTuple
 from menagerie.studies.ablation.papers import ablations_of
 from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changed
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.grids.grid import Grid, cells
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import cells
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.results import finished

@@ -26,7 +26,7 @@ from menagerie.studies.analysis.tables import shown
 from menagerie.studies.analysis.trial_figures import parallel_figures
 from menagerie.studies.analysis.words import TERMS, models_explained, smoke_words
 from menagerie.studies.frame.cells import SEARCHED, conditions
-from menagerie.studies.grids.grid import Grid
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import finished
 from menagerie.studies.tuning.space import Tuning, own_options

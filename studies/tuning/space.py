@@ -13,7 +13,8 @@ from menagerie.envs.core.identity import plain, seed_of
 from menagerie.models.registry import spec_of
 from menagerie.models.spec import Range
 from menagerie.studies.frame.cells import towers
-from menagerie.studies.grids.grid import Grid, chosen_alone
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import chosen_alone
 from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.trials.queue import Search
 from menagerie.studies.trials.space import BatchSampler, Params, spread

@@ -17,7 +17,8 @@ from menagerie.models.registry import specs
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
-from menagerie.studies.grids.grid import Grid, cells, chosen_alone, splits
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.runs.folder import claim
 

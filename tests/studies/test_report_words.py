@@ -19,8 +19,8 @@ from menagerie.studies.analysis.paired_bootstrap import (
 from menagerie.studies.analysis.tables import FLAG, flagged, meaning_of_flags, pivot
 from menagerie.studies.analysis.words import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
 from menagerie.studies.frame.cells import recipe_line
+from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.presets import SMOKE
-from menagerie.studies.grids.grid import Grid
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import where_it_ran
 from tests.command import ROOT

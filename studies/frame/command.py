@@ -1,0 +1,53 @@
+"""A study's command line: options, checks before anything is made, dry run, comparison, and its run."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from menagerie.envs.core.errors import run_command
+from menagerie.models.registry import spec_of, specs
+from menagerie.studies.frame.checks import check
+from menagerie.studies.frame.study import Study
+from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
+
+
+def main(presets: Mapping[str, Study], default: str = "") -> None:
+    """Run the study whose file was started, or compare two of its runs. Called at the end of the file.
+
+    `default` is the preset without `--preset`: "laptop" where there is one, else the first.
+    """
+    script = sys.modules["__main__"]
+    default = default or ("laptop" if "laptop" in presets else next(iter(presets)))
+    run_command(lambda: start(Path(script.__file__ or "study").stem, script.__doc__ or "", presets, default))
+
+
+def start(name: str, description: str, presets: Mapping[str, Study], default: str) -> None:
+    """Parse, check and run the study called `name`."""
+    if runs := runs_to_compare():
+        from menagerie.studies.frame.compare import compare
+
+        print(compare(*runs))
+        return
+    preset, study = parse(presets, default, description, (COMPARE,))
+    study.check_given(presets[preset])
+    study = study.settled()
+    check(study)
+    study = replace(study, scorers=only(study.scorers, study.models))
+    if study.dry_run:
+        from menagerie.studies.frame.dry_run import dry_run
+
+        dry_run(study)
+        return
+    from menagerie.studies.frame.run import run
+    from menagerie.studies.runs.folder import run_folder
+
+    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study, further(study)) as out:
+        run(study, out)
+
+
+def further(study: Study) -> frozenset[str]:
+    """The settings in which a study may differ from its folder: those that decide the result of no run, and the options
+    of models that it doesn't have."""
+    others = {spec.flag for spec in specs().values()} - {spec_of(model).flag for model in study.models}
+    return EXECUTION | study.growing() | {f"scorers.{flag}" for flag in others}

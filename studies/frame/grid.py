@@ -1,0 +1,179 @@
+"""A grid: a training run per model, place (fraction of pairs, of hard negatives, ...) and seed, and its page.
+
+A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recipe`), with presets: see
+`studies/binding_grid.py`. `--recipe` puts a recipe of the user's in its place, of any kind, and `--split` a file.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any
+
+from menagerie.envs.core.validation import SHARE
+from menagerie.generators.captions.hard_negatives.foils import TASKS
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.studies.frame.arm import Arm, Known, as_column, text_of
+from menagerie.studies.frame.cells import title_of, untuned
+from menagerie.studies.frame.options import Axis
+from menagerie.studies.frame.parts import Bars, Cases, Heading, HeatMap, Part, Sentence, Table
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import SplitStudy, grid
+from menagerie.studies.runs.data import FRACTIONS
+
+
+@dataclass(frozen=True)
+class Grid(SplitStudy):
+    """The options of every grid."""
+
+    pairs: Annotated[Axis[float], SHARE] = (0.2, 0.8)
+    """Fractions of the trainable animal pairs."""
+    hard_negatives: Annotated[Axis[float], SHARE] = (0.0, 1.0)
+    """Fractions of these pairs that have hard negatives too."""
+
+    @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """The fields of the recipe that are varied, with their values."""
+        return {name: getattr(self, name) for name in FRACTIONS}
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The test subsets, in the report's order."""
+        if self.split:
+            return tuple(dict.fromkeys(test for data in self.files for test in data.tests))
+        return self.split_of(0, **self.places[0]).all_tests  # as at all places
+
+    @property
+    def places(self) -> list[dict[str, Any]]:
+        """The places of the grid by axis, in its order."""
+        if self.split:
+            return [data.axes for data in self.files]
+        return [dict(zip(self.axes, values, strict=True)) for values in product(*self.axes.values())]
+
+    @property
+    def task(self) -> str:
+        """The kind of false caption that a model must reject, for the report."""
+        return self._kind.task
+
+    @property
+    def title(self) -> str:
+        """What the grid measures, and its models."""
+        names = [title_of(model) for model in self.models]
+        return f"{self._kind.title}: {', '.join(names) if len(names) <= MOST_LISTED else f'{len(names)} models'}"
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """The tests on what no cell trains on: of hold-out rules, of unseen pairs, or of what else is unseen."""
+        unseen = tuple(test for test in self.tests if test.endswith("unseen_pairs") or test.startswith(HELD_OUT))
+        return unseen or tuple(test for test in self.tests if "unseen" in test)
+
+    @property
+    def _kind(self) -> type[SplitRecipe]:
+        from menagerie.generators.splits.recipe_file import KINDS
+
+        return KINDS[self.kind]
+
+    def plan(self, known: Known) -> Iterable[Arm]:
+        """Every model at every place."""
+        return grid(self, **self.axes)
+
+    def page(self, records: Records) -> Iterator[Part]:
+        """Accuracy on swaps by place, how models differ, all tasks, and where they err."""
+        swaps = records.where(task="swap", subset=self.tests)
+        place = tuple(self.places[0])
+        words = {"pairs": fractions(records), "model": {m: f"{text_of('model', m)} (not tuned)" for m in untuned(self)}}
+        yield from self.answer(swaps)
+        yield self.figure("accuracy", swaps, SAYS)
+        yield Heading("The same as tables", self.remarks)
+        yield Table("summary", swaps, ("model", *place), words=words, says="Accuracy (%) on swaps, mean over seeds.")
+        if len(self.models) > 1:
+            says = f"Percentage points above {title_of(self.models[0])} on the same records, with intervals."
+            yield Table("differences", swaps, ("model", *place), against={"model": self.models[0]}, says=says)
+        yield Heading("All tasks", INCOMPLETE)
+        for test in self.tests:
+            yield Table(
+                f"tasks-{name_of(test)}",
+                records.where(subset=test),
+                ("model", *place),
+                ("task",),
+                says=f"{self.label(test)}:",
+            )
+        others = [task for task in tasks_of(records) if task in TASKS and task != "swap"]
+        for test in self.unseen if others else ():
+            found = records.where(subset=test, task=tuple(others))
+            folded = f"All tasks of {self.label(test)} as a figure"
+            yield self.figure(f"recognition-{name_of(test)}", found, "Accuracy (%) by task.", ("task",), folded)
+        if ONE_ANIMAL in others:
+            found = records.where(task=ONE_ANIMAL, subset=self.tests)
+            folded = "Captions that mention one animal, on every test (the lower row of OC-CLIP's figure 6)"
+            yield self.figure(
+                ONE_ANIMAL.replace(" ", "-"), found, "The false caption has the other's texture.", folded=folded
+            )
+        yield Heading("Where the models err")
+        yield Cases("cases", records.where(subset=self.tests), ("model", *place), says="By what images show.")
+
+    def answer(self, swaps: Records) -> Iterator[Part]:
+        """A sentence for each test of what is unseen: each model's accuracy at the hardest place."""
+        first = self.places[0]
+        where = ", ".join(
+            f"{name.replace('_', ' ')} {text_of(name, as_column(value))}" for name, value in first.items()
+        )
+        for test in self.unseen:
+            found = swaps.where(subset=test, **first).estimates(("model",))
+            said = [f"{title_of(model)} {level} %" for (model,), level in found.items()][:MOST_LISTED]
+            if said:
+                yield Sentence(f"{self.label(test).replace('_', ' ')}, {where}: {', '.join(said)}.")
+
+    def figure(
+        self, name: str, records: Records, says: str, tests: tuple[str, ...] = ("subset",), folded: str = ""
+    ) -> Part:
+        """Heat maps over two varied axes, fractions first, or bars where no two vary."""
+        values = {axis: len(set(map(as_column, (place[axis] for place in self.places)))) for axis in self.places[0]}
+        varied = [axis for axis, number in values.items() if number > 1]
+        if self.split or not varied:
+            rows = ("model", *(axis for axis in varied if axis == "split"))
+            return Bars(name, records, rows=rows, panels=tests, says=says, folded=folded)
+        sides = dict.fromkeys([*(axis for axis in FRACTIONS if axis in varied), *varied, *FRACTIONS])
+        up, across, *rest = sides
+        panels = (*tests, *(axis for axis in rest if axis in varied), "model")
+        return HeatMap(name, records, x=across, y=up, panels=panels, says=says, folded=folded)
+
+    @property
+    def remarks(self) -> str:
+        """What readers of the tables should know: models without a tuned recipe, and what pairs are counted of."""
+        kept = "all of the world" if self.split else "all that are kept neither for validation nor for unseen pairs"
+        said = f"In brackets the number of animal pairs in training, of {kept}."
+        lacking = ", ".join(untuned(self))
+        return f"{UNTUNED.format(lacking)} {said}" if lacking else said
+
+
+ONE_ANIMAL = "one animal"  # the task that OC-CLIP's figure 6 has in its lower row
+MOST_LISTED = 5  # models in a title or a sentence
+SAYS = """Accuracy (%) on swaps, the hard negatives, by test and model: fraction of animal pairs in training
+upwards, fraction of these pairs whose swapped images are in training too to the right, where they vary."""
+INCOMPLETE = """Unless a recipe says otherwise training captions mention all that an image shows. A caption that leaves
+out an animal or a texture is of a kind that training didn't show; an accuracy below chance there is mostly a liking for
+shorter or longer captions."""
+UNTUNED = """Not tuned: {}. The other models have recipes that a search over the same space chose on validation; what
+these lack of their accuracy may be that."""
+
+
+def fractions(records: Records) -> dict[float, str]:
+    """Shares of pairs with the numbers that they stand for: "20% (2 of 11)"."""
+    found: dict[float, dict[str, None]] = {}
+    for arm, result in records.results:
+        if "all_pairs" in result:
+            text = f"({result['training_pairs']} of {result['all_pairs']})"
+            found.setdefault(arm.place["pairs"], {})[text] = None
+    return {share: " ".join([text_of("pairs", share), *sorted(texts)]) for share, texts in found.items()}
+
+
+def tasks_of(records: Records) -> list[str]:
+    """The tasks of finished runs."""
+    return list(dict.fromkeys(records.scores["task"])) if len(records.scores) else []
+
+
+def name_of(test: str) -> str:
+    """A test as a part of file names: rules hold signs that those may not."""
+    return re.sub(r"[^\w.-]+", "-", test)

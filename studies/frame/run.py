@@ -1,0 +1,129 @@
+"""The loop of all studies: plan, render, train what isn't finished, publish, and again until nothing follows."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from menagerie.envs.core.progress import Sparing
+from menagerie.envs.worlds import load_world
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.records import Records, write_tables
+from menagerie.studies.frame.study import Study
+from menagerie.studies.runs.cell import Cell, Execution, Job
+
+
+@dataclass
+class Running:
+    """A study in its folder."""
+
+    study: Study
+    out: Path
+    files: dict[Any, Path] = field(default_factory=dict)
+    """The split file of each run's data."""
+    sparing: Sparing = field(default_factory=Sparing)
+
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that follow from what is finished, with their files as far as these are made."""
+        arms = self.study.plan(Records((), self.out))
+        return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in arms)
+
+    def waiting(self) -> list[Arm]:
+        """The arms that have not ended, each once."""
+        records = Records((), self.out)
+        return list({arm.id: arm for arm in self.arms() if not records.over(arm)}.values())
+
+    def job(self, arm: Arm) -> Any:
+        """An arm as the executor runs it."""
+        if not isinstance(arm.cell, Cell):
+            return arm.cell.job(self.out)
+        what = ", ".join(f"{name} {value}" for name, value in arm.labels.items() if name not in arm.cell.axes)
+        return Job(arm.cell, arm.file or self.files[arm.cell.data], self.out, what, Execution.of(self.study))
+
+    def render(self, arms: Iterable[Arm]) -> None:
+        """Fill the image stores, and write the split files that arms lack."""
+        from menagerie.generators.storage.image_store import ImageStore
+        from menagerie.studies.runs.split_file import make_splits
+
+        lacking = {data_of(arm): arm.cell for arm in arms if isinstance(arm.cell, Cell) and not arm.file}
+        stores: dict[tuple[str, int], list[Any]] = {}
+        for data, cell in lacking.items():
+            if data not in self.files:
+                stores.setdefault((data.recipe.world, cell.towers.resolution), []).append(data)
+        for (world, side), of_store in stores.items():
+            store = ImageStore(self.study.store, load_world(world), side)
+            made = make_splits(store, [data.recipe for data in of_store], self.study.cores)
+            self.files |= {data: made[data.recipe] for data in of_store}
+
+    def train(self, arms: Sequence[Arm]) -> None:
+        """Run arms, and those that follow from them as they end."""
+        from menagerie.studies.runs.dispatch import run_jobs
+
+        begun = {arm.id for arm in arms}
+
+        def follow(job: Any) -> list[Any]:
+            self.published(job)
+            new = [arm for arm in self.waiting() if arm.id not in begun]
+            begun.update(arm.id for arm in new)
+            self.render(new)
+            return list(map(self.job, new))
+
+        self.render(arms)
+        run_jobs(list(map(self.job, arms)), self.study.cluster, self.study.at_once, self.out, follow)
+
+    def measure(self) -> None:
+        """Measure what the study wants of its trained scorers, and hasn't yet."""
+        records = Records(self.arms(), self.out)
+        wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
+        if not wanted:
+            return
+        from menagerie.studies.frame.measure import measure_jobs
+        from menagerie.studies.runs.dispatch import run_jobs
+
+        self.render([arm for arm, _ in wanted])
+        jobs = [job for arm, measures in wanted for job in measure_jobs(self.job(arm), measures)]
+        run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.published)
+
+    def published(self, job: Any) -> None:
+        """Write the tables, and the page too where that has taken little of the time so far."""
+        if not self.sparing(self.publish):
+            write_tables(self.records())
+
+    def records(self) -> Records:
+        """All arms so far, with the columns that the study adds."""
+        return Records(self.arms(), self.out).labelled(self.study.measures)
+
+    def publish(self) -> Path:
+        """Write tables and page from what is finished; returns the page."""
+        from menagerie.studies.frame.page import write_report
+
+        records = self.records()
+        write_tables(records)
+        self.study.export(records)
+        return write_report(self.study, records)
+
+
+def data_of(arm: Arm) -> Any:
+    """What an arm is trained on."""
+    return getattr(arm.cell, "data", None)
+
+
+def run(study: Study, out: Path) -> None:
+    """Run a study in its folder until nothing more follows."""
+    from menagerie.studies.runs.shared import clear_shared
+
+    study.prepare(out)
+    running = Running(study, out)
+    for name, text in study.notes().items():
+        print(f"{name}: {text}")
+    arms = {arm.id: arm for arm in running.arms()}
+    finished = sum(map(Records((), out).over, arms.values()))
+    print(f"{len(arms)} runs, {finished} of them finished before", flush=True)
+    while waiting := running.waiting():
+        running.render(waiting)
+        running.sparing(running.publish)
+        running.train(waiting)
+    running.measure()
+    if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in running.arms()):
+        clear_shared(out)  # else a longer budget goes on from what is shared
+    print(f"report: {running.publish()}")
