@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -25,21 +25,18 @@ from menagerie.generators.benchmarks.registry import chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
 from menagerie.studies.frame.command import main
+from menagerie.studies.scoring.benchmark_study import BenchmarkStudy
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.photographs import Place
-    from menagerie.studies.frame.parts import Part
-    from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
     from menagerie.studies.scoring.piece import How
 
 
 @dataclass(frozen=True)
-class Transfer(ScoringStudy):
+class Transfer(ScoringStudy, BenchmarkStudy):
     """Transfer to photographs"""
-
-    on: ClassVar[str] = "benchmark"
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks; none takes all with --check, else all that are complete."""
@@ -127,31 +124,6 @@ class Transfer(ScoringStudy):
 
         skip = self.unknown_words == "skip"
         return (piece_of(model, one, skip, self.how) for model in self.tested for one in self.subjects)
-
-    def tables(self, records: "Records") -> None:
-        """Write `results.jsonl` and `results.csv`."""
-        from menagerie.studies.scoring.benchmark_page import write_tables
-
-        write_tables(records)
-
-    def export(self, records: "Records") -> None:
-        """Write `results.tex`."""
-        from menagerie.studies.scoring.benchmark_page import write_latex
-
-        write_latex(records)
-
-    def conclude(self, records: "Records") -> None:
-        """Print the headlines."""
-        from menagerie.studies.scoring.benchmark_page import print_headlines
-
-        super().conclude(records)
-        print_headlines(records)
-
-    def page(self, records: "Records") -> "Iterator[Part]":
-        """Headlines; the paper's tables with ours above; every number; the surest errors."""
-        from menagerie.studies.scoring.benchmark_page import parts
-
-        yield from parts(records)
 
 
 PRESETS = {"all": Transfer()}

@@ -22,12 +22,12 @@ from menagerie.studies.real_training.cells import Photos, Planned, Rendered, pla
 from menagerie.studies.real_training.config import NONE, Config, constant, grid_of
 from menagerie.studies.real_training.describe import described
 from menagerie.studies.real_training.photographs import OTHERS
-from menagerie.studies.real_training.scores import AXES, FOLDER, Tests, data_table, headlines, pieces, tidy
+from menagerie.studies.real_training.scores import AXES, FOLDER, Tests, data_table, headlines, pieces, results_of, tidy
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import collect
-from menagerie.studies.transferring.pieces import Piece
-from menagerie.studies.transferring.report import lacking, results_of
+from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
+from menagerie.studies.scoring.benchmark_tables import lacking
 
 
 class StudyState(NamedTuple):
@@ -43,13 +43,13 @@ class StudyState(NamedTuple):
         """Results of the finished cells."""
         return collect(self.out / "cells" / run.cell.id for run in self.runs)
 
-    def pieces(self) -> dict[str, list[Piece]]:
+    def pieces(self) -> dict[str, list[BenchmarkPiece]]:
         """Benchmarks of the finished cells, by cell."""
-        return pieces(self.runs, self.tests, self.out, self.config.unknown_words == "skip")
+        return pieces(self.runs, self.tests, self.out, self.config)
 
     def scores(self) -> dict[str, list[dict[str, Any]]]:
         """Results of benchmarks by cell."""
-        return {cell: results_of(pieces) for cell, pieces in self.pieces().items()}
+        return {cell: results_of(pieces, self.out) for cell, pieces in self.pieces().items()}
 
 
 def write_report(study: StudyState, notes: Mapping[str, Any], left_out: Mapping[str, str] | None = None) -> Path:

@@ -1,8 +1,9 @@
 """Scores the finished cells on benchmarks, each with the parser that it was trained with; tables of what came out."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,20 @@ from menagerie.generators.benchmarks.registry import chosen
 from menagerie.generators.sources.folders import Given
 from menagerie.models.library.sources import Checkpoint
 from menagerie.studies.analysis.tables import DASH, described, pivot
-from menagerie.studies.evaluation.models import Model
+from menagerie.studies.frame.records import Records
 from menagerie.studies.real_training.cells import Described, Planned
 from menagerie.studies.real_training.config import NONE, Config, TrainedOn
 from menagerie.studies.real_training.photographs import GROUP
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.results import finished
-from menagerie.studies.transferring.check import read_benchmarks
-from menagerie.studies.transferring.pieces import Piece, Subject, measured, pieces_of, subjects_of
-from menagerie.studies.transferring.report import THEIRS, run_where_possible
+from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject, piece_of, subjects_of
+from menagerie.studies.scoring.benchmark_study import BenchmarkStudy
+from menagerie.studies.scoring.benchmark_tables import measured
+from menagerie.studies.scoring.check import read_benchmarks
+from menagerie.studies.scoring.models import Model
+from menagerie.studies.scoring.papers import THEIRS
+from menagerie.studies.scoring.piece import How
+from menagerie.studies.scoring.study import left_out
 
 FOLDER = "benchmarks"
 
@@ -31,7 +37,7 @@ class Tests:
     """The benchmarks of a study, as each of its parsers reads their texts."""
 
     subjects: Mapping[str, Sequence[Subject]]
-    pieces: dict[str, list[Piece]] = field(default_factory=dict, compare=False)
+    pieces: dict[str, list[BenchmarkPiece]] = field(default_factory=dict, compare=False)
     """The tests of each finished cell met so far, so that its weights and texts are hashed only once."""
 
     @classmethod
@@ -43,31 +49,64 @@ class Tests:
         return cls({parser: subjects_of(read, parser, config.parses) for parser in dict.fromkeys(parsers)})
 
 
-def pieces(runs: Sequence[Planned], tests: Tests, out: Path, skip: bool) -> dict[str, list[Piece]]:
+@dataclass(frozen=True)
+class OfCells(BenchmarkStudy):
+    """Transfer to photographs"""
+
+    @cached_property
+    def given(self) -> list[BenchmarkPiece]:
+        """The pieces, which the study of the cells makes."""
+        return []
+
+    def pieces(self) -> Iterator[BenchmarkPiece]:
+        """Each finished cell on each benchmark."""
+        return iter(self.given)
+
+    def conclude(self, records: Records) -> None:
+        """Nothing: the study of the cells prints what came out."""
+
+
+def pieces(runs: Sequence[Planned], tests: Tests, out: Path, config: Config) -> dict[str, list[BenchmarkPiece]]:
     """The pieces to be scored for every finished cell, by the cell's id."""
-    found = {}
+    found, how = {}, how_scored(config)
     for run in runs:
         folder = out / "cells" / run.cell.id
         if not finished(folder):
             continue
         if run.cell.id not in tests.pieces:
             model = Model(run.cell.name, Checkpoint(run.cell.name, folder / CHECKPOINT, run.cell.model))
-            tests.pieces[run.cell.id] = pieces_of([model], tests.subjects[run.place.parser], out / FOLDER, skip)
+            subjects = tests.subjects[run.place.parser]
+            tests.pieces[run.cell.id] = [piece_of(model, one, config.unknown_words == "skip", how) for one in subjects]
         found[run.cell.id] = tests.pieces[run.cell.id]
     return found
 
 
-def score(runs: Sequence[Planned], tests: Tests, out: Path, config: Config) -> dict[str, str]:
-    """Score what isn't scored yet, and write the report of all records; returns why some can't be scored."""
+def how_scored(config: Config) -> How:
+    """On the device that cells were trained on, if it is here: they may have been trained elsewhere."""
     import torch
 
-    every = [
-        piece for of_cell in pieces(runs, tests, out, config.unknown_words == "skip").values() for piece in of_cell
-    ]
+    there = not config.device.startswith("cuda") or torch.cuda.is_available()
+    return How(config.device if there else "cpu")
+
+
+def results_of(pieces: Sequence[BenchmarkPiece], out: Path) -> list[dict[str, Any]]:
+    """The results of the finished pieces."""
+    done = [(piece, finished(out / FOLDER / piece.below / piece.id)) for piece in pieces]
+    return [result | {"model": piece.model, "benchmark": piece.label} for piece, result in done if result]
+
+
+def score(cells: Sequence[Planned], tests: Tests, out: Path, config: Config) -> dict[str, str]:
+    """Score what isn't scored yet, and write the report of all records; returns why some can't be scored."""
+    from menagerie.studies.frame.run import run
+
+    every = [piece for of_cell in pieces(cells, tests, out, config).values() for piece in of_cell]
     if not every:
         return {}
-    there = not config.device.startswith("cuda") or torch.cuda.is_available()  # cells may have been trained elsewhere
-    return run_where_possible(every, out / FOLDER, config.device if there else "cpu", None)
+    study = OfCells(out=out / FOLDER, store=config.store, device=every[0].how.device, cluster=config.cluster)
+    study.given.extend(every)
+    (out / FOLDER).mkdir(exist_ok=True)
+    run(study, out / FOLDER)
+    return left_out(Records(tuple(study.plan(Records((), out / FOLDER))), out / FOLDER))
 
 
 Published = Mapping[str, Mapping[str, float]]  # by model and name

@@ -59,14 +59,20 @@ WRONG = (
 NOISE = " Of an untrained model they are noise."
 
 
-def pieces_of(records: Records) -> list[BenchmarkPiece]:
-    """All pieces, of unfinished ones too."""
-    return [arm.cell for arm in records.arms]
-
-
-def table_of(records: Records) -> pd.DataFrame:
-    """The table of results.csv."""
-    return tidy([result for _, result in named_results(records)])
+def parts(records: Records) -> Iterator[Part]:
+    """Headlines; the paper's tables with ours above; every number; the surest errors."""
+    table, pieces = table_of(records), pieces_of(records)
+    yield from map(Sentence, best(table, titles_of(pieces)))
+    yield Paragraph(WHAT_IT_IS)
+    for parser in filter(None, dict.fromkeys(piece.subject.parser for piece in pieces)):
+        yield Paragraph(f"Scene graphs of texts are from the parser `{parser}`.")
+    yield from gaps(records, table)
+    yield Heading("Headlines")
+    yield rows_of("headlines", headline_table(table, pieces, counts=True), HEADLINES)
+    yield from beside_papers(records)
+    yield from all_numbers(table, pieces)
+    yield from errors(records)
+    yield from about_models(records, {})
 
 
 def write_tables(records: Records) -> None:
@@ -82,12 +88,6 @@ def write_latex(records: Records) -> None:
     write_text(records.out / "results.tex", "\n".join(filter(None, (headlines, latex(of_papers(records))))))
 
 
-def of_papers(records: Records) -> list[tuple[PaperTable, pd.DataFrame]]:
-    """The paper's tables with our rows."""
-    pieces = pieces_of(records)
-    return paper_tables(table_of(records), pieces, left_out(records), chances_of(pieces))
-
-
 def print_headlines(records: Records) -> None:
     """The headlines on the terminal, a row each: models may be few and headlines many."""
     table = headline_table(table_of(records), pieces_of(records)).set_index("model").T
@@ -95,25 +95,29 @@ def print_headlines(records: Records) -> None:
     print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
 
 
-def parts(records: Records) -> Iterator[Part]:
-    """The page: headlines, the paper's tables, all numbers, the surest errors."""
-    table, pieces = table_of(records), pieces_of(records)
-    yield from map(Sentence, best(table, titles_of(pieces)))
-    yield Paragraph(WHAT_IT_IS)
-    for parser in filter(None, dict.fromkeys(piece.subject.parser for piece in pieces)):
-        yield Paragraph(f"Scene graphs of texts are from the parser `{parser}`.")
-    yield from gaps(records, table)
-    yield Heading("Headlines")
-    yield rows_of("headlines", headline_table(table, pieces, counts=True), HEADLINES)
-    yield from beside_papers(records)
-    files = file_names(dict.fromkeys(table.benchmark))
+def pieces_of(records: Records) -> list[BenchmarkPiece]:
+    """All pieces, of unfinished ones too."""
+    return [arm.cell for arm in records.arms]
+
+
+def table_of(records: Records) -> pd.DataFrame:
+    """The table of results.csv."""
+    return tidy([result for _, result in named_results(records)])
+
+
+def of_papers(records: Records) -> list[tuple[PaperTable, pd.DataFrame]]:
+    """The paper's tables with our rows."""
+    pieces = pieces_of(records)
+    return paper_tables(table_of(records), pieces, left_out(records), chances_of(pieces))
+
+
+def all_numbers(table: pd.DataFrame, pieces: Sequence[BenchmarkPiece]) -> Iterator[Part]:
+    """Every number of each benchmark."""
     abouts = {piece.label: piece.subject.about for piece in pieces}
-    for label, file in files.items():
+    for label, file in file_names(dict.fromkeys(table.benchmark)).items():
         yield Heading(label)
         says = f"{abouts[label][0].upper()}{abouts[label][1:]}. {COLUMNS_SAY}"
         yield rows_of(f"benchmark-{file}", benchmark_table(table, pieces, label), says)
-    yield from errors(records)
-    yield from about_models(records, {})
 
 
 def best(table: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:

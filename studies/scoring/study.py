@@ -27,24 +27,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ScoringStudy(AnyStudy):
-    """Score models on what there is, and train nothing."""
+class PieceStudy(AnyStudy):
+    """A study that trains nothing: its arms are pieces, which say why where they can't be scored."""
 
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
     """The label of what models are scored on."""
 
-    models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
-    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
-    file.py:Class."""
-    code: Annotated[tuple[str, ...], MODEL] = ()
-    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
-    architecture: Annotated[str, MODEL] = "micro"
-    """Towers of a file.py:Class without a checkpoint, at --resolution."""
-    resolution: Annotated[int, DATA, SIDE] = 64
-    """Side of the images of a file.py:Class without a checkpoint, in pixels."""
-    dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report what would be scored."""
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves it the choice."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
@@ -59,6 +48,45 @@ class ScoringStudy(AnyStudy):
     def at_once(self) -> int:
         """Models that are scored at once."""
         return self.workers or 1
+
+    @abstractmethod
+    def pieces(self) -> "Iterable[Piece]":
+        """Each model on each of what it is scored on."""
+
+    def plan(self, known: Known) -> Iterable[Arm]:
+        """An arm for each piece."""
+        return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
+
+    def prepare(self, out: Path) -> None:
+        """Forget why pieces were left out: they are tried again."""
+        for folder in ("cells", "pieces"):
+            for file in out.glob(f"{folder}/*/{LEFT_OUT}"):
+                file.unlink()
+                if not any(file.parent.iterdir()):
+                    file.parent.rmdir()
+
+    def conclude(self, records: "Records") -> None:
+        """Raise where nothing could be scored."""
+        left = left_out(records)
+        if not records.results and left:
+            raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
+
+
+@dataclass(frozen=True)
+class ScoringStudy(PieceStudy):
+    """Scores the models that a command line names."""
+
+    models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
+    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
+    file.py:Class."""
+    code: Annotated[tuple[str, ...], MODEL] = ()
+    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
+    architecture: Annotated[str, MODEL] = "micro"
+    """Towers of a file.py:Class without a checkpoint, at --resolution."""
+    resolution: Annotated[int, DATA, SIDE] = 64
+    """Side of the images of a file.py:Class without a checkpoint, in pixels."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report what would be scored."""
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
@@ -75,38 +103,16 @@ class ScoringStudy(AnyStudy):
 
         return How(self.device, self.threads)
 
-    @abstractmethod
-    def pieces(self) -> "Iterable[Piece]":
-        """Each model on each of what it is scored on."""
-
-    def plan(self, known: Known) -> Iterable[Arm]:
-        """An arm for each piece."""
-        return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
-
     def check(self) -> None:
         """Raise for a device that isn't here."""
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
-
-    def prepare(self, out: Path) -> None:
-        """Forget why pieces were left out: they are tried again."""
-        for folder in ("cells", "pieces"):
-            for file in out.glob(f"{folder}/*/{LEFT_OUT}"):
-                file.unlink()
-                if not any(file.parent.iterdir()):
-                    file.parent.rmdir()
 
     def forecast(self) -> None:
         """Print what would be scored; no model is loaded."""
         pieces = list(self.pieces())
         images = sum(piece.images for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
-
-    def conclude(self, records: "Records") -> None:
-        """Raise where nothing could be scored."""
-        left = left_out(records)
-        if not records.results and left:
-            raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
 
 
 def left_out(records: "Records") -> dict[str, str]:

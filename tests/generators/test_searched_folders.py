@@ -14,7 +14,7 @@ from menagerie.generators.sources.nearby import nearby
 from menagerie.studies import transfer
 from menagerie.studies.real_training import describe
 from menagerie.studies.real_training.config import Config as RealConfig
-from menagerie.studies.transferring.check import state_of
+from menagerie.studies.scoring.check import state_of
 from tests.generators.benchmark_files import MAKERS, MATRICES, tiny_tags
 
 MAKE = MAKERS | MATRICES
