@@ -31,8 +31,12 @@ class Runnable(Protocol):
         """Names of the test subsets, in the order of tables."""
 
 
+LEFT_OUT = "left_out.txt"
+"""Why a piece has no result; the next command tries it again."""
+
+
 class Arm(NamedTuple):
-    """A training run with its place in a study."""
+    """A training run, or a piece of an evaluation, with its place in a study."""
 
     cell: Any
     """A `Runnable`."""
@@ -45,6 +49,11 @@ class Arm(NamedTuple):
     def id(self) -> str:
         """The name of its folder."""
         return self.cell.id
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is a training run, and no piece, which makes its job itself."""
+        return not hasattr(self.cell, "job")
 
     @property
     def place(self) -> dict[str, Any]:

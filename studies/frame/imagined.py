@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.study import Study
+from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Start
 
 
@@ -42,7 +42,7 @@ class Imagined:
         return Start(arm.id, Path(arm.id), name, arm.cell.images_seen) if arm.id in self.ended else None
 
 
-def all_arms(study: Study) -> tuple[Arm, ...]:
+def all_arms(study: AnyStudy) -> tuple[Arm, ...]:
     """All arms that a study may come to, each once."""
     known = Imagined()
     while True:

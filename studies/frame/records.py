@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import RESULT, write_records
-from menagerie.studies.frame.arm import Arm, as_column
+from menagerie.studies.frame.arm import LEFT_OUT, Arm, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.results import read_result, read_results
@@ -43,15 +44,20 @@ class Records:
 
     def folder(self, arm: Arm) -> Path:
         """The folder of the files that an arm made."""
-        return self.out / "cells" / arm.id
+        return self.out / getattr(arm.cell, "below", "cells") / arm.id
 
     def diverged(self, arm: Arm) -> bool:
         """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
         return (self.folder(arm) / DIVERGED).exists()
 
+    def left_out(self, arm: Arm) -> str:
+        """Why this command left an arm out; empty where it has a result, or hasn't ended."""
+        file = self.folder(arm) / LEFT_OUT
+        return read_text(file) if file.exists() and result_of(self.folder(arm)) is None else ""
+
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""
-        return result_of(self.folder(arm)) is not None or self.diverged(arm)
+        return result_of(self.folder(arm)) is not None or self.diverged(arm) or bool(self.left_out(arm))
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
         """Accuracy (0 to 1) of a finished arm, 0 of one that diverged, None of one that hasn't ended."""
@@ -114,9 +120,9 @@ class Records:
         import pandas as pd
 
         rows = [
-            {**arm.place, "subset": subset, "task": task, **numbers, "images_seen": result["images_seen"]}
+            {**arm.place, "subset": subset, "task": task, **numbers, "images_seen": result.get("images_seen", 0)}
             for arm, result in self.results
-            for subset, tasks in result["subsets"].items()
+            for subset, tasks in result.get("subsets", {}).items()
             for task, numbers in tasks.items()
         ]
         return self._narrowed(pd.DataFrame(rows))
@@ -129,7 +135,8 @@ class Records:
 
         from menagerie.studies.frame.estimate import points_in
 
-        parts = [self._narrowed(points_in(self.folder(arm))).assign(**arm.place) for arm, _ in self.results]
+        tested = [arm for arm, result in self.results if result.get("subsets")]
+        parts = [self._narrowed(points_in(self.folder(arm))).assign(**arm.place) for arm in tested]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def measured(self, measure: "Measure") -> "pd.DataFrame":

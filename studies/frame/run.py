@@ -8,8 +8,8 @@ from typing import Any
 from menagerie.envs.core.progress import Sparing
 from menagerie.envs.worlds import load_world
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.records import Records, write_tables
-from menagerie.studies.frame.study import Study
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
 
 
@@ -17,7 +17,7 @@ from menagerie.studies.runs.cell import Cell, Execution, Job
 class Running:
     """A study in its folder."""
 
-    study: Study
+    study: AnyStudy
     out: Path
     files: dict[Any, Path] = field(default_factory=dict)
     """The split file of each run's data."""
@@ -88,7 +88,7 @@ class Running:
     def published(self, job: Any) -> None:
         """Write the tables, and the page too where that has taken little of the time so far."""
         if not self.sparing(self.publish):
-            write_tables(self.records())
+            self.study.tables(self.records())
 
     def records(self) -> Records:
         """All arms so far, with the columns that the study adds."""
@@ -99,9 +99,10 @@ class Running:
         from menagerie.studies.frame.page import write_report
 
         records = self.records()
-        write_tables(records)
+        self.study.tables(records)
+        page = write_report(self.study, records)
         self.study.export(records)
-        return write_report(self.study, records)
+        return page
 
 
 def data_of(arm: Arm) -> Any:
@@ -109,7 +110,7 @@ def data_of(arm: Arm) -> Any:
     return getattr(arm.cell, "data", None)
 
 
-def run(study: Study, out: Path) -> None:
+def run(study: AnyStudy, out: Path) -> None:
     """Run a study in its folder until nothing more follows."""
     from menagerie.studies.runs.shared import clear_shared
 
@@ -120,11 +121,13 @@ def run(study: Study, out: Path) -> None:
     running.render(running.arms())  # of finished runs too: the page shows their images
     arms = {arm.id: arm for arm in running.arms()}
     finished = sum(map(Records((), out).over, arms.values()))
-    print(f"{len(arms)} runs, {finished} of them finished before", flush=True)
+    print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
     while waiting := running.waiting():
         running.sparing(running.publish)
         running.train(waiting)
     running.measure()
     if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in running.arms()):
         clear_shared(out)  # else a longer budget goes on from what is shared
-    print(f"report: {running.publish()}")
+    page = running.publish()
+    study.conclude(running.records())
+    print(f"report: {page}")

@@ -42,11 +42,14 @@ def parse(
 ) -> tuple[str, Config]:
     """The preset named by `--preset`, with the fields overridden that the command line gives.
 
-    Help shows `more` options, which are read elsewhere, beside them.
+    Help shows `more` options, which are read elsewhere, beside them. A single preset is no option.
     """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--preset", default=default)
-    first.add_argument("--recipe")
+    first.set_defaults(preset=default, recipe=None)
+    if len(presets) > 1:
+        first.add_argument("--preset")
+    if takes_recipes := hasattr(presets[default], "with_recipe"):
+        first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
     preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
     if chosen.recipe:
@@ -55,8 +58,8 @@ def parse(
         preset = preset.with_recipe(read_recipe(chosen.recipe))
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
-    command = started_as()
-    return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, *more, RECIPE))
+    shown = (*[starts] * (len(presets) > 1), *more, *[RECIPE] * takes_recipes)
+    return chosen.preset, read_options(type(preset), rest, started_as(), description, preset, shown)
 
 
 SIZES = ("paper", "small", "smoke")
@@ -147,7 +150,7 @@ def values_of(option: str, arguments: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class PlaceOptions:
     """Where the runs of a study are made; only device and threads decide results, as sums depend on them."""
 
     out: Annotated[Path | None, PLACE, FIRST] = None
@@ -160,12 +163,6 @@ class RunOptions:
     """Threads of each training run; part of the configuration, because sums depend on it."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where runs are made; results don't depend on it."""
 
@@ -179,6 +176,18 @@ class RunOptions:
     def at_once(self) -> int:
         """Runs at once: as configured, or one a core, or one on cuda."""
         return self.workers or (1 if self.device.startswith("cuda") else self.cores)
+
+
+@dataclass(frozen=True)
+class RunOptions(PlaceOptions):
+    """How training runs are made; no result depends on it."""
+
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
+    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
+    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
 
 
 # Fields that don't decide results, so that a run may go on with others.

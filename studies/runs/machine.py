@@ -76,8 +76,9 @@ MODULES = (
 
 
 def start_server(threads: int) -> None:
-    """Start it, for runs with that many threads each."""
+    """Start it, for runs with that many threads each; 0 leaves torch the choice."""
     for name, size in MALLOC.items():
         os.environ.setdefault(name, str(size))
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch are loaded
+    if threads:
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch are loaded
     serve(MODULES)

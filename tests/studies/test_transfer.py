@@ -227,7 +227,7 @@ def test_check_says_what_is_wrong(tmp_path, monkeypatch, capsys):
 
 def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
     """Where no tagger is installed, word orders are left out with a word."""
-    from menagerie.studies.transferring.check import usable
+    from menagerie.studies.scoring.check import usable
 
     def no_tagger(text):
         raise UserError("there is no tagger")
