@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from menagerie.envs.core.figures import short
 from menagerie.envs.core.files import write_text
 from menagerie.models.carry_over import Carried
 from menagerie.studies.analysis.tables import DASH, described, pivot, print_table, to_csv, to_latex, to_rows
@@ -166,14 +167,15 @@ def rows_part(name: str, frame: pd.DataFrame, says: str) -> Rows:
 
 def best(table: pd.DataFrame) -> Iterator[str]:
     """Which model, and where, is best by each of the first headlines, in the mean over seeds."""
-    shown = table[(table.kind == HEADLINE) & table.official.notna()]
-    places = ["model", *varying(table)]
+    shown, places = table[(table.kind == HEADLINE) & table.official.notna()], varying(table)
     for (label, name), rows in list(shown.groupby(["benchmark", "name"], sort=False))[:MOST_SAID]:
-        means = rows.groupby(places, sort=False)["official"].mean()
-        top = means.idxmax()
-        where = ", ".join(map(str, top if isinstance(top, tuple) else (top,)))
-        how = f" is best of {len(means)} with" if len(means) > 1 else ":"
-        yield f"{': '.join(filter(None, (label, name)))}: {where}{how} {100 * means.max():.1f} %."
+        means = rows.groupby(["model", *places], sort=False)["official"].mean().reset_index()
+        top = means[means.official == means.official.max()]
+        rows = top.to_dict("records")
+        where = [", ".join([short(row["model"]), *(f"{axis} {row[axis]}" for axis in places)]) for row in rows]
+        of = f" best of {len(means)}" if len(means) > 1 else ""
+        title = f"{label}: {name}" if name else label
+        yield f"{title}:{of} {100 * top.official.iloc[0]:.1f} %, {' and '.join(where)}."
 
 
 def varying(table: pd.DataFrame) -> list[str]:
