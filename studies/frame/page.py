@@ -37,6 +37,7 @@ from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.split_file import SplitFile
 
 NAME = re.compile(r"[\w.-]+")
+TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # whose files lie in different folders
 TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"
 MOST_CURVES = 24  # kinds of runs in one figure
@@ -91,16 +92,17 @@ def named(study: AnyStudy, part: Part) -> Part:
 
 def checked(parts: Iterable[Part]) -> list[Part]:
     """The parts of a page; raises where one would write the files of another. A figure may be called as a table is."""
-    found, names = list(parts), {(kind, name) for kind in (True, False) for name in TAKEN}
+    found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
     for part in found:
         if isinstance(part, Named):
-            name = isinstance(part, Rows | Table), part.name
-            if name in names or not NAME.fullmatch(part.name):
+            kinds = [kind for kind, other in ((TABLES, FIGURES), (FIGURES, TABLES)) if not isinstance(part, other)]
+            files = {(kind, part.name) for kind in kinds}
+            if files & names or not NAME.fullmatch(part.name):
                 raise UserError(
                     f"a part of the page can't be called {part.name!r}, after which its files are named: "
                     "give each a name of its own, of letters, digits, - and _"
                 )
-            names.add(name)
+            names |= files
     return found
 
 

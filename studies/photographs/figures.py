@@ -103,7 +103,9 @@ class Growth(Numbers):
             amounts = sorted({amount for *_, amount in here})
             for line in dict.fromkeys(key[:2] for key in here):
                 style = line_style(models.index(line[0])) | {"linestyle": STROKES[line[1]]}
-                draw_line(axis, [(amounts.index(n), its) for (*of, n), its in here.items() if tuple(of) == line], style)
+                draw_line(
+                    axis, [(float(amounts.index(n)), its) for (*of, n), its in here.items() if tuple(of) == line], style
+                )
             axis.set_xticks(range(len(amounts)), list(map(str, amounts)))
             for level in self.levels:
                 axis.axhline(100 * level, color="0.7", linewidth=0.8, linestyle=(0, (6, 3)), zorder=0.5)
