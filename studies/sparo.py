@@ -29,8 +29,7 @@ from menagerie.studies.frame.checks import check as check_grid
 from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.overrides import check_files, check_overrides
 from menagerie.studies.frame.presets import SMOKE
-from menagerie.studies.grids.grid import cells, chosen_alone
-from menagerie.studies.grids.launch import render
+from menagerie.studies.grids.grid import cells, chosen_alone, render
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import EXECUTION, parse
 from menagerie.studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import Range
-from menagerie.generators.benchmarks.registry import chosen, load, names
+from menagerie.generators.benchmarks.registry import check_benchmark, chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
 from menagerie.studies.frame.command import main
@@ -39,7 +39,7 @@ class Transfer(ScoringStudy, BenchmarkStudy):
     """Transfer to photographs"""
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
-    """Names of benchmarks; none takes all with --check, else all that are complete."""
+    """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST] = False
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
@@ -72,7 +72,8 @@ class Transfer(ScoringStudy, BenchmarkStudy):
         """`--images` by what they replace."""
         from menagerie.studies.scoring.check import folders_given
 
-        known = {folder for name in names() for folder in load(name).images} if self.images else set()
+        every = (*names(), *self.benchmarks) if self.images else ()
+        known = {folder for name in every for folder in load(name).images}
         return folders_given(self.images, known)
 
     @property
@@ -99,7 +100,7 @@ class Transfer(ScoringStudy, BenchmarkStudy):
         if not self.models and not self.check_only:
             raise UserError("give one or more models, or --check")
         for name in self.benchmarks:
-            choose("benchmark", name, names())
+            check_benchmark(name)
         read_parser(self.parser)
         return self.report_states() if self.check_only else None
 

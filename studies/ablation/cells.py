@@ -23,8 +23,7 @@ from menagerie.studies.ablation.rows import (
 )
 from menagerie.studies.frame.cells import PAPER_RECIPES, parser_hash, without_recipe
 from menagerie.studies.frame.grid import Grid
-from menagerie.studies.grids.grid import cells, splits
-from menagerie.studies.grids.launch import render
+from menagerie.studies.grids.grid import cells, render, splits
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.data import CellData
 

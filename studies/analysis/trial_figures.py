@@ -1,4 +1,4 @@
-"""Figures of a search's trials: which parameters gave which value."""
+"""Figures of a search's trials: parameters and the values reached."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -27,8 +27,8 @@ def parallel_figures(
     shares: Collection[str] = (),
     chosen: Mapping[str, int] | None = None,
 ) -> dict[str, Figure]:
-    """A figure of each model's trials, in which one colour means one value for all models; of parameters in `shares`
-    the values are written in percent, and the trial of a number in `chosen` has dots."""
+    """A figure of each model's trials, with one colour scale for all models; parameters in `shares` are written in
+    percent, and the trial whose number is in `chosen` has dots."""
     values = [number for tried in trials.values() for trial in tried if (number := value(trial)) is not None]
     scale = Normalize(min(values, default=0), max(values, default=1))
     marked = chosen or {}
@@ -45,10 +45,11 @@ def parallel_figure(
     shares: Collection[str] = (),
     chosen: int | None = None,
 ) -> Figure:
-    """Parallel coordinates: a line for each trial over the values of its parameters, coloured by what it reached.
+    """Parallel coordinates: each trial is a line over the values of its parameters, coloured by the value that it
+    reached.
 
-    Trials without a value are grey and dashed, the one of number `chosen` has dots. A parameter of one value is left
-    out.
+    Trials without a value are grey and dashed; the trial with the number `chosen` has dots. Parameters with a single
+    value are left out.
     """
     whole = max((trial.distributions for trial in trials), key=len, default={})
     drawn = [trial for trial in trials if whole and trial.params.keys() == whole.keys()]
@@ -56,7 +57,7 @@ def parallel_figure(
     figure = Figure((min(1.4 * len(space) + 0.6, WIDEST), 4.0), layout="constrained")
     axis = figure.subplots()
     colours = ScalarMappable(scale, "viridis")
-    for trial in sorted(drawn, key=lambda trial: value(trial) or 0.0):  # the best lie on top
+    for trial in sorted(drawn, key=lambda trial: value(trial) or 0.0):  # draw the best last, on top
         number = value(trial)
         style = {"color": "0.6", "linestyle": "--"} if number is None else {"color": colours.to_rgba(number)}
         style |= {"marker": "o", "zorder": 3} if trial.number == chosen else {}
@@ -73,8 +74,8 @@ def parallel_figure(
 
 
 def height(parameter: BaseDistribution, value: Any) -> float:
-    """The height of a value on the axis of its parameter, from 0 for the least to 1 for the largest; choices are
-    evenly spaced."""
+    """The height of a value on its parameter's axis, from 0 for the smallest to 1 for the largest; choices are evenly
+    spaced."""
     if isinstance(parameter, CategoricalDistribution):
         return (parameter.choices.index(value) + 0.5) / len(parameter.choices)
     low, high, here = (np.log(x) if parameter.log else x for x in (parameter.low, parameter.high, value))
@@ -82,7 +83,7 @@ def height(parameter: BaseDistribution, value: Any) -> float:
 
 
 def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -> None:
-    """The line of a parameter, with its choices, or with its least, middle and most value."""
+    """Draw a parameter's axis, with its choices, or with its smallest, middle and largest value."""
     axis.axvline(place, color="0.4", linewidth=1)
     for value in marks(parameter):
         text = f"{value:.0%}" if share else f"{value:.2g}" if isinstance(value, float) else str(value)
@@ -91,7 +92,7 @@ def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -
 
 
 def marks(parameter: BaseDistribution) -> list[Any]:
-    """The values that a parameter's line names."""
+    """The values that are labelled on a parameter's axis."""
     if isinstance(parameter, CategoricalDistribution):
         return list(parameter.choices)
     low, high = parameter.low, parameter.high

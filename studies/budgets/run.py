@@ -6,8 +6,7 @@ from pathlib import Path
 from menagerie.envs.core.progress import Sparing
 from menagerie.studies.budgets.courses import Config, Run, Setup, Trained, cell_for, known_of, next_runs
 from menagerie.studies.frame.grid import Grid
-from menagerie.studies.grids.grid import data_of, splits
-from menagerie.studies.grids.launch import render
+from menagerie.studies.grids.grid import data_of, render, splits
 from menagerie.studies.runs.cell import Job
 
 

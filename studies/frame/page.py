@@ -179,8 +179,9 @@ def tests_explained(study: AnyStudy, records: Records) -> dict[str, Any]:
     """What subsets and tasks are, as far as runs have them."""
     tests = tests_of(records)
     swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
+    subsets = subsets_explained([subset for subset, _ in tests])
     return {
-        "subsets": subsets_explained([subset for subset, _ in tests]),
+        "subsets": {name.replace("_", " "): text for name, text in subsets.items()},  # as tables call them
         "tasks": explained([task for _, task in tests], swap),
     }
 

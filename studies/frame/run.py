@@ -77,11 +77,11 @@ class Running:
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:
             return
-        from menagerie.studies.frame.measure import measure_jobs
+        from menagerie.studies.frame.measuring import Measuring
         from menagerie.studies.runs.dispatch import run_jobs
 
         self.render([arm for arm, _ in wanted])
-        jobs = [job for arm, measures in wanted for job in measure_jobs(self.job(arm), measures)]
+        jobs = [Measuring(self.job(arm), tuple(measures)) for arm, measures in wanted]
         run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.published)
 
     def published(self, job: Any) -> None:
@@ -117,11 +117,11 @@ def run(study: AnyStudy, out: Path) -> None:
     running = Running(study, out)
     for name, text in study.notes().items():
         print(f"{name}: {text}")
+    running.render(running.arms())  # of finished runs too: the page shows their images
     arms = {arm.id: arm for arm in running.arms()}
     finished = sum(map(Records((), out).over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
     while waiting := running.waiting():
-        running.render(waiting)
         running.sparing(running.publish)
         running.train(waiting)
     running.measure()

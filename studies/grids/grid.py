@@ -1,8 +1,10 @@
 """The splits, data and cells of a grid, for studies that don't run on the frame yet."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
+from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.grid import Grid
@@ -45,3 +47,18 @@ def cell_line(grid: Grid) -> str:
     }
     place = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in values.items())
     return f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {place}"
+
+
+def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
+    """Fill the image store and write the split files; returns its identity, and the file of what is trained on.
+
+    Where files were given nothing is rendered.
+    """
+    if grid.split:
+        return "", dict(grid.files)
+    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.studies.runs.split_file import make_splits
+
+    store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
+    files = make_splits(store, splits(grid), workers)
+    return store.identity, {data: files[data.recipe] for data, _ in data_of(grid, store.identity)}

@@ -159,7 +159,7 @@ def recipes(config: Config, photos: Photos) -> dict[str, str]:
 
 def rendered_splits(config: Config, workers: int) -> Rendered:
     """Render the scenes that are mixed in; nothing where none are."""
-    from menagerie.studies.grids.launch import render
+    from menagerie.studies.grids.grid import render
 
     if not any(config.mix):
         return Rendered((), {})

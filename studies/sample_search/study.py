@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import plain, seed_of
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.launch import render
+from menagerie.studies.grids.grid import render
 from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.sample_search.budget import Config, everything, images_of, setting_of
 

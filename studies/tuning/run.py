@@ -15,8 +15,7 @@ from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.tables import write_trials
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.frame.cells import SEARCHED
-from menagerie.studies.grids.grid import cells
-from menagerie.studies.grids.launch import render
+from menagerie.studies.grids.grid import cells, render
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.dispatch import run_interruptible

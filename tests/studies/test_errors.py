@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import RESULT, write_record
 from menagerie.envs.slots import place_of
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.foils import TASKS
@@ -21,6 +22,10 @@ from menagerie.generators.storage.pixels import PixelReader
 from menagerie.studies.analysis.errors import COLUMNS, FACTORS, SHOWN, Source, breakdown, factors, surest, table
 from menagerie.studies.analysis.two_levels import FEWEST
 from menagerie.studies.analysis.words import explained
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.draw import written
+from menagerie.studies.frame.parts import Cases
+from menagerie.studies.frame.records import Records, StoredCell
 from menagerie.studies.grids.report import write_errors
 from menagerie.studies.runs.evaluation import PREDICTIONS, predictions
 from tests.generators.conftest import make_split
@@ -175,6 +180,26 @@ def test_a_grid_writes_every_place_and_a_section_for_each_model(made, tmp_path):
     every = written[(written.factor == "all") & (written.task == "swap")]
     assert len(every) == 2 * 2 * len(tests)
     assert write_errors(tmp_path, [], {}, words, place) == []
+
+
+def test_a_page_has_the_sections_of_a_grid(made, tmp_path):
+    path, tests = made
+    place, arms, results = ("model", "pairs"), [], []
+    for model, pairs in (("clip", 0.2), ("clip", 0.8), ("own.py:Own", 0.2)):
+        result = {"id": f"{model}-{pairs}", "model": model, "seed": 0, "pairs": pairs}
+        folder = cell(tmp_path / "cells" / result["id"], tests, without_penguins)
+        write_record(folder / RESULT, result | {"subsets": {name: {"swap": {"accuracy": 1.0}} for name in tests}})
+        arms.append(Arm(StoredCell(result["id"], model, 0, tuple(tests)), {"pairs": pairs}, path))
+        results.append(result)
+    shown = written(Cases("cases", Records(tuple(arms), tmp_path), place), tmp_path)["sections"]
+    table = (tmp_path / "errors.csv").read_bytes()
+    words = {name: name.replace("_", " ") for name in tests}
+    sections = write_errors(tmp_path, results, {r["id"]: path for r in results}, words, place)
+    assert table == (tmp_path / "errors.csv").read_bytes()
+    for mine, old in zip(shown, sections, strict=True):
+        assert [mine[name] for name in ("model", "place", "rows")] == [old.model, old.place, old.rows]
+        for name, images in old.surest._asdict().items():
+            assert [its["uri"] for its in mine[name]] == [record.uri for record in images]
 
 
 def test_every_task_has_its_words():

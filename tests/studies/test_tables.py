@@ -2,17 +2,13 @@
 
 import itertools
 import statistics
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from menagerie.studies.analysis.tables import DASH, WAITING, described, escape, pivot, tidy, to_csv, to_latex, to_rows
-from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.grids.figures import bars, heat_maps
-from menagerie.studies.grids.tables import summary, task_table
-from menagerie.studies.runs.results import COLUMNS, mean_accuracy, write_results
+from menagerie.studies.runs.results import COLUMNS, write_results
 
 RNG = np.random.default_rng(0)
 MODELS, SEEDS, PAIRS, NEGATIVES = ("clip", "oc-clip"), 3, (0.8, 0.2), (0.0, 1.0)
@@ -88,59 +84,6 @@ def test_deviations_are_shown_where_there_are_seeds():
     shown = described(pivot(frame, ["row"], ["column"]), deviations=True)
     assert list(shown["x"]) == ["62.5 ± 17.7", "25.0"]
     assert list(described(pivot(frame, ["row"], ["column"]), scale=1.0)["x"]) == ["0.6", "0.2"]
-
-
-@pytest.mark.parametrize("finished", [0, 5, None], ids=lambda count: f"{count} cells")
-def test_a_grids_tables_show_the_means_of_its_figures(results, finished):
-    """Also of a grid that isn't finished."""
-    grid = PRESETS["smoke"]
-    config = type(grid)(models=MODELS, pairs=PAIRS, hard_negatives=NEGATIVES, seeds=SEEDS)
-    some = results[:finished]
-
-    def percent(model, test, pairs, negatives, task="swap"):
-        found = mean_accuracy(some, model, test, {"pairs": pairs, "hard_negatives": negatives}, task)
-        if found.mean is None:
-            return DASH if found.seeds else WAITING
-        return f"{100 * found.mean:.1f}"
-
-    rows = to_rows(summary(config, some))
-    assert rows[0] == ["model", "pairs", "hard negatives", *config.tests]
-    places = list(itertools.product(PAIRS, NEGATIVES, MODELS))
-    assert [row[3:] for row in rows[1:]] == [[percent(m, test, p, h) for test in config.tests] for p, h, m in places]
-    counted = " (2 of 11)" if some else " "
-    assert [row[:3] for row in rows[1:]] == [[m, f"{p:.0%}{counted}", f"{h:.0%}"] for p, h, m in places]
-    rows = to_rows(task_table(config, some))
-    tasks = rows[0][4:]
-    assert rows[0][:4] == ["model", "test", "pairs", "hard negatives"]
-    assert set(tasks) == (set(TASKS) if some else set())
-    expected = [[percent(m, test, p, h, t) for t in tasks] for test in config.tests for p, h, m in places]
-    assert [row[4:] for row in rows[1:]] == expected, "of every test"
-
-
-def test_what_is_empty_is_not_what_isnt_finished(results):
-    """In tables and in figures; nothing is finished of the second model."""
-    config = replace(PRESETS["smoke"], models=MODELS, pairs=(0.8,), hard_negatives=(1.0,), seeds=SEEDS)
-    some = [r for r in results if (r["model"], r["pairs"], r["hard_negatives"]) == ("clip", 0.8, 1.0)]
-    tests = list(config.tests)
-    swaps = [(test, "swap") for test in tests]
-    for figure in (bars(some, config, swaps), heat_maps(some, config, swaps[:1])):
-        assert WAITING in {text.get_text() for axis in figure.axes for text in axis.texts}
-    first, second = to_rows(summary(config, some))[1:]
-    assert [first[3 + tests.index(name)] == DASH for name in ("different_bag", "seen_pairs")] == [True, False]
-    assert set(second[3:]) == {WAITING}
-    empty = heat_maps(some, config, [("different_bag", "swap")])
-    assert [text.get_text() for axis in empty.axes for text in axis.texts] == [DASH, WAITING]
-
-
-@pytest.mark.parametrize(("tests", "lines"), [(1, [1]), (3, [3]), (4, [2, 2]), (5, [3, 2])])
-def test_panels_of_bars_fill_their_lines_evenly(tests, lines):
-    names = [f"test {k}" for k in range(tests)]
-    config = replace(PRESETS["smoke"], models=MODELS, pairs=(0.8,), hard_negatives=(1.0,), seeds=SEEDS)
-    some = [result(model, seed, 0.8, 1.0, names) for model in MODELS for seed in range(SEEDS)]
-    figure = bars(some, config, [(name, "swap") for name in names])
-    heights = [axis.get_subplotspec().rowspan.start for axis in figure.axes if axis.axison]
-    assert [heights.count(line) for line in sorted(set(heights))] == lines
-    assert len({label.get_fontsize() for axis in figure.axes for label in axis.get_yticklabels()}) == 1
 
 
 def test_many_models_on_many_benchmarks_are_one_table():

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks import registry
@@ -164,6 +165,41 @@ def test_check_on_an_empty_root_lists_all(tmp_path):
     assert sum("there is no" in line for line in lines) == len(names())
 
 
+OWN = """
+from menagerie.generators.benchmarks.photographs import Photograph, Photographs, Record
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+
+RECORDS = [Record(str(i), "all", (Photograph("a.png"),), (f"{i} cats", "a dog")) for i in range(2)]
+MINE = BenchmarkSpec("NAME", "about", (), ("own/images",), "source", "licence", lambda place: Photographs(
+    "NAME", "own/images", RECORDS, place), None)
+OTHER = 5
+"""
+
+
+def test_a_benchmark_in_a_file_of_ones_own_is_checked_like_any(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN.replace("NAME", "mine"))
+    check = [*TRANSFER, "--check", "--benchmarks", "mine.py:MINE", "--images", "own/images=elsewhere"]
+    (tmp_path / "elsewhere").mkdir()
+    assert "a.png" in run_here(check, tmp_path).stdout, "the image is missing"
+    Image.new("RGB", (8, 8)).save(tmp_path / "elsewhere/a.png")
+    done = run_here(check, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 records" in done.stdout
+
+
+def test_a_benchmark_of_ones_own_has_a_name_of_its_own_and_a_spec(tmp_path):
+    (tmp_path / "ncd.py").write_text(OWN.replace("NAME", "ncd"))
+    (tmp_path / "one.py").write_text(OWN.replace("NAME", "mine"))
+    (tmp_path / "two.py").write_text(OWN.replace("NAME", "mine"))
+    for names_given, message in [
+        (["ncd.py:MINE"], r"ncd\.py: MINE has the name of a benchmark that ships, 'ncd'"),
+        (["one.py:OTHER"], r"one\.py has no OTHER that is"),
+        (["one.py:MINE", "two.py:MINE"], r"one\.py:MINE and .*two\.py:MINE are both called 'mine'"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            registry.chosen([str(tmp_path / name) for name in names_given])
+
+
 # The command, where the counts of the fixtures are the official ones. It does none of what takes long: it neither loads
 # models nor opens a photograph.
 OWN_COUNTS = """
@@ -250,6 +286,7 @@ def test_without_names_all_that_can_be_read_are_taken(tmp_path, capsys):
         ([], "give one or more models, or --check"),
         (["clip", "--benchmarks", "sugarcrap"], "unknown benchmark 'sugarcrap'; did you mean 'sugarcrepe'"),
         (["clip", "--benchmarks", "whatsup"], "controlled_images_dataset.json can't be read"),
+        (["clip", "--benchmarks", "none.py:MINE"], "there must be a file 'none.py' with that BenchmarkSpec"),
         (["clip", "--images", "coco/val2018=."], "--images coco/val2018=.: give FOLDER=PATH, FOLDER one of"),
     ],
 )

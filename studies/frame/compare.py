@@ -1,0 +1,53 @@
+"""How one run of a study differs from another, record by record: `--compare RUN_A RUN_B`."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_text
+from menagerie.models.registry import short_name
+from menagerie.studies.analysis.tables import print_table, to_csv, to_latex
+from menagerie.studies.frame.arm import text_of
+from menagerie.studies.frame.estimate import KEY, estimates
+from menagerie.studies.frame.records import read
+
+RUN, RECORD = "run", [*KEY, "animals", "value"]
+
+
+def compare(first: Path, second: Path) -> Path:
+    """Print how B differs from A wherever both have records; writes comparison.csv and .tex into B."""
+    sides = [points_of(folder) for folder in (first, second)]
+    labels = [name for name in sides[0] if name not in RECORD and name in sides[1]]
+    places = [set(side[labels].itertuples(index=False, name=None)) for side in sides]
+    if not places[0] & places[1]:
+        raise UserError(f"{first} and {second} have no place in common: other models or other values of what varies")
+    on = [*labels, *KEY]
+    common = sides[0][on].merge(sides[1][on], on=on)
+    if not len(common):
+        raise UserError(f"{first} and {second} have no record in common: other worlds, splits or seeds")
+    named = zip(("A", "B"), sides, strict=True)
+    both = pd.concat([side.merge(common, on=on).assign(**{RUN: name}) for name, side in named], ignore_index=True)
+    by = [*labels, "subset", "task", RUN]
+    levels, changes = estimates(both, by), estimates(both, by, against={RUN: "A"})
+    rows = [
+        (
+            *(text_of(name, value) for name, value in zip(by, key[:-1], strict=False)),
+            *(f"{100 * levels[*key[:-1], run].value:.1f}" for run in ("A", "B")),
+            *(str(change), str(change.n)),
+        )
+        for key, change in sorted(changes.items(), key=lambda item: [*map(str, item[0])])
+    ]
+    header = (*(name.replace("_", " ") for name in by[:-1]), "A", "B", "B - A", "n")
+    table = pd.DataFrame(rows, columns=list(header))
+    to_csv(second / "comparison.csv", table)
+    caption = f"{second.name} against {first.name}: accuracy in percent, difference with paired 95 % bootstrap interval"
+    write_text(second / "comparison.tex", to_latex(table, caption))
+    print_table(header, rows, f"A: {first}   B: {second}")
+    return second / "comparison.csv"
+
+
+def points_of(folder: Path) -> pd.DataFrame:
+    """The records of a folder's runs; models of users by the names of their files, wherever these lie."""
+    points = read(folder).points
+    return points.assign(model=points["model"].map(short_name))
