@@ -25,6 +25,7 @@ from menagerie.generators.benchmarks.registry import check_benchmark, chosen, lo
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
 from menagerie.studies.frame.command import main
+from menagerie.studies.runs.machine import check_device
 from menagerie.studies.scoring.benchmark_study import BenchmarkStudy
 from menagerie.studies.scoring.study import ScoringStudy
 
@@ -102,6 +103,8 @@ class Transfer(ScoringStudy, BenchmarkStudy):
         for name in self.benchmarks:
             check_benchmark(name)
         read_parser(self.parser)
+        check_device(self.device)
+        self.place.path("")  # raises for --images that are none
         return self.report_states() if self.check_only else None
 
     def report_states(self) -> int:
