@@ -10,6 +10,7 @@ with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores
 it skips what is finished: also with further models and benchmarks.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,7 +83,7 @@ class Transfer(ScoringStudy, BenchmarkStudy):
         """Where benchmarks' files are, and how they are read."""
         from menagerie.generators.benchmarks.photographs import Place
 
-        threads = max(1, self.cores // self.at_once)
+        threads = max(1, (os.cpu_count() or 1) // self.at_once)
         return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=self.folders)
 
     @cached_property
