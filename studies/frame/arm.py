@@ -80,6 +80,9 @@ class Known(Protocol):
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
         """The mean of their scores; None until all have ended."""
 
+    def diverged(self, arm: Arm) -> bool:
+        """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
+
     @property
     def owner(self) -> str:
         """The name under which this study asks for the trials of searches."""

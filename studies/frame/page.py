@@ -195,7 +195,7 @@ def samples_of(records: Records) -> dict[str, str]:
 def reported(study: AnyStudy) -> dict[str, str]:
     """The configuration; with tuned recipes without what they replace, which the study's notes have."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
-    return {name: text for name, text in flat(asdict(study)).items() if name not in replaced}
+    return {name: text for name, text in flat(asdict(study.recorded())).items() if name not in replaced}
 
 
 def steps_of(records: Records) -> list[int]:

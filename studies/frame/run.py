@@ -99,9 +99,9 @@ class Running:
 
         records = self.records()
         self.study.tables(records)
-        page = write_report(self.study, records)
-        self.study.export(records)
-        return page
+        report = write_report(self.study, records)
+        self.study.export(records)  # which may refuse what came out; the report says why
+        return report
 
 
 def data_of(arm: Arm) -> Any:

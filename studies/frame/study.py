@@ -101,6 +101,10 @@ class AnyStudy(AnyOptions, ABC):
     def conclude(self, records: "Records") -> None:
         """Print what came out, in the end."""
 
+    def recorded(self) -> "Study":
+        """The study as its folder and its page show it: without passwords."""
+        return self
+
     def notes(self) -> dict[str, str]:
         """Facts about the runs that the command prints, and the report lists below its configuration."""
         return {}

@@ -12,15 +12,16 @@ from menagerie.envs.core.identity import defaults_version, differing, digest, id
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file, read_text
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
-from menagerie.models.recipe import Recipe, negatives_of
+from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.job import AnyJob, Report
 from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.states import lacking
 
 if TYPE_CHECKING:
-    from menagerie.generators.captioned import Captioned
+    pass
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
 DIVERGED = "diverged.txt"  # why a cell has no result and never will
@@ -137,11 +138,13 @@ class Execution(NamedTuple):
     """Steps between two evaluations on validation (see menagerie.studies.runs.evaluation); they don't affect
     selection.
     """
+    keep_states: tuple[int, ...] = ()
+    """Steps after which its weights are kept (see menagerie.studies.runs.states)."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
         """Read these settings from a study's configuration."""
-        return cls(config.loaders, config.log, config.validate_every)
+        return cls(config.loaders, config.log, config.validate_every, config.keep_states)
 
 
 @dataclass(frozen=True)
@@ -203,13 +206,20 @@ class Job(AnyJob):
 
     @property
     def ended(self) -> bool:
-        """Whether it has a result, or never will."""
-        return finished(self.folder) is not None or (self.folder / DIVERGED).exists()
+        """Whether it has a result and all states that it is to keep, or never will."""
+        if finished(self.folder) is not None:
+            return not self.lacking
+        return (self.folder / DIVERGED).exists()
+
+    @property
+    def lacking(self) -> list[int]:
+        """Steps after which its weights are to be kept and aren't yet; after its last one there are none."""
+        return lacking(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
 
     def run(self, report: Report, release: Callable[[], None], **given: Any) -> None:
-        """Train and evaluate."""
+        """Train and evaluate, as far as that isn't done."""
         # By name, because what trains a job needs to know this class.
-        import_module("menagerie.studies.runs.train").run_job(self, report, release, **given)
+        import_module("menagerie.studies.runs.run_job").run_job(self, report, release, **given)
 
 
 def own_files(*paths: str) -> str:
@@ -228,28 +238,3 @@ def own_files(*paths: str) -> str:
 def sources(file: Path) -> list[Path]:
     """The file; for code, also the files that it imports."""
     return own_sources(file) if file.suffix == ".py" else [file]
-
-
-def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
-    """Name the negatives of the loss besides other images and their captions: false captions, partner images, altered
-    graphs.
-
-    Partners that a model wants by itself count only if the training data have them, altered graphs only if captions
-    state relations.
-    """
-    wanted = negatives_of(cell.recipe, cell.negatives)
-    if wanted.images:
-        wanted = wanted._replace(images=bool((train.partner_items(range(len(train))) >= 0).any()))
-    spec = spec_of(cell.model)
-    options = spec.configured(cell.options)
-    altered = spec.local_loss and options.local_weight and states_relations(cell)
-    return [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
-
-
-def states_relations(cell: Cell) -> bool:
-    """Whether the captions of a cell's data state relations, by the kind of split, or in photographs' captions."""
-    from menagerie.generators.splits.recipe_file import KINDS
-
-    if cell.data.kind in KINDS:
-        return KINDS[cell.data.kind].relational
-    return getattr(cell.data, "relational", False)

@@ -191,6 +191,9 @@ class RunOptions(PlaceOptions):
     """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
     """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
+    keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
+    """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
+    A run that has ended without them, or begins with steps that others took, takes these steps again for them."""
 
 
 # Fields that don't decide results; a run can be continued with other values.

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +35,8 @@ class RunConfig(msgspec.Struct):
     """The part of a run's `config.json` that is read back."""
 
     config: dict[str, Any]
+    id: str = ""
+    """Of this folder alone, wherever it is; empty in folders of before there were any."""
 
 
 @contextlib.contextmanager
@@ -66,6 +69,13 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = F
         lock.release()
 
 
+def id_of(out: Path) -> str:
+    """What a folder is called by those who share a storage: its own random name, else its path."""
+    file = out / CONFIG
+    recorded = read_record(file, RunConfig) if file.exists() else {}
+    return str(recorded.get("id") or out.resolve())
+
+
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     """Raise unless `out` is new or of the same configuration; write `config.json`."""
     file = out / CONFIG
@@ -79,7 +89,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
         if others := differences(recorded, config, ignored):
             raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
         return
-    write_record(file, {"config": plain(asdict(config)), **provenance()}, indent=1)
+    write_record(file, {"config": plain(asdict(config)), "id": secrets.token_hex(8), **provenance()}, indent=1)
 
 
 def same_weights(recorded: dict[str, Any], config: Any) -> bool:

@@ -12,17 +12,18 @@ import msgspec
 from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, loss_negatives
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy, swap_accuracy
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
-from menagerie.studies.runs.job import Report as JobReport
 from menagerie.studies.runs.loggers import Logger
+from menagerie.studies.runs.negatives import loss_negatives
 from menagerie.studies.runs.results import finished, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
+from menagerie.studies.runs.states import keeper
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.runs.training_log import Latest, StepClock, TrainingLog, training_log
+from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -53,12 +54,6 @@ class Watch(NamedTuple):
     """First step at which it needs that accuracy."""
 
 
-def run_job(job: Job, report: JobReport, release: Callable[[], None], watch: Watch | None = None) -> None:
-    """Run a cell as the executor does, which is told of the last row of the training log with each step."""
-    latest = Latest()
-    run_cell(job, lambda step: report(step, latest.text), watch, [latest], release)
-
-
 def run_cell(
     job: Job,
     report: Report,
@@ -72,14 +67,10 @@ def run_cell(
     training and evaluation, when processes that prepare batches have ended and loggers are closed. A stopped run
     continues from its last state.
     """
-    import torch
-
     from menagerie.models.checkpoint import WEIGHTS, save_checkpoint
 
     cell = job.cell
-    torch.set_num_threads(cell.threads)
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # otherwise every new tensor is written twice
+    settle_torch(cell.threads)
     started = time.perf_counter()
     material = material_of(job)
     graphs = read_graphs(job, material)
@@ -101,6 +92,15 @@ def run_cell(
     }
     write_result(job.folder, result, (FILE, f"{CHECKPOINT}/{WEIGHTS}"), (LOG,))
     (job.folder / STATE).unlink(missing_ok=True)
+
+
+def settle_torch(threads: int) -> None:
+    """Have torch compute the same every time, with so many threads."""
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # otherwise every new tensor is written twice
 
 
 def material_of(job: Job) -> Material:
@@ -207,10 +207,12 @@ def train_cell(
     from menagerie.models.training.state import StateFile
 
     cell, clock = job.cell, StepClock()
-    validation = material.tests.get("validation")
+    validation, keep = material.tests.get("validation"), keeper(job.folder, job.lacking, cell.model, scorer, log.aside)
+    keep(0)
 
     def pass_on(progress: "Progress") -> None:
         clock.stop()
+        keep(progress.step)
         if validation is not None and looks_after(progress.step, cell.recipe, job.execution.validate_every):
             log.note(lambda: sample_accuracy(scorer, validation))
         log.write()

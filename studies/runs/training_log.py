@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -56,6 +56,7 @@ class StepClock:
         return statistics.median(self.steps) if self.steps else None
 
 
+Result = TypeVar("Result")
 FILE = "training.csv"
 COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second")
 
@@ -111,11 +112,11 @@ class TrainingLog:
     def __init__(self, history: "History", loggers: Sequence[Logger]) -> None:
         self.history, self.loggers, self.written = history, loggers, 0
 
-    def aside(self, accuracy: Callable[[], float]) -> float:
-        """Compute an accuracy without counting its time as training."""
+    def aside(self, action: Callable[[], Result]) -> Result:
+        """Do something without counting its time as training."""
         self.history.read()
         try:
-            return accuracy()
+            return action()
         finally:
             self.history.restart()
 
