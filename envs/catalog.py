@@ -1,10 +1,10 @@
 """A world's animals, textures and backgrounds by name: one Python file each, or registered by a user's world file."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.plugins import exported
 
 if TYPE_CHECKING:
     from menagerie.envs.drawing.background import Background
@@ -27,7 +27,7 @@ def names(folder: str) -> tuple[str, ...]:
 def check_free(folder: str, kind: str, name: str) -> None:
     """Raise for a name that is built in."""
     if name in names(folder):
-        raise UserError(f"{kind} {name!r} is built in; give your own another name")
+        raise UserError(f"{kind} {name!r} is built in; list it by its name in {folder}, or give your own another name")
 
 
 def register(folder: str, kind: str, name: str, digest: str, ingredient: "OwnIngredient") -> None:
@@ -45,4 +45,4 @@ def load(folder: str, kind: str, name: str) -> Any:
     if (folder, name) in _own:
         return _own[folder, name][1]
     module = choose(kind, name, names(folder)).replace(" ", "_")
-    return getattr(import_module(f"menagerie.envs.{folder}.{module}"), kind.upper())
+    return exported(f"menagerie.envs.{folder}.{module}", kind.upper())

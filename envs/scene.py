@@ -10,7 +10,7 @@ MOST_THINGS = 8  # in one scene
 
 
 class Thing(NamedTuple):
-    """One textured animal in one slot, in a size (see `menagerie.envs.slots`); "" in a world without sizes."""
+    """One textured animal in a slot, with a size (see `menagerie.envs.slots`), which is "" in a world without sizes."""
 
     animal: str
     texture: str
@@ -41,7 +41,7 @@ class Scene:
 
     @property
     def relation(self) -> str | None:
-        """The relation that the slots realise ("left/right"), whichever way things face, or None for a single thing."""
+        """The relation of the slots ("left/right"), whichever way things face, or None for a single thing."""
         return RELATIONS.get(tuple(place_of(thing.slot) for thing in self.things))
 
     @property

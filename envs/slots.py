@@ -1,7 +1,7 @@
-"""Where things may stand and which way they face there, how far a view may move them, and in which sizes they come.
+"""Slots: the places and facings of things, the bounds within which views vary them, and sizes.
 
-World units: metres, x to the right of the image, y away from the camera, z up, the ground
-at z = 0. Every animal is built to about the same visual size before `scale` is applied.
+World units: metres, x to the right of the image, y away from the camera, z up, the ground at z = 0. Every animal is
+built to about the same visual size before `scale` is applied.
 """
 
 from dataclasses import dataclass, replace
@@ -33,18 +33,18 @@ SIZES = {"small": 0.65, "big": 1.0}
 
 
 def size_factor(size: str) -> float:
-    """The factor of a size; 1 for a thing without one ("")."""
+    """The factor by which a size scales a thing; 1 for a thing without a size ("")."""
     return SIZES[choose("size", size, SIZES)] if size else 1.0
 
 
-# The slots of things that face inward, or either way: their names are those of the places.
+# The slots of things that face inward or either way; they have the names of their places.
 SLOTS: dict[str, Slot] = {
-    # For scenes of a single thing. Its bounds span the positions and directions of left/right pairs, so that what is
-    # learnt of an animal alone covers how it stands in a pair. For above/under pairs see SINGLE_SLOTS.
+    # For scenes of a single thing. Its bounds span the positions and directions of left/right pairs, so that an animal
+    # is seen alone in all the ways in which it stands in a pair. For above/under pairs see SINGLE_SLOTS.
     "center": Slot((0.0, 0.0, 0.0), 1.0, (-27.0, -153.0), shift_range=(0.88, 0.1), scale_range=0.12),
     "left": Slot((-1.0, 0.0, 0.0), 0.89, (-27.0,)),
     "right": Slot((1.0, 0.0, 0.0), 0.89, (-153.0,)),
-    # The upper one floats: nothing to stand on would be the same height for all animals.
+    # The upper one floats: an object to stand on would be the same height for all animals.
     "under": Slot((0.0, -0.6, 0.0), 0.78, (-27.0, -153.0), shift_range=(0.35, 0.05)),
     "above": Slot((0.0, 0.15, 1.43), 0.78, (-27.0, -153.0), shift_range=(0.35, 0.05)),
     # Four places for counting, any of which may be empty.
@@ -55,7 +55,7 @@ SLOTS: dict[str, Slot] = {
 }
 PLACES = tuple(SLOTS)
 COUNTING = ("lower left", "lower right", "upper left", "upper right")
-# Things on the left and right face inward in the slots above, outward in these: the same places, turned round.
+# On the left and right, things face inward in the slots above and outward in these, at the same places.
 OUTWARD = " outward"
 SLOTS |= {
     place + OUTWARD: replace(SLOTS[place], yaws=tuple(-180.0 - yaw for yaw in SLOTS[place].yaws))
@@ -64,7 +64,7 @@ SLOTS |= {
 
 
 def place_of(slot: str) -> str:
-    """The slot without its facing: "left" of "left outward"."""
+    """The slot's name without its facing: "left" for "left outward"."""
     return slot.removesuffix(OUTWARD)
 
 
@@ -74,9 +74,9 @@ def facings(place: str) -> tuple[str, ...]:
     return tuple(slot for slot in SLOTS if place_of(slot) == place)
 
 
-# Slots in the order of their names, as `Scene.things` holds them -> the relation they realise.
+# The relation of two slots, whose names are sorted as in `Scene.things`.
 RELATIONS: dict[tuple[str, ...], str] = {("left", "right"): "left/right", ("above", "under"): "above/under"}
 SLOTS_OF = {relation: slots for slots, relation in RELATIONS.items()}
 # Slots of single-object scenes, by the relation of the pairs in the same split. They cover the places of those pairs: a
-# place that only pairs have could be learnt like an attribute, without the relation.
+# model could learn a place that only pairs have like an attribute, without the relation.
 SINGLE_SLOTS: dict[str, tuple[str, ...]] = {"left/right": ("center",), "above/under": SLOTS_OF["above/under"]}

@@ -10,7 +10,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS, SIZES
 
 NAME = re.compile(r"[a-z]+( [a-z]+)*")  # of an animal, a texture, a background or a group
-# Names with their animals ("felines"), hashable like the world that they are a part of.
+# Groups by name with their animals ("felines"), hashable because worlds are.
 Groups = tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -31,7 +31,7 @@ class World:
     groups: Groups = ()
     """Groups of animals that hold-out rules may name."""
     cutouts: tuple[tuple[str, str], ...] = ()
-    """The animals that are cut-out photographs, each with the hash of its entry, which `own` has too."""
+    """The animals that are cut-out photographs, each with the hash of its entry; `own` covers these hashes."""
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -59,7 +59,8 @@ class World:
                     yield from self.in_sizes(Scene(background, both, view))
 
     def in_sizes(self, scene: Scene) -> Iterator[Scene]:
-        """`scene` in every choice of one size per kind of animal; `scene` itself in a world without sizes."""
+        """Yield `scene` in every combination of sizes, in which animals of one kind share a size; in a world without
+        sizes, the scene itself."""
         if not self.sizes:
             yield scene
             return
@@ -69,7 +70,7 @@ class World:
             yield replace(scene, things=tuple(thing._replace(size=size_of[thing.animal]) for thing in scene.things))
 
     def check(self, scene: Scene) -> Scene:
-        """Return `scene` if this world has all its names; else raise with the nearest name."""
+        """Return `scene` if all its names are in this world; else raise with the nearest name."""
         choose("background", scene.background, self.backgrounds)
         for thing in scene.things:
             choose("animal", thing.animal, self.animals)
@@ -83,7 +84,8 @@ class World:
 def checked_groups(
     groups: Mapping[str, Sequence[str]], animals: Sequence[str], error: Callable[[str], UserError] = UserError
 ) -> Groups:
-    """The groups, whose animals must be among `animals`; `error` makes the exception for a mistake."""
+    """The groups in hashable form; raises if an animal isn't among `animals`. `error` makes the exception for a
+    mistake."""
     for name, members in groups.items():
         if not NAME.fullmatch(name):
             raise error(f"group {name!r}: a name is lower-case words, as in rules")
@@ -102,7 +104,7 @@ def checked_groups(
 
 
 def within(groups: Groups, animals: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The groups with only those of their members that are among `animals`, without the groups that have none."""
+    """The groups restricted to `animals`; groups left without members are dropped."""
     known = set(animals)
     kept = {name: tuple(member for member in members if member in known) for name, members in groups}
     return {name: members for name, members in kept.items() if members and name not in known}

@@ -28,7 +28,8 @@ def random_thing(world: World, animal: str, slot: str, random: "np.random.Genera
 
 
 def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
-    """Scenes over all backgrounds in turn; a share `pairs` shows two animals in any relation, the rest one."""
+    """Random scenes with the backgrounds in turn; a share `pairs` shows two animals in any relation, the rest one
+    animal."""
     import numpy as np
 
     random, relations = np.random.default_rng(seed), list(RELATIONS)

@@ -1,4 +1,4 @@
-"""Defines what all training data have: images, each with one or several captions, their scene graphs, and records."""
+"""The base of all training data: images, each with one or several captions, their scene graphs, and negatives."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,28 +21,28 @@ Option = TypeVar("Option")
 
 
 class Captioned(ABC):
-    """Images with captions. All randomness comes from the draws: the same index and draw give the same bytes."""
+    """Images with captions. The only randomness is in the draws: the same index and draw give the same bytes."""
 
     name: str
-    """The name in messages."""
+    """Name in messages."""
     complete_captions: bool = False
-    """Whether the captions come from a closed world whose graphs say all, so that from its graph a text is known to be
-    true of another text's image; the loss then leaves it out. Otherwise only duplicates are known."""
+    """Whether captions come from a closed world and have complete graphs. Then a graph tells whether a text is true of
+    another text's image, and the loss doesn't use such texts as negatives. Otherwise only duplicates are recognised."""
     names: frozenset[str] = frozenset()
     """Names of several words in complete captions that stand for one thing (`captions.relations.names_in`)."""
     has_partners: bool = False
-    """Whether each image has a partner, of which its negative is true."""
+    """Whether each image has a partner: the image of which its negative is true."""
     text_negatives: tuple[str, ...] = ()
-    """Kinds of negatives that it gives (`hard_negatives.false_captions.TEXT_NEGATIVES`); empty: it has none."""
+    """Kinds of negatives available (`hard_negatives.false_captions.TEXT_NEGATIVES`); empty if there are none."""
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
-    """Named masks over all indices that a sampler may draw from apart, such as "single_object"."""
+    """Named masks over all indices, such as "single_object", from each of which a sampler may draw."""
     shares: Mapping[str, float] = MappingProxyType({})
-    """The share of each batch that a sampler takes from each stratum; they sum to 1. Empty: all items are drawn
-    alike."""
+    """The share of each batch that a sampler takes from each stratum; they sum to 1. If empty, all items are drawn with
+    equal probability."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """Number of images."""
+        """The number of images."""
 
     @abstractmethod
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
@@ -50,42 +50,42 @@ class Captioned(ABC):
 
     @abstractmethod
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """One caption for each index; which of several is chosen depends only on the index and its draw, a seed."""
+        """One caption for each index. Which of several is chosen depends only on the index and its draw, a seed."""
 
     @abstractmethod
     def texts(self) -> Iterator[str]:
-        """Every text that it can give, some of them twice: captions, negatives, and the nodes and predicates of both.
+        """Yield every text that can be drawn, possibly more than once: captions, negatives, and the nodes and
+        predicates of both.
 
-        For a vocabulary and a context length.
+        Vocabularies and context lengths are made from them.
         """
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        """`count` captions of each index, as that many lists: the first that of `captions`, the others drawn anew."""
+        """`count` lists, each with a caption for every index: first the result of `captions`, then newly drawn ones."""
         others = ([seed_of(draw, "another caption", k) for draw in draws] for k in range(1, count))
         return [self.captions(indices, drawn) for drawn in (draws, *others)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """For each index a caption that is false of its image, made from the caption of the same draw; None where there
-        is none. `kind` is one of `text_negatives`."""
+        """For each index a caption that is false of its image, made from the caption of the same draw; None if there is
+        none. `kind` is one of `text_negatives`."""
         return [None for _ in zip(indices, draws, strict=True)]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index, the index of its partner among these images, of which its negative is true; -1 where there
-        is none."""
+        """For each index, the index of its partner, of which its negative is true; -1 if there is none."""
         return np.full(len(indices), -1, np.int64)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of the partners of `indices`, of which the negatives are true; raises where there are none."""
+        """The images of the partners of `indices`, of which the negatives are true; raises if there are none."""
         raise UserError(f"{self.name} has no partner images, of which its negatives are true; take data that has")
 
 
 def pick(options: Sequence[Option], draw: int | np.integer, item: object) -> Option:
-    """One of `options`, which depends on the draw and the text of `item` alone."""
+    """Choose one of `options`; the choice depends only on the draw and the text of `item`."""
     return options[seed_of(draw, "caption", item) % len(options)]
 
 
 def all_texts(captions: Iterable[Caption]) -> Iterator[str]:
-    """The captions, their nodes and their predicates."""
+    """Yield the captions, their nodes and their predicates."""
     for text, graph in captions:
         yield text
         yield from graph.nodes
@@ -93,7 +93,7 @@ def all_texts(captions: Iterable[Caption]) -> Iterator[str]:
 
 
 class Example(NamedTuple):
-    """One image with its caption, its hard negative, and the scene graphs of both.
+    """An image with its caption, its hard negative, and the scene graphs of both.
 
     Real data sets have the same form. `negative` is empty if there is none.
     """
@@ -116,10 +116,10 @@ def collate_examples(examples: Sequence[Example], *, collate_fn_map: Any = None)
 
 
 def collate_graphs(graphs: Sequence[SceneGraph], *, collate_fn_map: Any = None) -> list[SceneGraph]:
-    """Graphs as a list: torch would transpose their tuples."""
+    """Keep graphs in a list, because torch would transpose their tuples."""
     return list(graphs)
 
 
-# The table by which `torch.utils.data.default_collate` is extended (its docstring's second option).
+# Extends `torch.utils.data.default_collate`, as its docstring describes.
 default_collate_fn_map[Example] = collate_examples
 default_collate_fn_map[SceneGraph] = collate_graphs

@@ -1,1 +1,1 @@
-"""Scorers, objectives, training and evaluation. Knows nothing of animals."""
+"""Scorers, losses, training and evaluation. Independent of what the images show."""

@@ -1,7 +1,7 @@
-"""Weights of a trained scorer for a new one of the same kind that reads other texts.
+"""Reuses a trained scorer's weights in a new scorer of the same kind that reads other texts.
 
 A closed vocabulary has a row for each word and a row for each position in a text. The new scorer keeps every word and
-every position of the old one and has more of them, which start fresh; all other weights are those of the checkpoint.
+every position of the old one and has more of them, which start fresh; all other weights are copied from the checkpoint.
 """
 
 from collections.abc import Mapping
@@ -30,18 +30,18 @@ WORDS, POSITIONS, IMAGES = "token_embedding.weight", "positional_embedding", "vi
 
 
 class Carried(NamedTuple):
-    """How much a new scorer took over from an old one."""
+    """Numbers of words and positions that a new scorer took over from an old one."""
 
     words: int
-    """Words of the old vocabulary; 0 of byte pairs, of which all are known."""
+    """Number of words in the old vocabulary; 0 for byte pairs, where all tokens are shared."""
     new_words: tuple[str, ...]
     positions: int
-    """Positions in a text that the old one had."""
+    """Number of positions in a text that the old scorer had."""
     new_positions: int
 
     @classmethod
     def recorded(cls, result: Mapping[str, Any]) -> "Carried":
-        """Read the numbers that a cell's result records."""
+        """Read the numbers recorded in a cell's result."""
         return cls(*(result[name] for name in cls._fields))
 
     @property
@@ -52,13 +52,12 @@ class Carried(NamedTuple):
 
 
 def widened(texts: TextSpace, before: TextSpace) -> TextSpace:
-    """A text space that is large enough for the new texts and for those before."""
+    """A text space large enough for the new texts and for the checkpoint's."""
     return TextSpace(tuple(sorted({*texts.words, *before.words})), max(texts.context, before.context))
 
 
 def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
-    """Read the description of a checkpoint's scorer; raises unless it is a `model` on these towers with these
-    options."""
+    """Read a checkpoint's description; raises unless its scorer is a `model` with these towers and these options."""
     config = read_config(folder)
     checked_name(folder, config.model, model)
     check_options(folder, model, config)
@@ -73,21 +72,21 @@ def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str
 
 
 def options_of(model: str, options: dict[str, Any]) -> dict[str, Any]:
-    """All options of a model, by the names that command lines have."""
+    """All options of a model, including defaults, by their names on command lines."""
     spec = spec_of(model)
     return {f"{spec.name}.{name}": value for name, value in asdict(spec.configured(options)).items()}
 
 
 def shown(value: object) -> str:
-    """An option for people."""
+    """Write an option for messages."""
     return repr(value) if value == "" else str(value)
 
 
 def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
-    """Give a fresh `scorer` the weights in `folder`; its texts must be `widened` by those of the checkpoint.
+    """Copy the weights in `folder` into a fresh `scorer`, whose text space must be `widened` by the checkpoint's.
 
-    Raises where these are of another model, other towers or other options, and where another part of the model
-    depends on which texts it reads.
+    Raises if the checkpoint has another model, other towers or other options, and if a weight besides words and
+    positions depends on the texts.
     """
     config = check_start(folder, model, scorer.towers_config, asdict(scorer.config))
     weights, state = read_weights(folder), scorer.state_dict()
@@ -113,7 +112,7 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
 
 
 def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:
-    """The rows of a new table of words by those of an old one: row 0 pads, the last is the end token."""
+    """Map rows of the old table of words to rows of the new one: row 0 is padding, the last row the end token."""
     new_rows = {word: row for row, word in enumerate(now, start=1)}
     kept = {row: new_rows[word] for row, word in enumerate(before, start=1)}
     return {0: 0, **kept, len(before) + 1: len(now) + 1}
@@ -121,5 +120,5 @@ def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:
 
 @torch.no_grad()
 def take_rows(fresh: Tensor, given: Tensor, rows: dict[int, int]) -> None:
-    """Copy rows of `given` to other rows of `fresh`."""
+    """Copy rows of `given` to the mapped rows of `fresh`, in place."""
     fresh[torch.tensor(list(rows.values()))] = given[torch.tensor(list(rows))].to(fresh)

@@ -1,6 +1,6 @@
-"""A checkpoint is a folder: `config.json` and `model.safetensors`, nothing that runs code.
+"""A checkpoint is a folder with `config.json` and `model.safetensors`; neither can run code.
 
-In a cell's folder the result notes the digest of the weights, so that no other cell's pass for them.
+In a cell's folder the result records the digest of the weights, so that another cell's weights don't pass for them.
 """
 
 import os
@@ -27,16 +27,16 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 
 class CheckpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a checkpoint says of its scorer, beside the weights: its `config.json`."""
+    """The content of a checkpoint's `config.json`: everything about the scorer except its weights."""
 
     model: str
     towers: TowerConfig
     texts: TextSpace
     options: dict[str, Any]
     weights: str
-    """Digest of the file of weights."""
+    """Digest of the weights' file."""
     base: dict[str, Any] | None = None
-    """Options of the scorer that it was built on."""
+    """Options of the scorer that this one was built on."""
 
 
 def build_scorer(
@@ -46,9 +46,9 @@ def build_scorer(
     options: dict[str, Any] | None = None,
     base: Scorer | None = None,
 ) -> Scorer:
-    """A fresh scorer by name; `options` are fields of its config.
+    """Build the scorer called `model` with fresh weights; `options` are fields of its config.
 
-    One with a stage before it is built on `base`, the trained scorer of that stage, or on a fresh one.
+    A scorer with a preceding stage is built on `base`, that stage's trained scorer, or else on a fresh one.
     """
     spec, given = spec_of(model), {}
     config = spec.configured(options or {})
@@ -56,13 +56,13 @@ def build_scorer(
         given["base"] = base or build_scorer(spec.stage.scorer, towers, texts)
         given["base"].requires_grad_(not spec.stage.frozen)
     scorer = scorer_class(model)(towers, texts, config, **given)
-    if not hasattr(scorer, "config"):  # a user's class need not keep it
+    if not hasattr(scorer, "config"):  # a user's class may have no `config`
         scorer.config = config
     return scorer
 
 
 def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
-    """Write the scorer called `model` to `folder`."""
+    """Write a scorer, and the name `model` under which it is built, to `folder`."""
     config = {
         "model": model,
         "towers": asdict(recorded(scorer.towers_config, elsewhere=True)),
@@ -80,21 +80,23 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
 
 
 def system_error(error: SafetensorError) -> Exception:
-    """Turn an error of safetensors that has the system's error number into an `OSError`; others stay as they are."""
+    """Turn an error of safetensors that contains a system error into an `OSError`; other errors are returned
+    unchanged.
+    """
     number = re.search(r"os error (\d+)", str(error))
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
 
 
 def read_config(folder: Path) -> CheckpointConfig:
-    """Read the description of the scorer in `folder`; raises if the checkpoint is damaged, of another project, or of
-    another cell than the result beside it."""
+    """Read the description of the scorer in `folder`; raises if the checkpoint is damaged, of another project, or
+    differs from the result beside it."""
     config = config_in(folder)
     check_place(folder, config.weights)
     return config
 
 
 def check_place(folder: Path, digest: str) -> None:
-    """Raise where the result of the cell that a checkpoint lies in notes other weights than those of `digest`."""
+    """Raise if the cell's result in a checkpoint's folder records another digest of the weights than `digest`."""
     place = folder.absolute()
     noted = noted_digest(place.parent, f"{place.name}/{WEIGHTS}")
     if noted and noted != digest:
@@ -105,20 +107,20 @@ def check_place(folder: Path, digest: str) -> None:
 
 
 def config_in(folder: Path) -> CheckpointConfig:
-    """Read the description of the scorer in `folder`, whatever lies beside it."""
+    """Read the description of the scorer in `folder`, without looking at a result beside it."""
     try:
         config = read_record(folder / CONFIG, CheckpointConfig)
-        towers = TowerConfig(**config["towers"] | {"load": False})  # the weights are here
+        towers = TowerConfig(**config["towers"] | {"load": False})  # the checkpoint has the weights
         return msgspec.convert(config | {"towers": asdict(towers)}, CheckpointConfig)
     except (ValueError, TypeError) as error:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of the checkpoint in `folder` by name, hashed before they are read; one that is damaged raises."""
+    """Read a checkpoint's weights by name, after checking their digest; raises if the file is damaged."""
     digest = read_config(folder).weights
     try:
-        open_file(folder / WEIGHTS).close()  # the library says of one that it may not read that it isn't there
+        open_file(folder / WEIGHTS).close()  # for an unreadable file, safetensors would say that it doesn't exist
         check_file(folder / WEIGHTS, digest)
         return load_file(folder / WEIGHTS)
     except (OSError, Unreadable, SafetensorError, MemoryError) as error:
@@ -127,11 +129,10 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
-    """The scorer in `folder`; a checkpoint of another model than `model` raises, and so do
-    weights that are missing or left over.
+    """Load the scorer in `folder`; raises if weights are missing or left over, or if the checkpoint isn't of `model`.
 
-    A user's class (`file.py:Class`, from whatever folder) must be named as `model`: a checkpoint alone never decides
-    what code runs.
+    For a user's class, `model` must name it (`file.py:Class`, in any folder): a checkpoint alone never decides what
+    code runs.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -144,7 +145,7 @@ def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
 
 
 def foreign(folder: Path, name: str) -> str:
-    """The message for weights whose names or shapes differ from those of the checkpoint's scorer."""
+    """The message for weights whose names or shapes don't fit the checkpoint's scorer."""
     return (
         f"the weights in {folder} are not those of {name!r} as this version builds it (if an earlier one trained it, "
         "load it with that, or train it again)"
@@ -152,24 +153,24 @@ def foreign(folder: Path, name: str) -> str:
 
 
 def check_options(folder: Path, name: str, config: CheckpointConfig) -> None:
-    """Raise for an option that the scorer doesn't have (any more)."""
+    """Raise for an option that the scorer doesn't have, or has no more."""
     for option in config.options:
         choose(f"option in {folder}", option, spec_of(name).config.__dataclass_fields__)
 
 
 def built(folder: Path, name: str, config: CheckpointConfig) -> Scorer:
-    """The scorer of a checkpoint, with fresh weights; sizes that it can't have raise."""
+    """Build the scorer of a checkpoint with fresh weights; raises for sizes that don't fit."""
     stage = spec_of(name).stage
     try:
         first = build_scorer(stage.scorer, config.towers, config.texts, config.base) if stage else None
         return build_scorer(name, config.towers, config.texts, config.options, first)
-    except Exception as error:  # whatever torch or a user's class says of sizes that fit nothing
+    except Exception as error:  # torch and users' classes raise anything for sizes that don't fit
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"{folder} can't be built from its {CONFIG} ({reason:.200}); train the model again") from error
 
 
 def checked_name(folder: Path, recorded: str, model: str | None) -> str:
-    """The name by which the scorer of a checkpoint is built; one whose code nobody named raises."""
+    """The name under which to build a checkpoint's scorer; raises for a user's class that the caller didn't name."""
     if model is not None and not same_scorer(recorded, model):
         raise UserError(f"{folder} is a checkpoint of {recorded!r}, not of {model!r}")
     if is_own(recorded) and model is None:
@@ -181,7 +182,7 @@ def checked_name(folder: Path, recorded: str, model: str | None) -> str:
 
 
 def load_weights(scorer: Scorer, weights: dict[str, Any], complaint: str) -> None:
-    """Load weights that must fit exactly; else raise with `complaint` and the first that doesn't."""
+    """Load weights that must fit exactly; else raise with `complaint` and the first name that doesn't fit."""
     expected = {name: tensor.shape for name, tensor in scorer.state_dict().items()}
     given = {name: tensor.shape for name, tensor in weights.items()}
     if expected != given:

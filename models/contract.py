@@ -1,7 +1,7 @@
 """Checks what every scorer must do, before anything is rendered or trained.
 
-The tests run it over all registered scorers, a study over those that were chosen, users' classes among them.
-Each check raises with what is wrong and in which method; all of them together take a second or two.
+Tests run these checks for all registered scorers, and studies for the chosen ones, users' classes included. Each check
+raises with the problem and the method; together they take a second or two.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from menagerie.models.towers.tokenizers import text_space
 
 Result = TypeVar("Result")
 
-# Scores of one pair may differ by so much with what else is scored: sums of floats depend on their order.
+# A pair's score may differ by this much when other pairs are scored with it: sums of floats depend on their order.
 TOLERANCE = 1e-4
 LEFT = "to the left of"
 TEXTS = (
@@ -38,32 +38,34 @@ CAPTIONS, GRAPHS = (list(parts) for parts in zip(*TEXTS, strict=True))
 
 
 class Subject(NamedTuple):
-    """A scorer under test, and how it was made."""
+    """A scorer under test, and the arguments it was built with."""
 
     model: str
     scorer: Scorer
     images: Tensor
 
     def similarity(self, images: list[int], texts: list[int]) -> Tensor:
-        """Scores of the chosen images and texts."""
+        """The scores of images and texts, given by number."""
         with torch.no_grad():
             pixels = self.scorer.pixel_scale(self.images[images])
             read = self.scorer.read([CAPTIONS[k] for k in texts], [GRAPHS[k] for k in texts])
             return self.scorer.similarity(self.scorer.encode_images(pixels), self.scorer.encode_texts(read))
 
     def refuse(self, problem: str) -> None:
-        """Raise, naming the model."""
+        """Raise an error that names the model."""
         raise UserError(f"model {self.model}: {problem}")
 
 
 def contract_texts() -> list[str]:
-    """All texts that the checks read."""
+    """The texts that the checks use."""
     return [*CAPTIONS, *(node for graph in GRAPHS for node in graph.nodes), LEFT]
 
 
 def check_contract(model: str, towers: TowerConfig, options: dict[str, Any], negatives: bool = False) -> None:
-    """Raise unless the scorer called `model` keeps to the contract on these towers, with these options; with
-    `negatives`, unless its loss can do with texts that belong to no image."""
+    """Raise unless the scorer called `model` passes all checks with these towers and options.
+
+    With `negatives`, its loss must also handle texts that belong to no image.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         scorer = attempt(model, "can't be built", lambda: build(model, towers, options))
@@ -74,12 +76,12 @@ def check_contract(model: str, towers: TowerConfig, options: dict[str, Any], neg
 
 
 def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:
-    """The scorer on the contract's texts."""
+    """Build the scorer for the contract's texts."""
     return build_scorer(model, towers, text_space(towers, contract_texts()), options)
 
 
 def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
-    """Call, and turn whatever a library or a user's class raises into one line."""
+    """Run `call`; any exception of a library or a user's class becomes a one-line error that names the model."""
     try:
         return call()
     except UserError:
@@ -90,7 +92,7 @@ def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
 
 
 def check_config(subject: Subject) -> None:
-    """The config is kept, and a checkpoint can hold it."""
+    """Check that the scorer keeps its config, and that a checkpoint can store it."""
     scorer = subject.scorer
     if not is_dataclass(getattr(scorer, "config", None)):
         subject.refuse("keep the options in self.config, the dataclass that `__init__` is given")
@@ -109,7 +111,7 @@ def check_scores(subject: Subject) -> None:
 
 
 def check_neighbours(subject: Subject) -> None:
-    """A pair's score depends neither on the other images nor on the other texts, nor on their padding."""
+    """Check that a pair's score depends neither on other images or texts in the batch, nor on padding."""
     together = subject.similarity([0, 1, 2, 3], [0, 1, 2, 3])
     for image, text in ((0, 0), (1, 2), (3, 1), (2, 3)):
         alone = subject.similarity([image], [text])[0, 0]
@@ -122,7 +124,7 @@ def check_neighbours(subject: Subject) -> None:
 
 
 def check_pairs(subject: Subject) -> None:
-    """`paired` gives the diagonal of `similarity`."""
+    """Check that `paired` gives the diagonal of `similarity`."""
     scorer, everything = subject.scorer, list(range(len(TEXTS)))
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])
@@ -134,7 +136,7 @@ def check_pairs(subject: Subject) -> None:
 
 
 def check_gradients(subject: Subject) -> None:
-    """The loss reaches the parameters, and its gradients are finite."""
+    """Check that the loss depends on the parameters, and that its gradients are finite."""
     scorer = subject.scorer.train()
     n = len(TEXTS)
     targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
@@ -152,7 +154,7 @@ def check_gradients(subject: Subject) -> None:
 
 
 def check_negatives(subject: Subject) -> None:
-    """Texts behind the images' own are wrong of all of them, and count."""
+    """Check that texts after the images' own count as negatives of all images."""
     scorer, pixels = subject.scorer, subject.scorer.pixel_scale(subject.images[:2])
 
     def loss(n_texts: int) -> Tensor:
@@ -162,7 +164,7 @@ def check_negatives(subject: Subject) -> None:
 
     with torch.no_grad():
         without, beside = loss(2), loss(4)
-    if not beside.isfinite() or not beside > without + TOLERANCE:  # texts of another batch differ by rounding
+    if not beside.isfinite() or not beside > without + TOLERANCE:  # smaller differences could be rounding
         subject.refuse(
             f"its loss takes no negatives ({without:.4f} without, {beside:.4f} beside two of them): of the texts only "
             "the first targets.matched belong to images; train it without --text-negatives, or have its loss add them"
@@ -170,7 +172,7 @@ def check_negatives(subject: Subject) -> None:
 
 
 def check_backbones(subject: Subject) -> None:
-    """The towers' parameters are among the scorer's, each in one tower."""
+    """Check that the towers' parameters are among the scorer's, and that no parameter is in both towers."""
     there = {id(parameter) for parameter in subject.scorer.parameters()}
     parts = subject.scorer.backbones()
     listed = [id(parameter) for part in parts.values() for parameter in part]
@@ -179,8 +181,7 @@ def check_backbones(subject: Subject) -> None:
 
 
 def check_checkpoint(subject: Subject) -> None:
-    """Check that the scorer scores the same after it was saved and loaded, and that another model's checkpoint is
-    refused."""
+    """Check that a saved and loaded scorer gives the same scores, and that a checkpoint of another model is refused."""
     before = subject.similarity([0, 1], [0, 1])
     with scratch_folder() as folder:
         save_checkpoint(folder, subject.model, subject.scorer)

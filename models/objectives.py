@@ -1,4 +1,4 @@
-"""The losses that scorers are trained with."""
+"""The losses with which scorers are trained."""
 
 from typing import NamedTuple
 
@@ -8,25 +8,25 @@ from torch import Tensor
 
 
 class Targets(NamedTuple):
-    """Which of m texts are right and which are wrong of n images."""
+    """Which of m texts are positives and which are negatives of n images."""
 
     same: Bool[Tensor, "n m"]
-    """Text j means what the text of image i means: it is right."""
+    """Whether text j is a positive of image i: it means the same as the image's text."""
     masked: Bool[Tensor, "n m"] | None
-    """Text j is neither right nor wrong of image i; None where that is so of none."""
+    """Whether text j is neither a positive nor a negative of image i; None if no text is."""
     matched: int
-    """Texts that belong to images, the first ones; those behind them are negatives alone."""
+    """Number of texts that belong to images; they come first, and all later ones are only negatives."""
 
 
 def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets) -> Float[Tensor, ""]:
-    """Symmetric InfoNCE (CLIP; OC-CLIP, equation 5): images among all texts, texts of images among all images.
+    """Symmetric InfoNCE (CLIP; OC-CLIP, equation 5): each image among all texts, each image's text among all images.
 
-    Equation 5 has no temperature, but similarities within -1 and 1 can't tell a batch apart
-    without one, so it takes CLIP's; it sums both directions over the batch, this is their mean.
+    Equation 5 has no temperature, but similarities within -1 and 1 can't tell the items of a batch apart without one,
+    so CLIP's is used; the equation sums both directions over the batch, this is their mean.
 
-    Texts that mean the same share the target equally. "A red cat in the desert" is true of an
-    image of a red cat and a white dog there: masked, it is no negative of that image, because
-    pushing it away teaches that a dog makes a red cat less red.
+    Texts that mean the same share the target equally. "A red cat in the desert" is true of an image of a red cat and a
+    white dog there: masked, it is no negative of that image, because pushing it away teaches that a dog makes a red cat
+    less red.
     """
     logits, same = scale * similarity, targets.same
     if targets.masked is not None:
@@ -40,10 +40,9 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
 def sigmoid_loss(
     logits: Float[Tensor, "n m"], right: Bool[Tensor, "n m"], left_out: Bool[Tensor, "n m"] | None, terms: int
 ) -> Float[Tensor, ""]:
-    """The loss of SigLIP: each pair of an image and a text is a binary classification; their losses are summed and
-    divided by `terms`.
+    """SigLIP's loss: a binary classification of each pair of an image and a text, summed and divided by `terms`.
 
-    Pairs that are `left_out` are neither. The sum runs over all pairs, but SigLIP divides by images, not by pairs.
+    Pairs that are `left_out` don't count. The sum runs over all pairs, but SigLIP divides by the number of images.
     """
     signs = 2 * right.to(logits.dtype) - 1
     losses = -torch.nn.functional.logsigmoid(signs * logits)
@@ -53,21 +52,22 @@ def sigmoid_loss(
 
 
 def shares(same: Bool[Tensor, "n m"]) -> Float[Tensor, "n m"]:
-    """The target of each row, spread equally over what is right."""
+    """Targets for each row, spread equally over its positives."""
     return same / same.sum(1, keepdim=True)
 
 
 def cross_entropy(logits: Float[Tensor, "n m"], targets: Float[Tensor, "n m"]) -> Float[Tensor, ""]:
-    """Mean over rows; a masked place (logit -inf) has target 0 and adds nothing."""
+    """The mean cross-entropy over rows; a masked entry (logit -inf) has target 0 and adds nothing."""
     return -(targets * logits.log_softmax(1).masked_fill(targets == 0, 0)).sum(1).mean()
 
 
 def local_relation_loss(similarities: Float[Tensor, "k alternatives"], scale: Float[Tensor, ""]) -> Float[Tensor, ""]:
-    """The true graph (column 0) against altered ones (OC-CLIP, equation 6), summed over the rows; 0 without rows.
+    """The cross-entropy of the true graph (column 0) among altered ones (OC-CLIP, equation 6), summed over rows; 0
+    without rows.
 
-    An alternative that doesn't exist is -inf, and no part of its row.
+    An alternative that doesn't exist is -inf, and is ignored.
     """
     absent = similarities.isneginf()
-    # Scaled without its infinities: they would make the gradient of the scale no number.
+    # Scale only finite values: with infinities the gradient of the scale would be NaN.
     logits = (scale * similarities.masked_fill(absent, 0)).masked_fill(absent, -torch.inf)
     return -logits.log_softmax(1)[:, 0].sum()

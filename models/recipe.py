@@ -8,7 +8,7 @@ from menagerie.envs.core.validation import RATE, SHARE, STEPS, Range, Several, v
 from menagerie.generators.captions.hard_negatives.false_captions import FalseCaption
 
 WARMUP = Range(0, STEPS.high)
-# What the kinds of false captions are called in reports.
+# Names of the kinds of false captions in reports.
 FALSE_CAPTIONS = {
     "swap": "swapped captions",
     "replace": "captions with a part replaced",
@@ -64,17 +64,18 @@ class Recipe:
 
     @property
     def longest_warmup(self) -> int:
-        """Steps until all rates are at their peak."""
+        """Number of steps until all learning rates have reached their peak."""
         return max(self.warmup, self.vision_warmup or 0, self.text_warmup or 0)
 
     @property
     def stable_steps(self) -> int | None:
-        """Steps before the decay; None with a cosine, which depends on the number of all steps from the first on."""
+        """Number of steps before the decay; None for a cosine, which depends on the total number from the first step
+        on."""
         return None if self.decay is None else self.steps - round(self.decay * self.steps)
 
 
 class Negatives(NamedTuple):
-    """The negatives that a training batch holds beside its images and captions."""
+    """The negatives of a training batch besides other images and captions."""
 
     texts: tuple[str, ...] = ()
     """Kinds of false captions."""
@@ -88,7 +89,6 @@ class Negatives(NamedTuple):
 
 
 def negatives_of(recipe: Recipe, wanted: tuple[str, ...]) -> Negatives:
-    """The negatives that a recipe requests, or else those that a model wants by itself (`ScorerSpec.negatives`),
-    where "captions" means swaps."""
+    """The negatives that a recipe requests; if none, those in `ScorerSpec.negatives`, where "captions" means swaps."""
     texts = recipe.text_negatives or (("swap",) if "captions" in wanted else ())
     return Negatives(texts, recipe.image_negatives or "images" in wanted)

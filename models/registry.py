@@ -1,4 +1,4 @@
-"""Scorers by name: the specs in `models/scorers/`, and users' classes. Names import no torch."""
+"""Scorers by name: the specs in `models/scorers/`, and users' classes. Listing names doesn't import torch."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.plugins import OWN_MODULES, own_module
+from menagerie.envs.core.plugins import OWN_MODULES, exported, own_module
 from menagerie.models.spec import ScorerSpec, spec_of_class
 
 if TYPE_CHECKING:
@@ -18,13 +18,18 @@ FOLDER = Path(__file__).parent / "scorers"
 
 @cache
 def specs() -> dict[str, ScorerSpec]:
-    """All registered scorers in the order of their names: the `SPECS` of every file in `models/scorers/`."""
-    modules = [importlib.import_module(f"menagerie.models.scorers.{file.stem}") for file in FOLDER.glob("[!_.]*.py")]
-    known = sorted((spec for module in modules for spec in module.SPECS), key=lambda spec: spec.name)
-    by_name = {spec.name: spec for spec in known}
-    if len(by_name) < len(known):
-        raise UserError("two scorers in models/scorers have one name; rename one")
-    return by_name
+    """The specs of all registered scorers, sorted by name: the `SPECS` of every file in `models/scorers/`."""
+    file_of: dict[str, Path] = {}
+    by_name: dict[str, ScorerSpec] = {}
+    for file in sorted(FOLDER.glob("[!_.]*.py")):
+        listed = exported(f"menagerie.models.scorers.{file.stem}", "SPECS")
+        if not isinstance(listed, tuple) or not all(isinstance(spec, ScorerSpec) for spec in listed):
+            raise UserError(f"{file}: SPECS must be a tuple of ScorerSpec")
+        for spec in listed:
+            if spec.name in by_name:
+                raise UserError(f"{file_of[spec.name]} and {file} both have a scorer {spec.name!r}; rename one")
+            by_name[spec.name], file_of[spec.name] = spec, file
+    return dict(sorted(by_name.items()))
 
 
 def check_scorer(name: str) -> str:
@@ -38,17 +43,17 @@ def check_scorer(name: str) -> str:
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is that of a user's class, file.py:Class."""
+    """Whether a name has the form file.py:Class of a user's class."""
     return ".py:" in name
 
 
 def same_scorer(one: str, other: str) -> bool:
-    """Whether two names mean one scorer; the file of a user's class may be named from any folder."""
+    """Whether two names mean one scorer, even if a user's file is given relative to different folders."""
     return short_name(one) == short_name(other)
 
 
 def short_name(name: str) -> str:
-    """ "folder/mine.py:Mine" -> "mine.py:Mine"; other names unchanged."""
+    """A scorer's name without folders: "folder/mine.py:Mine" -> "mine.py:Mine"; other names stay unchanged."""
     return Path(name).name if is_own(name) else name
 
 
@@ -66,13 +71,13 @@ def scorer_class(name: str) -> "type[Scorer]":
 
 
 def own_file(kind: type) -> str:
-    """The user's file that a class is of; empty for other classes."""
+    """The user's file in which a class is defined; empty for other classes."""
     return str(sys.modules[kind.__module__].__file__) if kind.__module__.startswith(OWN_MODULES) else ""
 
 
 @cache
 def own_class(name: str) -> "type[Scorer]":
-    """A user's class from `file.py:Class`."""
+    """The user's class named by `file.py:Class`; its file is run."""
     from menagerie.models.scorer import Scorer
 
     path, _, class_name = name.rpartition(":")

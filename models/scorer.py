@@ -1,4 +1,4 @@
-"""The one protocol of all models: images and texts -> similarities."""
+"""The protocol of all models: from images and texts to similarities."""
 
 import math
 from abc import ABC, abstractmethod
@@ -18,20 +18,20 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import PixelScale
 from menagerie.models.towers.towers import Towers
 
-# CLIP keeps its temperature above 0.01 (Radford et al. 2021, section 2.5).
+# CLIP limits its inverse temperature to 100 (Radford et al. 2021, section 2.5).
 LARGEST_LOGIT_SCALE = 100.0
 
 
 class Diverged(UserError):
-    """A scorer whose loss, weights or scores are no finite numbers: it was trained in vain."""
+    """A scorer whose loss, weights or scores aren't finite: its training failed."""
 
 
 class Scorer(nn.Module, ABC):
-    """Encodes images and texts apart, then compares them.
+    """Encodes images and texts separately, then compares them.
 
-    A user's class has a dataclass of its options, `config_class`, is built with
-    `(towers, texts, config)`, and keeps what it was built with in `self.config`. What more a scorer can
-    do it declares in `capabilities`: "attention" (maps per phrase), "slots" (its vectors have parts that attend apart).
+    A user's class sets `config_class` to a dataclass of its options, is built with `(towers, texts, config)`, and keeps
+    the config in `self.config`. `capabilities` declares further abilities: "attention" (maps per phrase), "slots"
+    (vectors made of parts with separate attention).
     """
 
     capabilities: ClassVar[frozenset[str]] = frozenset()
@@ -39,11 +39,11 @@ class Scorer(nn.Module, ABC):
     reader: TextReader
     """Turns texts into the scorer's input."""
     training_reader: TextReader | None = None
-    """Turns the texts of training batches into input, where this differs from `reader`."""
+    """Turns texts of training batches into input, if that differs from `reader`."""
     model: nn.Module
-    """Both towers, with all of their weights; of a scorer that has taken any."""
+    """Both towers, with all of their weights; set by `take_towers`."""
     towers: Towers
-    """What they give."""
+    """Interface to the towers' tokens and vectors; set by `take_towers`."""
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, logit_scale: float = 1 / 0.07) -> None:
         super().__init__()
@@ -52,20 +52,20 @@ class Scorer(nn.Module, ABC):
         self.log_scale = nn.Parameter(torch.tensor(logit_scale).log())
 
     def take_towers(self, towers: Towers) -> None:
-        """Keep the towers, their weights as `self.model`, their context, and their pixel statistics."""
+        """Keep the towers: their weights as `self.model`, their context length, and their pixel statistics."""
         self.towers, self.model = towers, towers.model
         self.texts = TextSpace(self.texts.words, towers.context)
         self.pixel_scale = PixelScale(towers.pixels, towers.framing)
 
     @torch.no_grad()
     def take_temperature(self) -> None:
-        """Start at the temperature of pretrained towers: for scorers whose similarity is that of the weights."""
+        """Start at the temperature of pretrained towers, for scorers whose similarity is the one of those weights."""
         if self.towers_config.pretrained and self.towers_config.load:
             self.log_scale.copy_(self.towers.temperature)
 
     def train(self, mode: bool = True) -> "Scorer":
-        """Into training mode or out of it; a frozen scorer below (`base`) stays as it is used, so that neither
-        dropout nor the statistics of batches change what it gives."""
+        """Switch training mode on or off; a frozen scorer below (`base`) always stays in evaluation mode, so that
+        neither dropout nor batch statistics change its codes."""
         super().train(mode)
         base = getattr(self, "base", None)
         if isinstance(base, Scorer) and not any(parameter.requires_grad for parameter in base.parameters()):
@@ -74,22 +74,22 @@ class Scorer(nn.Module, ABC):
 
     @abstractmethod
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Tensors:
-        """The code of normalised images, one row an image."""
+        """Encode normalised images; usually one row an image."""
 
     @abstractmethod
     def encode_texts(self, texts: Tensors) -> Tensors:
-        """The code of what the `reader` made of texts."""
+        """Encode the output of `reader`."""
 
     @abstractmethod
     def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
-        """How well each image fits each text: within -1 and 1, unless a scorer's description says otherwise."""
+        """The score of each image with each text: within -1 and 1, unless the scorer's description says otherwise."""
 
     def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
-        """How well image i fits text i. Override it where this can be computed faster than all pairs."""
+        """The score of image i with text i. Override it if this is faster than all pairs."""
         return self.similarity(images, texts).diagonal()
 
     def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """The loss of a batch: InfoNCE over all its images and texts, unless a scorer has another loss."""
+        """The loss of a batch; by default InfoNCE over all its images and texts."""
         return contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
@@ -102,7 +102,7 @@ class Scorer(nn.Module, ABC):
         return self.log_scale.device
 
     def read(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> Tensors:
-        """Texts as `encode_texts` takes them, on the scorer's device; each caption needs its graph."""
+        """Turn texts into the input of `encode_texts`, on the scorer's device; each caption needs its graph."""
         if len(captions) != len(graphs):
             raise UserError(
                 f"{len(graphs)} scene graphs for {len(captions)} captions; each needs one, which "
@@ -111,7 +111,7 @@ class Scorer(nn.Module, ABC):
         return moved(self.reader(Texts(captions, graphs)), self.device)
 
     def cut_texts(self, captions: Sequence[str], graphs: Sequence[SceneGraph]) -> list[bool] | None:
-        """Whether the reader cuts each text; None where it doesn't say so."""
+        """For each text, whether the reader cuts it; None if the reader can't tell."""
         return cut_by(self.reader, Texts(captions, graphs))
 
     def logit_scale(self) -> Float[Tensor, ""]:
@@ -120,10 +120,10 @@ class Scorer(nn.Module, ABC):
 
     @torch.no_grad()
     def limit_scale(self) -> None:
-        """Keep the inverse temperature within CLIP's bound; called after each step."""
+        """Limit the inverse temperature to CLIP's bound; called after each step."""
         self.log_scale.clamp_(max=math.log(LARGEST_LOGIT_SCALE))
 
 
 def moved(code: Code, device: torch.device | str, non_blocking: bool = False) -> Code:
-    """The same tensors on another device; what is no tensor stays as it is."""
+    """Move all tensors in a code to a device; parts that are no tensors stay as they are."""
     return mapped(code, lambda tensor: tensor.to(device, non_blocking=non_blocking))

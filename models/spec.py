@@ -1,7 +1,7 @@
 """Describes scorers without importing their code; free of torch, so that command lines answer at once.
 
-A scorer is an entry in the `SPECS` of a file in `models/scorers/`; nothing else names it. A user's class has a spec
-too: its attribute `spec = ScorerSpec(...)`, or else the plainest one (`spec_of_class`).
+Each scorer is registered only by an entry in the `SPECS` of a file in `models/scorers/`. A user's class has a spec too:
+its attribute `spec = ScorerSpec(...)`, or a default one (`spec_of_class`).
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ LOCAL_LOSS = {"local_weight", "local_negatives"}
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers that tuning searches, from the least to the most; whole ones if both are."""
+    """Range of numbers that tuning searches, from `low` to `high`; whole numbers if both are."""
 
     least: int | float
     most: int | float
@@ -28,55 +28,56 @@ class Range:
 
 @dataclass(frozen=True)
 class Stage:
-    """A scorer that is trained first, on the same data with the same recipe and seed, as a cell by itself.
+    """A scorer that is trained first, on the same data with the same recipe and seed, in a cell of its own.
 
-    The later one is built with its weights and counts its passes too.
+    The later scorer is built on its weights, and its passes count for both.
     """
 
     scorer: str
     """Name of a registered scorer."""
     frozen: bool = True
-    """Whether its weights stay as they are from then on."""
+    """Whether its weights are frozen from then on."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScorerSpec:
-    """The description of one scorer. Its options are the fields of `config`, whose defaults are those of its paper."""
+    """The description of a scorer. Its options are the fields of `config`, whose defaults are its paper's."""
 
     name: str
-    """The name on command lines: lower case with hyphens."""
+    """Name on command lines: lower case with hyphens."""
     implementation: str
     """`module:Class` of a `menagerie.models.scorer.Scorer`, imported when a scorer is built."""
     config: type
-    """A frozen dataclass of what is specific to it."""
+    """Frozen dataclass of the scorer's options."""
     title: str = ""
-    """The name in reports; empty takes `name`."""
+    """Name in reports; empty takes `name`."""
     source: str = ""
     """Paper: authors, year, title."""
     about: str = ""
     """A line for reports that says what the scorer does."""
     small: Mapping[str, Any] = field(default_factory=dict)
-    """Options that are used with small towers."""
+    """Options for small towers."""
     smoke: Mapping[str, Any] = field(default_factory=dict)
-    """Options with which a run takes seconds; the contract tests use them, too."""
+    """Options for runs that take seconds; the contract tests use them too."""
     scratch: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of `Recipe` with which its paper trains from scratch."""
+    """Fields of `Recipe` for training from scratch, as in its paper."""
     pretrained: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of `Recipe` with which its paper trains pretrained towers; steps, batch and data are the study's."""
+    """Fields of `Recipe` for training pretrained towers, as in its paper; steps, batch and data belong to the study."""
     space: Mapping[str, Range | tuple[Any, ...]] = field(default_factory=dict)
-    """Options that tuning searches beside the recipe: ranges, or values to choose from."""
+    """Options that tuning searches besides the recipe: ranges, or values to choose from."""
     reads: tuple[str, ...] = ("captions",)
-    """The inputs that the scorer reads of a text: captions, graphs or both."""
+    """Inputs that the scorer reads of a text: captions, graphs or both."""
     negatives: tuple[str, ...] = ()
-    """What more a training batch should hold, where its recipe requests nothing else: swapped captions, partner
-    images."""
+    """Extra content of a training batch unless its recipe requests other negatives: swapped captions, partner
+    images.
+    """
     local_loss: tuple[str, ...] = ()
-    """Options of a loss that compares graphs which state relations with altered ones: `local_weight`,
-    `local_negatives` and what else only that loss reads; none where there is no such loss."""
+    """Options that only matter for a loss that compares graphs with altered ones: `local_weight`, `local_negatives` and
+    others; empty if there is no such loss."""
     stage: Stage | None = None
     """The scorer that must be trained first."""
     control: bool = False
-    """Whether it is there to explain what another one does: presets that compare all systems leave it out."""
+    """Whether the scorer only serves to explain another one: presets that compare all systems leave it out."""
 
     def __post_init__(self) -> None:
         check_config(self.name, self.config)
@@ -99,7 +100,7 @@ class ScorerSpec:
             raise UserError(f"the spec of {self.name!r}: local_loss needs {' and '.join(sorted(missing))}")
 
     def configured(self, options: Mapping[str, Any]) -> Any:
-        """Build the config with some options, which may come from JSON, with lists for tuples."""
+        """Build the config with these options; lists, as JSON has them, become tuples."""
         return build(self.config, options, f"options of {self.name}")
 
     @property
@@ -122,7 +123,7 @@ def check_config(name: str, config: object) -> type:
 
 
 def spec_of_class(name: str, kind: type) -> ScorerSpec:
-    """The spec of a user's class, called `name` (file.py:Class)."""
+    """The spec of a user's class whose name is `name` (file.py:Class)."""
     given = kind.__dict__.get("spec")
     if isinstance(given, ScorerSpec):
         return given

@@ -1,4 +1,4 @@
-"""Texts as scorers read them, what reads them, and the structure of what scorers make of them."""
+"""Texts as scorers read them, the protocol of readers, and helpers for the nested tensors that scorers make."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from menagerie.generators.captions.graph import SceneGraph
 
-# A tensor, or named tuples of tensors and of such tuples: what scorers make of images and of texts.
+# A tensor, or named tuples of tensors and of such tuples: codes of images or texts.
 Tensors = Any
 Code = TypeVar("Code")
 
@@ -21,35 +21,38 @@ class Texts:
     captions: Sequence[str]
     graphs: Sequence[SceneGraph]
     matched: int | None = None
-    """How many of them belong to images, in a training batch: the first ones, text i + jn to image i of n. Those behind
-    are false captions, which belong to none. None: all belong to some."""
+    """Number of texts, in a training batch, that belong to images: they come first, text i + jn belongs to image i of
+    n. Later texts are false captions of no image. None if all texts belong to images."""
 
 
 @runtime_checkable
 class TextReader(Protocol):
-    """Texts to tensors, without any weights: it runs in the processes that prepare batches, so it must be picklable.
+    """Turns texts into tensors, without any weights: it runs in processes that prepare batches, so it must be
+    picklable.
 
-    A method `cut(texts)`, a bool for each text, says which are too long for it: reports count these. A number
-    `captions` says how many captions of each image a training batch should have (see `menagerie.models.training.feed`).
+    Optional are a method `cut(texts)`, which tells for each text whether it is too long (reports count these), and an
+    attribute `captions`, the number of captions of each image in a training batch (see
+    `menagerie.models.training.feed`).
     """
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Tensors:
-        """Tensors on the CPU; what training draws at random comes from `generator`."""
+        """Tensors on the CPU; random draws in training use `generator`."""
 
 
 class RegraphedReader:
-    """Reads as `reader` does, but of each caption the graph that `graphs` gives for it and the data's one."""
+    """Reads like `reader`, but replaces each caption's graph by the one that `graphs` makes of the caption and its
+    graph."""
 
     def __init__(self, reader: TextReader, graphs: Callable[[str, SceneGraph], SceneGraph]) -> None:
         self.reader, self.graphs = reader, graphs
         self.captions = getattr(reader, "captions", 1)
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Tensors:
-        """Read the captions with their other graphs."""
+        """Read the captions with replaced graphs."""
         return self.reader(self._regraphed(texts), generator)
 
     def cut(self, texts: Texts) -> list[bool] | None:
-        """Whether the reader cuts each text; None if it can't tell."""
+        """For each text, whether the reader cuts it; None if it can't tell."""
         return cut_by(self.reader, self._regraphed(texts))
 
     def _regraphed(self, texts: Texts) -> Texts:
@@ -57,13 +60,13 @@ class RegraphedReader:
 
 
 def cut_by(reader: TextReader, texts: Texts) -> list[bool] | None:
-    """Whether a reader cuts each text, whose end the scorer then never sees; None where it doesn't say so."""
+    """For each text, whether a reader cuts it, so that the scorer never sees its end; None if the reader can't tell."""
     cut = getattr(reader, "cut", None)
     return cut(texts) if cut else None
 
 
 def mapped(code: Code, change: Callable[[Tensor], Tensor]) -> Code:
-    """A code of the same structure with each tensor changed; what is no tensor stays as it is."""
+    """Apply `change` to each tensor of a code; the structure, and parts that are no tensors, stay."""
     if isinstance(code, Tensor):
         return change(code)
     if isinstance(code, tuple):
@@ -73,7 +76,7 @@ def mapped(code: Code, change: Callable[[Tensor], Tensor]) -> Code:
 
 
 def leaves(code: Tensors) -> Iterator[Any]:
-    """The tensors of a code in their order, and whatever else it is made of."""
+    """Yield the tensors and other leaves of a code, in order."""
     if isinstance(code, tuple):
         for part in code:
             yield from leaves(part)

@@ -111,6 +111,10 @@ class PhotoTransfer(SplitStudy):
             print(line, flush=True)
         return study
 
+    def recorded(self) -> "PhotoTransfer":
+        """The study without what it has prepared."""
+        return replace(self, prepared=None)
+
     def plan(self, known: Known) -> Iterable[Arm]:
         """The runs of all questions; before photographs are read, the plain one of each model."""
         return self.runs(known).values() if self.prepared else grid(self)

@@ -130,6 +130,10 @@ class RealTraining(ModelOptions, Study):
 
         return replace(self, prepared=prepared(self, out))
 
+    def recorded(self) -> "RealTraining":
+        """The study without what it has prepared."""
+        return replace(self, prepared=None)
+
     def plan(self, known: Known) -> Iterator[Arm]:
         """All cells, each with the benchmarks that it is scored on when it is finished; before photographs are read,
         the models on rendered scenes."""

@@ -10,6 +10,7 @@ with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores
 it skips what is finished: also with further models and benchmarks.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +19,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
 from menagerie.envs.core.validation import Range
-from menagerie.generators.benchmarks.registry import chosen, load, names
+from menagerie.generators.benchmarks.registry import check_benchmark, chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
 from menagerie.studies.frame.command import main
+from menagerie.studies.runs.machine import check_device
 from menagerie.studies.scoring.benchmark_study import BenchmarkStudy
 from menagerie.studies.scoring.study import ScoringStudy
 
@@ -39,7 +41,7 @@ class Transfer(ScoringStudy, BenchmarkStudy):
     """Transfer to photographs"""
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
-    """Names of benchmarks; none takes all with --check, else all that are complete."""
+    """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST] = False
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
@@ -72,7 +74,8 @@ class Transfer(ScoringStudy, BenchmarkStudy):
         """`--images` by what they replace."""
         from menagerie.studies.scoring.check import folders_given
 
-        known = {folder for name in names() for folder in load(name).images} if self.images else set()
+        every = (*names(), *self.benchmarks) if self.images else ()
+        known = {folder for name in every for folder in load(name).images}
         return folders_given(self.images, known)
 
     @property
@@ -80,7 +83,7 @@ class Transfer(ScoringStudy, BenchmarkStudy):
         """Where benchmarks' files are, and how they are read."""
         from menagerie.generators.benchmarks.photographs import Place
 
-        threads = max(1, self.cores // self.at_once)
+        threads = max(1, (os.cpu_count() or 1) // self.at_once)
         return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=self.folders)
 
     @cached_property
@@ -99,8 +102,10 @@ class Transfer(ScoringStudy, BenchmarkStudy):
         if not self.models and not self.check_only:
             raise UserError("give one or more models, or --check")
         for name in self.benchmarks:
-            choose("benchmark", name, names())
+            check_benchmark(name)
         read_parser(self.parser)
+        check_device(self.device)
+        self.place.path("")  # raises for --images that are none
         return self.report_states() if self.check_only else None
 
     def report_states(self) -> int:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 WHOLE_MEAN = 55.0  # dB, peak signal to noise over whole images
 TOUCHED_MEAN = 45.0  # dB, over the pixels that things or their shadows touch
 TOUCHED_WORST = 38.0
-MASKS_AGREE = 0.98  # share of the touched pixels
-UNCOVERED = 0.75  # share of a thing that the others leave visible
+MASKS_AGREE = 0.98  # share of the touched pixels on which the two masks must agree
+UNCOVERED = 0.75  # least share of a thing that the others leave visible
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Config:
     seed: Annotated[int, FIRST_SEED] = 0
     """Seed of the draw."""
     world: str = "pug"
-    """World to draw from: a name, or a TOML file, of whose own animals the limits are reported first."""
+    """World to draw from: a name, or a TOML file, whose own animals are measured against the limits first."""
     cache: Path | None = None
     """Folder that keeps atlas entries between runs."""
     external: bool = False
@@ -71,7 +71,8 @@ def psnr(squared_error: "np.ndarray") -> float:
 def compare(
     scene: "Scene", image: "np.ndarray", mask: "np.ndarray", cutouts: Mapping[str, str] | None = None
 ) -> Result:
-    """Compare a composed image and mask of `scene` with the direct renderer's. `cutouts`: those of its world."""
+    """Compare a composed image and mask of `scene` with the direct renderer's. `cutouts` maps the world's cut-outs to
+    their hashes."""
     import numpy as np
 
     from menagerie.envs.checks.direct import render_directly
@@ -94,7 +95,8 @@ def compare(
 def report_limits(world: str) -> bool:
     """Print the limits of the animals that a world file defines; returns whether all are kept.
 
-    A built-in world has none. The world need not load: it doesn't where an animal misses a required limit.
+    A built-in world has no such animals. The file is read even if it can't be loaded as a world, as when an animal
+    misses a required limit.
     """
     from menagerie.envs.custom.limits import advice, extents, measures, stand_of
     from menagerie.envs.custom.world_file import own_animals

@@ -14,8 +14,8 @@ from menagerie.envs.scene import Scene
 
 LEAST_OVERLAP = 0.97  # intersection over union of a thing's masks
 DEPTH_ERROR = 0.01  # share of the depth
-# Share of the common mask whose depth is within it. The rest lies on inner edges, where a sample that two
-# renderers round to different sides shows a near leg to one and a far leg to the other.
+# Least share of the common mask whose depth may differ by at most DEPTH_ERROR. The other samples lie on inner edges,
+# where two renderers that round differently show a near leg or a far one.
 LEAST_WITHIN = 0.999
 
 

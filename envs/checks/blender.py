@@ -12,7 +12,7 @@ from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.drawing.camera import FIELD_OF_VIEW, Camera, view_of
 from menagerie.envs.scene import Scene
 
-# Run by Blender's own Python. Loading is not timed: only rendering is.
+# Run by Blender's own Python. Only rendering is timed, not loading.
 SCRIPT = """
 import bpy, json, mathutils, sys, time
 job = json.load(open(sys.argv[-1]))

@@ -37,7 +37,7 @@ class Layer(NamedTuple):
 
 
 def render_directly(scene: Scene, resolution: int, cutouts: Mapping[str, str] | None = None) -> DirectRendering:
-    """Render one scene without the atlas. `cutouts`: those of its world, and the hash of each."""
+    """Render one scene without the atlas. `cutouts` maps the world's cut-outs to their hashes."""
     view, side = view_of(scene.view), supersampling(resolution)
     things = [standing(EntryKey.of(thing, scene.view), resolution, cutouts or {}) for thing in scene.things]
     backdrop, light = ground(scene.background, resolution, view), load_background(scene.background).light
@@ -78,7 +78,8 @@ def joined(maps: Sequence[ShadowMap]) -> ShadowMap:
 def blended(
     below: Float32[np.ndarray, "h w 3"], layers: Sequence[Layer]
 ) -> tuple[Float32[np.ndarray, "h w 3"], Float32[np.ndarray, "things h w"]]:
-    """Layers over a picture, the farthest first at every sample, and the share of each sample that each one shows."""
+    """Draw layers over a picture, the farthest first at every sample; returns the picture, and for each layer the share
+    of each sample that it shows."""
     alphas, depths = (np.stack([layer[part] for layer in layers]) for part in (0, 1))
     order = np.argsort(-depths, axis=0)
     picture, shares = below.copy(), np.zeros_like(alphas)
@@ -92,7 +93,8 @@ def blended(
 
 
 def _majority(shares: Float32[np.ndarray, "things h w"], side: int) -> UInt8[np.ndarray, "h2 w2"]:
-    """The thing, or 0, that shows most in each pixel; a thing wins a tie with the background."""
+    """For each pixel, the number of the thing that shows most in it, or 0 for the background; a thing wins a tie with
+    the background."""
     means = [average(share, side) for share in shares]
     winner = np.argmax([*means, 1 - np.sum(means, 0) - 1e-6], axis=0) + 1
     return np.where(winner > len(shares), 0, winner).astype(np.uint8)

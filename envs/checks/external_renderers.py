@@ -116,7 +116,7 @@ class Pyrender:
         return ExternalRendering(image, marked[..., 0], depth)
 
     def picture(self, scene: Scene) -> UInt8[np.ndarray, "h w 3"]:
-        """The image alone, on a ground that takes shadows: what `studies/throughput.py` times."""
+        """Render the image alone, on a ground that takes shadows, as `studies/throughput.py` times it."""
         world, _ = self._scene(scene)
         world.add(self._ground)
         return self._renderer.render(world, self._pyrender.RenderFlags.SHADOWS_DIRECTIONAL)[0]

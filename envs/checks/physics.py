@@ -141,7 +141,8 @@ def extreme_yaws(slot: Slot) -> tuple[float, ...]:
 
 
 def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
-    """For each relation, the least distance of any two animals in metres, by the relation and their names."""
+    """The two animals that come closest, for each relation: distances in metres by a label of the relation and their
+    names."""
     least = {}
     for places, relation in RELATIONS.items():
         slots = tuple(any_facing(place) for place in places)
@@ -162,7 +163,7 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
 
 
 def any_facing(place: str) -> Slot:
-    """The slot of a place with the yaws of all ways to face there."""
+    """The slot at a place, with the yaws of all facings that are possible there."""
     return replace(SLOTS[place], yaws=tuple(yaw for slot in facings(place) for yaw in SLOTS[slot].yaws))
 
 

@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 from menagerie.envs.core.files import whole_file
 from menagerie.envs.scene import Scene
 
-# Pixels: (width of row labels, height of column labels), height of a further line of those, width of a letter.
+# Pixels: (width of row labels, height of column labels), height of each further line of labels, width of a letter.
 LABEL, LINE, LETTER = (110, 22), 13, 8
 
 
@@ -21,11 +21,11 @@ class Sheet(NamedTuple):
     columns: list[str]
     scenes: list[list[Scene]]
     named: bool = True
-    """Whether a page says below each picture what it shows; if not, it numbers them."""
+    """Whether a page describes each picture in words below it; otherwise it numbers them."""
 
 
 class Shown(NamedTuple):
-    """A picture of a page, and what is written below it."""
+    """A picture of a page, and the text below it."""
 
     uri: str
     caption: str
@@ -76,6 +76,6 @@ def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], t
 
 
 def in_words(scene: Scene) -> str:
-    """ "red cat left, white pig right; desert; view 3": all that decides a picture."""
+    """Describe everything that decides a picture: "red cat left, white pig right; desert; view 3"."""
     things = (f"{thing.size} {thing.texture} {thing.animal} {thing.slot}".lstrip() for thing in scene.things)
     return f"{', '.join(things)}; {scene.background}; view {scene.view}"

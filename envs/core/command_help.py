@@ -26,9 +26,10 @@ def read_options(
     default: Config | None = None,
     more: Iterable[Option] = (),
 ) -> Config:
-    """The dataclass `kind` with the fields that `arguments` override; prints help and exits where they request it.
+    """Parse `arguments` into the dataclass `kind`; prints help and exits if they ask for it.
 
-    `command` is how the program is started. `more` are options that are read elsewhere.
+    `command` is how the program is started; `default` gives the values of fields without an argument. Help also lists
+    `more`, options that other code reads.
     """
     if requested := help_requested(arguments):
         options = [*more, *options_of(kind, default)]
@@ -45,7 +46,7 @@ def read_options(
 
 
 def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
-    """Return the first argument, a command; without one, or with --help, print the commands and exit."""
+    """Return the first argument, which names a command; without one, or with --help, print the commands and exit."""
     known = list(names)
     if len(sys.argv) < 2 or sys.argv[1] in HELP:
         print(f"usage: {command} {{{','.join(known)}}} [OPTIONS]\n\n{description.strip()}")
@@ -54,7 +55,7 @@ def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
 
 
 def started_as() -> str:
-    """How the running study was started: `menagerie tune`, or `python studies/tune.py`."""
+    """The command line that started the running study: `menagerie tune`, or `python studies/tune.py`."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec and spec.name.startswith("menagerie.studies."):
         return f"menagerie {spec.name.rpartition('.')[2].replace('_', '-')}"
@@ -62,7 +63,7 @@ def started_as() -> str:
 
 
 def help_requested(arguments: Sequence[str]) -> str:
-    """The first of `HELP` among the arguments; empty where there is none."""
+    """The first argument that asks for help (`HELP`); empty if none does."""
     return next((argument for argument in arguments if argument in HELP), "")
 
 
@@ -79,12 +80,12 @@ def help_text(usage: str, description: str, groups: Sections, everything: bool) 
 
 
 def first_of(options: Sequence[Option]) -> list[Option]:
-    """The options that --help shows, and arguments without a name."""
+    """The options that --help shows, and the positional arguments."""
     return [option for option in options if option.first or not option.usage.startswith("-")]
 
 
 def beginning(description: str) -> list[str]:
-    """The first paragraph of a description, and the commands in it, which are indented."""
+    """The first paragraph of a description, and its indented lines, which are example commands."""
     paragraph, *rest = description.strip().split("\n\n")
     commands = [line for block in rest for line in block.splitlines() if line.startswith("    ")]
     return [*paragraph.splitlines(), *([""] if commands else []), *(line[2:] for line in commands)]
@@ -99,7 +100,7 @@ def by_group(options: Sequence[Option]) -> dict[str, list[Option]]:
 
 
 def sections(groups: Sections, whole: bool) -> list[str]:
-    """The lines of all groups; of the options' texts the first sentences, or the `whole`."""
+    """The lines of all groups, with the `whole` text of each option or only its first sentence."""
     width = max(60, min(110, shutil.get_terminal_size((100, 24)).columns))
     lines = []
     for name, options in groups.items():
@@ -108,7 +109,7 @@ def sections(groups: Sections, whole: bool) -> list[str]:
 
 
 def option_lines(option: Option, width: int, whole: bool) -> list[str]:
-    """The lines of an option: how it is written, what it does, its default."""
+    """The lines of an option: its usage, its text and its default."""
     text = option.text if whole else f"{option.text.removesuffix('.')}. ".partition(". ")[0]
     default = "(required)" if option.required else f"(default: {option.default})" if option.default else ""
     short = default.replace(" ", "\xa0") if len(default) < width - INDENT else default  # not broken over lines

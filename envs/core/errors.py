@@ -15,7 +15,7 @@ from menagerie.envs.core.machine import lacking
 class UserError(Exception):
     """Bad input, reported in one line: what is wrong, where, and the way out.
 
-    If it is a value that isn't allowed, the error holds as data what its line says.
+    For a value that isn't allowed, `what`, `value` and `allowed` hold the parts of that line as data.
     """
 
     def __init__(self, line: str = "", what: str = "", value: object = None, allowed: object = None) -> None:
@@ -27,7 +27,7 @@ class UserError(Exception):
         """What the value may be: the names to choose from, or a description such as "at least 1"."""
 
     def at(self, place: object) -> "UserError":
-        """The same error, with a place such as a file's path before its line."""
+        """A copy of the error whose line begins with a place, such as a file's path."""
         return UserError(f"{place}: {self}", self.what, self.value, self.allowed)
 
 
@@ -40,14 +40,14 @@ def choose(kind: str, name: str, options: Iterable[str]) -> str:
     known = list(options)
     if name in known:
         return name
-    known = [option for option in known if option]  # an empty one stands for a default
+    known = [option for option in known if option]  # the empty name stands for a default
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}" if known else "there are none"
     raise UserError(f"unknown {kind} {name!r}; {hint}", kind, name, tuple(known))
 
 
 def not_allowed(what: str, value: object, allowed: str) -> UserError:
-    """The error of a value that an option, field or key may not have."""
+    """Make the error for a value that an option, a field or a key may not have."""
     shown = f"{value:g}" if isinstance(value, float) else repr(value)
     if isinstance(value, tuple):
         shown = " ".join(map(str, value)) or "none"
@@ -62,7 +62,7 @@ def run_command(main: Callable[[], int | None]) -> None:
     """
     print_any_text()
     try:
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # which would leave workers and their locks behind
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # would leave workers and locks behind
             signal.signal(signal.SIGTERM, raise_stopped)
         status = main()
         sys.stdout.flush()
@@ -72,7 +72,7 @@ def run_command(main: Callable[[], int | None]) -> None:
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
         status = 141
-    except (EOFError, ConnectionError):  # what multiprocessing says where the server of workers is gone
+    except (EOFError, ConnectionError):  # multiprocessing raises these when the server of workers is gone
         reason = "the process that workers are forked from has ended: killed, or out of memory"
         print(f"error: {reason}; what is finished is kept, run the command again", file=sys.stderr)
         status = 2
@@ -91,9 +91,9 @@ def run_command(main: Callable[[], int | None]) -> None:
 
 
 def print_any_text() -> None:
-    """Let this process and its children print any text: what the terminal's encoding lacks becomes \\u2026.
+    """Let this process and its children print any text: characters that the terminal's encoding lacks become \u2026.
 
-    A path of other bytes is printed as it is.
+    A path that isn't valid UTF-8 is printed byte for byte.
     """
     codecs.register_error("menagerie", as_bytes_or_escaped)
     for stream in (sys.stdout, sys.stderr):

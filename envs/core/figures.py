@@ -1,4 +1,5 @@
-"""How figures look: accuracies as colours, ink that can be read on them, lines of many models; and figures as files."""
+"""The look of figures: a colour scale for accuracies, readable text on it, lines of many models, and the files that
+they are saved to."""
 
 import base64
 import io
@@ -21,9 +22,9 @@ from matplotlib.typing import ColorType
 
 from menagerie.envs.core.files import whole_file
 
-# Accuracy in percent, evenly to the eye: below chance is as far from chance as chance from what is above it.
+# Colours of accuracies in percent; chance is the middle of the scale, and equal steps look equal.
 ACCURACY: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 100}
-# Told apart by colour-blind readers too; with as many markers, the styles of 56 lines differ.
+# Colours that colour-blind readers can tell apart; with as many markers, 56 lines have different styles.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a")
 MARKERS = "osD^v<>P"
 # With more models than this, each has a panel of its own, in which the others are pale.
@@ -31,9 +32,9 @@ MOST_TOGETHER = 6
 # Chance is dotted in every figure, and nothing else is.
 CHANCE: dict[str, Any] = {"color": "0.3", "linewidth": 1.2, "linestyle": (0, (1, 2)), "zorder": 1.9}
 PALE: dict[str, Any] = {"color": "0.82", "linewidth": 0.9, "zorder": 0}
-BESIDE = 4  # such panels
+BESIDE = 4  # panels in a row
 STRETCH = 8  # length of a dash in line widths, where lines lie on top of each other
-SEEN = 3.3  # inches of a figure that a narrow window shows without scrolling
+SEEN = 3.3  # inches of a figure's width that a narrow window shows without scrolling
 
 
 def line_style(number: int) -> dict[str, str]:
@@ -42,12 +43,12 @@ def line_style(number: int) -> dict[str, str]:
 
 
 def short(model: str) -> str:
-    """A model's name in figures; of a user's class, mine/file.py:Class, without the folder."""
+    """A model's name in figures; a user's class mine/file.py:Class loses its folder."""
     return model.rpartition("/")[2]
 
 
 def ink(colour: ColorType) -> str:
-    """Black or white, whichever has more contrast on a colour (WCAG)."""
+    """Black or white, whichever contrasts more with a colour (WCAG)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "black" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "white"
@@ -74,7 +75,8 @@ def count_axis(axes: Axes, name: str) -> None:
 
 
 def count_locator(low: float, high: float) -> Locator:
-    """Ticks at round numbers between two counts: at 1, 2, 5, or at more digits if fewer than three would fit."""
+    """Ticks at round numbers between two counts: at 1, 2, 5 times powers of ten, or at more digits if fewer than three
+    would fit."""
     for digits in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
         locator = LogLocator(subs=digits)
         ticks = locator.tick_values(low, high)
@@ -84,14 +86,15 @@ def count_locator(low: float, high: float) -> Locator:
 
 
 def panels_size(models: Sequence[str], together: tuple[float, float], each: tuple[float, float]) -> tuple[float, float]:
-    """Width and height of a figure in inches: of few models in one panel, or of many with a panel each."""
+    """Width and height of a figure in inches: `together` for few models in one panel, or several panels of size
+    `each`."""
     if len(models) <= MOST_TOGETHER:
         return together
     return each[0] * min(BESIDE, len(models)) + 0.6, each[1] * -(-len(models) // BESIDE) + 0.9
 
 
 def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tuple[Axes, Sequence[str]]]:
-    """Axes with the models that are highlighted there: few models share one panel, of many each has its own."""
+    """Axes, each with the models to highlight on it: few models share one panel; with many, each has its own."""
     if len(models) <= MOST_TOGETHER:
         return [(figure.subplots(), models)]
     axes = figure.subplots(-(-len(models) // BESIDE), BESIDE, squeeze=False, sharex=True, sharey=True)
@@ -112,7 +115,8 @@ def chance_line(axes: Axes, name: str = "y", percent: float = 50.0, stretch: boo
 
 
 def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
-    """A legend above all axes, at most `SEEN` wide, for which the figure grows. Names aren't read as formulas."""
+    """Draw a legend above all axes, at most `SEEN` inches wide, and make the figure higher for it. Names aren't read as
+    formulas."""
     longest = max(len(str(key.get_label())) for key in keys)
     columns = max(1, int(SEEN / (0.07 * longest + 0.5)))
     figure.set_figheight(figure.get_figheight() + 0.18 * -(-len(keys) // columns) + 0.1)
@@ -152,7 +156,7 @@ def show_hidden(axes: Axes) -> None:
 
 
 def hides(line: Line2D, other: Line2D, height: float) -> bool:
-    """Whether one line hides a fifth or more of the other; `height` is that of the axes' data."""
+    """Whether one line hides a fifth or more of the other; `height` is the extent of the data along the y axis."""
     (x, y), (other_x, other_y) = (np.asarray(each.get_xydata(), float).T for each in (line, other))
     if len(x) != len(other_x) or not len(x) or (x != other_x).any():
         return False
@@ -160,12 +164,12 @@ def hides(line: Line2D, other: Line2D, height: float) -> bool:
 
 
 DOTS_PER_INCH = 110
-# The same figure is the same bytes: ids that matplotlib draws come from this, and no date is written.
+# The same figure gives the same bytes: matplotlib makes its ids from this salt, and no date is written.
 SALT = "menagerie"
 
 
 def png(figure: Figure, fitted: bool = False) -> bytes:
-    """The figure as a PNG file; `fitted` to all that was drawn, which may be more than the figure's size."""
+    """The figure as a PNG file; `fitted` to everything drawn, which may reach beyond the figure's size."""
     box = {"bbox_inches": "tight"} if fitted else {}
     return saved(figure, format="png", dpi=DOTS_PER_INCH, **box)
 
@@ -210,7 +214,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def picture(image: UInt8[np.ndarray, "h w 3"], most: int = 0) -> str:
-    """An image as a data URI; with `most`, one that is larger is scaled to that many pixels along its longer side."""
+    """An image as a data URI; if its longer side has more than `most` pixels, it is scaled down to that (0: never)."""
     from PIL import Image
 
     shown, buffer = Image.fromarray(image), io.BytesIO()
@@ -221,7 +225,7 @@ def picture(image: UInt8[np.ndarray, "h w 3"], most: int = 0) -> str:
 
 
 def photograph(image: UInt8[np.ndarray, "h w 3"]) -> str:
-    """A photograph as a data URI: a JPEG, a tenth of a PNG."""
+    """A photograph as a JPEG data URI, a tenth the size of a PNG."""
     from PIL import Image
 
     buffer = io.BytesIO()

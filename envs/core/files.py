@@ -1,4 +1,5 @@
-"""Output files that are written whole or not at all, what killed processes left of theirs, and where numba writes."""
+"""Output files that are written whole or not at all, the clean-up of temporary files that killed processes left, and
+numba's cache folder."""
 
 import atexit
 import contextlib
@@ -18,20 +19,20 @@ from pathlib import Path
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.machine import is_running, system_name
 
-# Files end in `.SYSTEM-PROCESS.tmp.SUFFIX`, folders begin with this and `-SYSTEM-PROCESS-`.
+# Temporary files end in `.SYSTEM-PROCESS.tmp.SUFFIX`; temporary folders begin with this and `-SYSTEM-PROCESS-`.
 SCRATCH = "menagerie"
-# Errors of a write that tell of the disk, and those of which more room is the way out.
+# Errors of a write that concern the disk, and the errors among them that more room would solve.
 NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
-UNKNOWN = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}  # a disk that can't keep room for a file
+UNKNOWN = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}  # a disk that can't reserve room for a file
 BLOCK = 1 << 20
 OF_THE_DISK = NO_ROOM | {errno.EROFS}
-OF_A_WRITE = OF_THE_DISK | {errno.EIO}  # which a disk that is read from says too
-NUMBA_CACHE = "NUMBA_CACHE_DIR"  # in the environment: the folder of what numba compiles
+OF_A_WRITE = OF_THE_DISK | {errno.EIO}  # a failing read gives EIO too
+NUMBA_CACHE = "NUMBA_CACHE_DIR"  # environment variable: the folder for numba's compiled code
 TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
 
 class Unwritable(UserError, OSError):
-    """Why a file can't be written: the disk is full, or may not be written to."""
+    """A file can't be written: the disk is full, or may not be written to."""
 
     def __init__(self, message: str, number: int = 0) -> None:
         super().__init__(message)
@@ -39,7 +40,7 @@ class Unwritable(UserError, OSError):
 
 
 def unwritable(path: Path, error: OSError) -> Unwritable:
-    """The message for a `path` that can't be written, with a way out."""
+    """Make the error for a `path` that can't be written, with a way out."""
     way = "choose another place"
     if error.errno == errno.EFBIG:
         most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
@@ -52,16 +53,16 @@ def unwritable(path: Path, error: OSError) -> Unwritable:
 
 
 def free_bytes(path: Path) -> int:
-    """Free bytes on the disk that is to hold a new file."""
+    """Free bytes on the disk where a new file is to be written."""
     return shutil.disk_usage(next(place for place in path.absolute().parents if place.is_dir())).free
 
 
 @contextlib.contextmanager
 def writing(path: Path, temporary: Path | None = None, errors: Collection[int] = OF_A_WRITE) -> Iterator[None]:
-    """Turn what the system says of writing `path`, perhaps under a `temporary` name, into an `Unwritable` with it.
+    """Turn system errors while `path` is written, perhaps under a `temporary` name, into an `Unwritable` that names it.
 
-    An error of a write has no path of its own: these `errors` are taken for one. One with a path is one of a write
-    where that is what is written, or a folder of it.
+    An error without a path of its own counts as an error of the write if its number is in `errors`. An error with a
+    path counts if that is the file that is written, or a folder above it.
     """
     try:
         yield
@@ -79,14 +80,14 @@ def writing(path: Path, temporary: Path | None = None, errors: Collection[int] =
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success flush it to disk and rename it. Raises `Unwritable`.
 
-    The temporary name keeps `path`'s suffix, because some writers append their own. It is that of an empty file that
-    was made for it, and never a link that somebody planted; writers that put another file in its place don't decide
-    its permissions. A killed process leaves at most a file whose name starts with a dot; the next one that writes into
-    the folder deletes it.
+    The temporary name keeps `path`'s suffix, because some writers append their own. An empty file of that name is made
+    first, so that it is never a link that somebody planted; the final file gets the permissions of that empty file,
+    even if the writer replaced it. A killed process leaves at most a file whose name starts with a dot, and the next
+    process that writes into the folder deletes it.
     """
     temporary = path.with_name(f".{path.stem}.{system_name()}-{os.getpid()}.tmp{path.suffix}")
     try:
-        with writing(path, temporary, OF_THE_DISK):  # who writes may read too
+        with writing(path, temporary, OF_THE_DISK):  # no EIO: the caller may read files here too
             path.parent.mkdir(parents=True, exist_ok=True)
             clear_once(path.parent.absolute())
             mode = make_empty(temporary)
@@ -94,7 +95,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             with writing(path, temporary):
                 put_in_place(temporary, path, mode)
     finally:
-        with contextlib.suppress(OSError):  # also where its folder couldn't be made
+        with contextlib.suppress(OSError):  # also if the folder couldn't be made
             temporary.unlink(missing_ok=True)
 
 
@@ -108,7 +109,7 @@ def put_in_place(temporary: Path, path: Path, mode: int) -> None:
 
 
 def make_empty(path: Path) -> int:
-    """Make a new empty file in place of whatever has its name, following no link; returns its permissions."""
+    """Make a new empty file at `path`, replacing any file there and following no link; returns its permissions."""
     path.unlink(missing_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
@@ -118,7 +119,7 @@ def make_empty(path: Path) -> int:
 
 
 def reserve(path: Path, start: int, size: int) -> None:
-    """Have the disk keep room for `size` bytes from byte `start` of a file; raises `OSError` where there is none."""
+    """Reserve disk room for `size` bytes from byte `start` of a file; raises `OSError` if there is no room."""
     with path.open("rb+") as file:
         try:
             os.posix_fallocate(file.fileno(), start, size)
@@ -137,7 +138,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path`, whole or not at all; bytes of a path that are no UTF-8 as \\udcff."""
+    """Write `text` to `path`, whole or not at all; bytes of a path that aren't valid UTF-8 are written as \udcff."""
     with whole_file(path) as temporary, writing(path, temporary):
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
@@ -149,7 +150,7 @@ def write_csv(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]
 
 
 def check_place(option: str, folder: Path | None) -> None:
-    """Raise where an option's folder can't be made, because it or one above it is a file."""
+    """Raise if an option's folder can't be made because it, or a folder above it, is a file."""
     if folder is None:
         return
     there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
@@ -159,8 +160,10 @@ def check_place(option: str, folder: Path | None) -> None:
 
 @contextlib.contextmanager
 def scratch_folder(where: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder in `where` or the system's place for such, deleted at the end; one of a killed process goes
-    with the next that is made there."""
+    """Yield a new temporary folder, in `where` or the system's temporary folder, and delete it at the end.
+
+    A folder that a killed process left is deleted when the next one is made there.
+    """
     parent = Path(where or tempfile.gettempdir())
     for folder in parent.glob(f"{SCRATCH}-{system_name()}-*"):
         process = folder.name.split("-")[2]
@@ -171,20 +174,20 @@ def scratch_folder(where: Path | None = None) -> Iterator[Path]:
     try:
         yield Path(folder)
     finally:
-        if os.getpid() == owner:  # multiprocessing forgets finalizers in a fork, which would end this there
+        if os.getpid() == owner:  # in a fork, multiprocessing forgets finalizers: don't delete the parent's folder
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a path is a temporary one of `whole_file`, of any process."""
+    """Whether `whole_file`, in any process, made this temporary path."""
     return TEMPORARY.fullmatch(path.name) is not None
 
 
 def clear_leftovers(folder: Path, below: bool = False, alone: bool = False) -> None:
     """Delete the temporary files that killed processes left in a folder, and `below` it.
 
-    Those of processes that run are kept, and those of other systems, of which nobody knows here; where this process
-    is `alone`, by a lock that all writers take, they go too.
+    Files of running processes are kept. Files of other machines are kept too, since their processes can't be seen from
+    here, unless this process is `alone`: then it holds a lock that all writers take.
     """
     for path in folder.rglob(".*.tmp*") if below else folder.glob(".*.tmp*"):
         if path.is_file() and is_left(path, alone):
@@ -193,8 +196,8 @@ def clear_leftovers(folder: Path, below: bool = False, alone: bool = False) -> N
 
 @cache
 def clear_once(folder: Path) -> None:
-    """Clear a folder when this process first writes there: it may hold very many files."""
-    with contextlib.suppress(OSError):  # somebody else's
+    """Clear a folder the first time this process writes there, and only then: it may hold very many files."""
+    with contextlib.suppress(OSError):  # somebody else's file
         clear_leftovers(folder)
 
 
@@ -207,9 +210,9 @@ def is_left(path: Path, alone: bool) -> bool:
 
 
 def place_compiled(package: Path) -> None:
-    """Choose a cache folder for numba if it can write to none of its own; processes started from here inherit it.
+    """Choose a cache folder for numba if it can write to none of its defaults; child processes inherit the choice.
 
-    The folder is new each time and only this user's, because its files are code.
+    The folder is new each time and belongs to this user alone, because its files are executed.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "numba"
     if os.environ.get(NUMBA_CACHE) or is_writable(package) or is_writable(cache):
@@ -217,7 +220,7 @@ def place_compiled(package: Path) -> None:
     kept = contextlib.ExitStack()
     try:
         os.environ[NUMBA_CACHE] = str(kept.enter_context(scratch_folder()))
-    except OSError:  # numba itself will complain, if it is used
+    except OSError:  # numba itself will complain if it is used
         return
     atexit.register(kept.close)
     print(
@@ -228,6 +231,6 @@ def place_compiled(package: Path) -> None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, or the folder itself if it isn't there."""
+    """Whether files can be made in a folder, or the folder itself if it doesn't exist."""
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
     return os.path.isdir(there) and os.access(there, os.W_OK)

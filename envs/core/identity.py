@@ -1,8 +1,8 @@
-"""Identities and seeds, made of settings alone: a thing is named by what differs from the defaults.
+"""Identities and seeds, made of settings alone: a thing is named by the fields that differ from the defaults.
 
-A field that is added with a default changes no identity and refuses no old folder. Whoever changes the
-default of a field that is there raises the version of its class in `VERSIONS`: then old results are not
-taken for new ones (a test compares all defaults with those that a version was given for).
+A new field with a default changes no identity and refuses no old folder. Whoever changes the default of an existing
+field raises the version of its class in `VERSIONS`; otherwise old results would be taken for new ones. A test compares
+all defaults with those recorded for each version.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-# Raise a class's number with the default of any of its fields, and with what is computed or made under the same values.
+# Raise a class's number when the default of one of its fields changes, or when the same values give another result.
 VERSIONS: dict[str, int] = {
     **{"OCCLIPConfig": 3, "FDTConfig": 2, "SPAROConfig": 2, "AttPoolConfig": 2},
     **{"BindingRecipe": 3, "SpatialRecipe": 4, "DependenceRecipe": 2},
@@ -21,12 +21,13 @@ VERSIONS: dict[str, int] = {
 
 
 def plain(value: object) -> Any:
-    """`value` as it comes back from JSON: paths become text, tuples lists."""
+    """`value` as JSON would give it back: paths become text, tuples become lists."""
     return json.loads(json.dumps(value, default=str))
 
 
 def differing(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults, nested ones too; fields without a default always."""
+    """The fields of a dataclass that differ from their defaults, in nested dataclasses too; fields without a default
+    are always included."""
     changed: dict[str, Any] = {}
     for item in fields(value):
         current = getattr(value, item.name)
@@ -46,25 +47,26 @@ def identity_of(value: Any) -> dict[str, Any]:
 
 
 def defaults_version(kind: type) -> dict[str, int]:
-    """The version of a class's defaults, inherited ones too, where they have changed since they were first released."""
+    """The version of the defaults of a class and its bases, if they have changed since the first release; else
+    empty."""
     raised = sum(VERSIONS.get(name, 1) - 1 for name in {base.__name__ for base in kind.__mro__})
     return {"defaults": 1 + raised} if raised else {}
 
 
 def default_of(item: Field[Any]) -> Any:
-    """The default of a dataclass's field; `MISSING` as text where it has none."""
+    """The default of a dataclass's field; the text "no default" if it has none."""
     if item.default is not MISSING:
         return item.default
     return item.default_factory() if item.default_factory is not MISSING else "no default"
 
 
 def digest(settings: object) -> str:
-    """Twelve letters for settings that JSON can hold."""
+    """A hash of twelve letters, of settings that JSON can hold."""
     return hashlib.sha256(json.dumps(plain(settings), sort_keys=True).encode()).hexdigest()[:12]
 
 
 def completed(recorded: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration that was recorded before some fields were there, with their defaults."""
+    """Fill in the defaults of fields that were added after a configuration was recorded."""
     whole = {name: value for name, value in recorded.items() if name not in defaults}
     for name, default in defaults.items():
         value = recorded.get(name, default)
@@ -74,7 +76,7 @@ def completed(recorded: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
 
 
 def defaults_of(config: Any) -> dict[str, Any]:
-    """The defaults of a configuration's class, as JSON has them; fields without one are as they are."""
+    """The defaults of a configuration's class, as JSON holds them; a field without a default keeps its value."""
     defaults = {}
     for item in fields(config):
         default = default_of(item)
@@ -87,9 +89,9 @@ def defaults_of(config: Any) -> dict[str, Any]:
 
 
 def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str] = frozenset()) -> str:
-    """How a recorded configuration differs from `config`, as a text; empty where it doesn't.
+    """Describe how a recorded configuration differs from `config`; empty if it doesn't.
 
-    What is `ignored` may be a field, or a part of one as "scorers.sparo".
+    `ignored` names fields, or parts of fields such as "scorers.sparo".
     """
     wanted = plain(asdict(config)) if is_dataclass(config) else plain(config)
     before = completed(recorded, defaults_of(config)) if is_dataclass(config) else dict(recorded)
@@ -101,7 +103,7 @@ def differences(recorded: Mapping[str, Any], config: Any, ignored: frozenset[str
 
 
 def differing_parts(name: str, before: object, wanted: object, ignored: frozenset[str]) -> Iterator[str]:
-    """Each part in which a field's two values differ, as "recipe.steps (60 there, 40 now)"."""
+    """Yield a description for each part in which a field's two values differ: "recipe.steps (60 there, 40 now)"."""
     if name in ignored:
         return
     if isinstance(before, Mapping) and isinstance(wanted, Mapping):

@@ -48,7 +48,7 @@ class FileLock:
             fcntl.flock(file, how)
         except BlockingIOError:
             raise
-        except OSError as error:  # which has no path
+        except OSError as error:  # it has no path, so name it
             file.close()
             raise self._refused(error) from error
 

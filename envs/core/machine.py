@@ -1,4 +1,4 @@
-"""This machine: what it lacks where a library fails, and which processes run."""
+"""This machine: what is missing when a library fails (memory, a system library), and which processes run."""
 
 import contextlib
 import errno
@@ -15,16 +15,16 @@ FULL = (
     f"{SHARED}, through which processes share locks and memory, has no room; enlarge it (docker run --shm-size=8g), or "
     "start fewer processes: --workers 1, --loaders 0"
 )
-LITTLE = 1 << 20  # bytes: less of it is none
-# What a RuntimeError of torch says.
+LITTLE = 1 << 20  # bytes: less free shared memory than this counts as none
+# Parts of RuntimeError messages of torch.
 OF_SHARED = ("DataLoader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
-# What an ImportError says if the system can't load a library; others are faults of code.
+# Parts of ImportError messages when the system can't load a library; other ImportErrors are faults of code.
 OF_LOADER = ("failed to map segment", "cannot allocate memory", "cannot open shared object file")
 OF_MEMORY = ("can't allocate memory", "out of memory", "can't start new thread", "Cannot allocate memory")
 
 
 def lacking(error: BaseException) -> str:
-    """Name what the machine lacks if that caused an error, with the way out; empty for other errors."""
+    """Name what the machine lacks if that caused the error, with the way out; empty for other errors."""
     text = " ".join(str(error).split())
     if isinstance(error, ImportError) and any(part in text.lower() for part in OF_LOADER):
         return f"a library can't be loaded ({text}); lift the limit on memory (ulimit -v), or mend its installation"
@@ -38,7 +38,7 @@ def lacking(error: BaseException) -> str:
 
 
 def free_shared() -> float:
-    """Bytes that are free in shared memory; infinite where there is no such place."""
+    """Free bytes of shared memory; infinite on systems without `SHARED`."""
     try:
         return shutil.disk_usage(SHARED).free
     except OSError:
@@ -47,14 +47,15 @@ def free_shared() -> float:
 
 @cache
 def system_name() -> str:
-    """A name for where process numbers are unique: the same for two processes in one container of one machine."""
+    """A name for the scope in which process numbers are unique; two processes in one container of one machine get the
+    same name."""
     space = Path("/proc/self/ns/pid")
     names = f"{platform.node()} {os.readlink(space) if space.exists() else ''}"
     return hashlib.sha256(names.encode()).hexdigest()[:8]
 
 
 def is_running(process: int) -> bool:
-    """Whether there is a process with a number; one that has ended counts until its parent has taken note."""
+    """Whether a process of this number exists; an ended process counts until its parent has collected its status."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -65,25 +66,26 @@ def is_running(process: int) -> bool:
 
 
 class Process(NamedTuple):
-    """A process, told from a later one with the same number by when it was started."""
+    """A process, identified by its number and the time when it started, because numbers are reused."""
 
     number: int
     started: str = ""
-    """Empty where the system doesn't say."""
+    """Start time in the system's own units; empty if the system doesn't give it."""
 
     @classmethod
     def of(cls, number: int) -> "Process":
-        """The process that now has a number."""
+        """The process that has a number now."""
         return cls(number, started(number))
 
     @property
     def lives(self) -> bool:
-        """Whether the process still runs, on this system."""
+        """Whether the process still runs on this system."""
         return is_running(self.number) and started(self.number) == self.started
 
 
 def started(number: int) -> str:
-    """When a process was started, in the system's own count; empty where that doesn't say, or for one that ended."""
+    """The start time of a process in the system's own units; empty if the system doesn't give it or the process has
+    ended."""
     with contextlib.suppress(OSError, IndexError):
         state, *fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return "" if state in "ZX" else fields[18]

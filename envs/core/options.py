@@ -1,11 +1,11 @@
 """Options of commands: the fields of a dataclass, nested ones included, as `tyro` names them, each in a group.
 
-A field's type says where its option belongs and whether it is among the few that matter first:
+The markers in a field's type give the option's group, and whether it is among the few that help shows first:
 
     world: Annotated[str, DATA, FIRST] = "pug"
 
-A field without a group is in that of the field which holds its dataclass, else in `OTHER`. A subclass that gives a
-field another default needs no markers again.
+A field without a group belongs to the group of the field that holds its dataclass, else to `OTHER`. A subclass that
+gives a field another default needn't repeat the markers.
 """
 
 import ast
@@ -34,19 +34,19 @@ class Group(Enum):
 
 
 class Screen(Enum):
-    """Which help shows an option beside `--help-all`."""
+    """Marks an option that `--help` shows; the others are only in `--help-all`."""
 
     FIRST = "--help"
 
 
 WHAT, DATA, MODEL, TRAINING, PLACE, OTHER = Group
 FIRST = Screen.FIRST
-# Values in help, by their type.
+# How help writes the values of each type.
 VALUES = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
 
 class Option(NamedTuple):
-    """One option of a command, or one argument without a name."""
+    """An option of a command, or an argument without a name."""
 
     usage: str
     """The option as a user writes it: "--steps N"."""
@@ -60,7 +60,7 @@ class Option(NamedTuple):
 
 
 def options_of(kind: type, value: object = None, prefix: str = "", group: Group = OTHER) -> Iterator[Option]:
-    """The options of a dataclass, in the order of its fields, with the defaults that its instance `value` has."""
+    """Yield the options of a dataclass in the order of its fields; their defaults come from the instance `value`."""
     import tyro
 
     for item in fields(kind):
@@ -78,7 +78,7 @@ def options_of(kind: type, value: object = None, prefix: str = "", group: Group 
 
 
 def default_of(item: Field[Any]) -> object:
-    """The default of a field; `MISSING` where it has none."""
+    """The default of a field; `MISSING` if it has none."""
     return item.default if item.default_factory is MISSING else item.default_factory()
 
 
@@ -90,14 +90,14 @@ def hints_of(kind: type) -> dict[str, Any]:
 
 @cache
 def markers_of(kind: type, name: str) -> tuple[Any, ...]:
-    """The markers of a field, and those that it has in the bases of its class."""
+    """The markers of a field, including those in base classes."""
     owners = [base for base in kind.__mro__ if name in vars(base).get("__annotations__", ())]
     hints = [hints_of(owner)[name] for owner in owners]
     return tuple(marker for hint in hints if get_origin(hint) is Annotated for marker in get_args(hint)[1:])
 
 
 def renamed(name: str, markers: tuple[Any, ...]) -> str:
-    """The name that `tyro.conf.arg` gives a field, or its own."""
+    """The name that `tyro.conf.arg` gives a field; without one, the field's own name."""
     import tyro
 
     kind = type(tyro.conf.arg())
@@ -105,7 +105,7 @@ def renamed(name: str, markers: tuple[Any, ...]) -> str:
 
 
 def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any, ...]) -> str:
-    """The text that shows how to write an option on a command line: "--steps N"."""
+    """Write an option as on a command line: "--steps N"."""
     import tyro
 
     flag, values = f"{prefix}{name}".replace("_", "-"), values_of(hints_of(kind)[field])
@@ -118,7 +118,7 @@ def usage_of(kind: type, field: str, prefix: str, name: str, markers: tuple[Any,
 
 
 def values_of(hint: Any) -> str:
-    """The values that help shows after a flag; empty for a flag that is yes or no."""
+    """The placeholder or choices after an option in help; empty for a flag."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is bool:
         return ""
@@ -134,7 +134,7 @@ def values_of(hint: Any) -> str:
 
 
 def written(value: object) -> str:
-    """A default as it would be written on a command line; empty for what stands for nothing."""
+    """Write a default as on a command line; empty for values that stand for nothing."""
     if value is MISSING or value is None or value is False:
         return ""
     if value is True:
@@ -151,7 +151,7 @@ def documentation(kind: type) -> dict[str, str]:
     for base in reversed(kind.__mro__):
         try:
             body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
-        except (OSError, TypeError):  # built in, or made while the program runs
+        except (OSError, TypeError):  # a built-in class, or one made while the program runs, has no source file
             continue
         for field, below in pairwise(body):
             text = below.value if isinstance(below, ast.Expr) else None

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from menagerie.envs.core.figures import ACCURACY, colour_at, ink, levelled
 from menagerie.envs.core.files import write_text
 
-# What paths and names of fields may be broken after, and words that would be broken at their hyphens.
+# Characters in paths and field names after which a line may be broken, and hyphenated words that must not be.
 JOINT = re.compile(r"(?<=[\w.])=?[/_:]+(?=\w)")
 OPTION, HYPHENATED = r"(?<![^\s(])--[\w.-]*\w", r"\w[\w.]*(?:-[\w.]+)+"
 WHOLE = re.compile(f"{OPTION}|{HYPHENATED}")
@@ -28,8 +28,8 @@ def write_page(out: Path, template: Path, **values: object) -> Path:
 
 
 def shade(cell: str, chance: float = 50.0) -> Markup:
-    """The style of a table's cell that begins with an accuracy in percent: its colour on the scale of figures, whose
-    middle is `chance`. A cell that goes on with a comma, a remark that this is no skill, gets no colour."""
+    """The style of a table cell that begins with an accuracy in percent: a colour on the scale of figures, with
+    `chance` in the middle. A cell in which a comma follows the number (a remark such as "no skill") gets no colour."""
     number = re.match(r"\d+(\.\d+)?(?![\d.,])", cell)
     if number is None:
         return Markup("")
@@ -38,8 +38,8 @@ def shade(cell: str, chance: float = 50.0) -> Markup:
 
 
 def unbroken(text: object) -> Markup:
-    """A command or a path that may be broken at its joints, but not within the name of an option or a short name with
-    hyphens: browsers break after each hyphen."""
+    """A command or a path that may be broken at its joints, but not within an option's name or a short hyphenated word:
+    browsers break after each hyphen."""
 
     def whole(found: re.Match[str]) -> str:
         word = found[0]
@@ -50,7 +50,7 @@ def unbroken(text: object) -> Markup:
 
 
 def foldable(cell: str) -> Markup:
-    """A table's cell: a number may be broken before its interval, a name at its joints (runs/a, file.py:Class)."""
+    """A table cell: a number may be broken before its interval, a name at its joints (runs/a, file.py:Class)."""
     before, bracket, interval = cell.partition(" [")
     if bracket:
         interval, closing, after = interval.partition("]")
@@ -65,5 +65,5 @@ def used(page: str, terms: Mapping[str, str]) -> dict[str, str]:
 
 
 def pattern_of(term: str) -> str:
-    """A term in a text, also as the name of a field."""
+    """A regular expression that finds a term in a text, also written as a field's name."""
     return r"\b" + r"[\s_-]+".join(map(re.escape, re.split(r"[\s-]", term))) + r"s?\b"

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
@@ -14,13 +14,13 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
 
-OWN_MODULES = "menagerie_own_"  # how the names of these modules begin
+OWN_MODULES = "menagerie_own_"  # prefix of the names under which users' files are imported
 
 
 def own_module(path: str | Path) -> ModuleType:
-    """The module of a user's file, run once in this process, and again where it has changed.
+    """The module of a user's file. The file is run once in this process, and again after it has changed.
 
-    Raises a UserError where it can't be run.
+    Raises a `UserError` if it can't be run.
     """
     place = Path(path).resolve()
     return run_once(place, place.stat().st_mtime_ns if place.is_file() else 0)
@@ -28,7 +28,7 @@ def own_module(path: str | Path) -> ModuleType:
 
 @cache
 def run_once(path: Path, changed: int) -> ModuleType:
-    """Run the file under a module name of its own; as for a script, imports look in its folder first."""
+    """Run the file under a unique module name; as for a script, imports look in its folder first."""
     place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     spec = spec_from_file_location(f"{OWN_MODULES}{path.stem}_{place}", path)
     if path.suffix != ".py" or spec is None or spec.loader is None:
@@ -51,13 +51,14 @@ def run_once(path: Path, changed: int) -> ModuleType:
 def own_sources(path: Path) -> list[Path]:
     """A user's file, and the files below its folder that it imports, directly or not; nothing is run.
 
-    What a file imports in other ways than by `import` isn't found.
+    Only `import` statements are followed.
     """
     return [path, *sorted(set(imported_beside(path).values()) - {path.resolve()})]
 
 
 def imported_beside(path: Path) -> dict[str, Path]:
-    """The modules below a file's folder that it imports, directly or not, and where they lie; nothing is run."""
+    """The paths of the modules below a file's folder that it imports, directly or not, by module name; nothing
+    is run."""
     finder = ModuleFinder(path=[str(path.parent)])
     try:
         finder.run_script(str(path))
@@ -67,33 +68,45 @@ def imported_beside(path: Path) -> dict[str, Path]:
     return {name: file for name, file in files.items() if name != "__main__"}
 
 
+def exported(module: str, name: str) -> Any:
+    """The value called `name` in a module of this package, to which files can be added.
+
+    Raises a `UserError` that names the file if the value is missing, or is made with a wrong field.
+    """
+    try:
+        return getattr(import_module(module), name)
+    except (TypeError, AttributeError, UserError) as error:
+        found = find_spec(module)
+        raise UserError(f"{found.origin if found else module} can't be used: {error}; mend it") from error
+
+
 @dataclass(frozen=True)
 class Exports:
-    """The exports of a package's files: `NAME = ...`, called like its file, or `NAME_OTHER = ...`, called "other".
+    """The exports of a package's files: `NAME = ...`, named like its file, or `NAME_OTHER = ...`, named "other".
 
-    So two that differ in little may share a file. A file is imported when one of its exports is asked for.
+    So two exports that differ little can share a file. A file is imported when one of its exports is loaded.
     """
 
     package: str
     folder: Path
     name: str
     kind: str
-    """The noun by which messages call an export."""
+    """The noun for an export in messages, such as "parser"."""
     gap: str = "-"
-    """The separator of words in names; file names have underscores there."""
+    """The separator of words in export names; file names have underscores instead."""
 
     def names(self) -> tuple[str, ...]:
-        """The names of all, sorted; imports none of them."""
+        """The names of all exports, sorted; imports no file."""
         return tuple(sorted(self._found()))
 
     def load(self, name: str) -> Any:
-        """The export of that name; raises for a name that is none, with the nearest one."""
+        """The export called `name`; an unknown name raises with the nearest one."""
         found = self._found()
         module, attribute = found[choose(self.kind, name, sorted(found))]
-        return getattr(import_module(f"{self.package}.{module}"), attribute)
+        return exported(f"{self.package}.{module}", attribute)
 
     def _found(self) -> dict[str, tuple[str, str]]:
-        """The module and the attribute of each export, by its name."""
+        """Module and attribute of each export, by the export's name."""
         pattern = re.compile(rf"^({self.name}(?:_([A-Z0-9_]+))?) = ", re.MULTILINE)
         found = {}
         for file in sorted(self.folder.glob("[!_.]*.py")):

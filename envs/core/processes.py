@@ -32,17 +32,17 @@ from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.machine import lacking
 
 WAIT_SECONDS = 1.0
-# How long a process that is without its parent may take to save what it has, and between two requests to end.
+# Seconds: a process without its parent may take the first to save its work; the second lie between requests to end.
 SAVING_SECONDS, REQUEST_SECONDS = 3.0, 0.5
 LONGEST_PLACE = 40  # characters: the path of a socket has at most 107, and two folders and its name come below
 LAST = -200  # at exit, after multiprocessing has deleted its own folder
-CAN_SERVE = sys.platform == "linux"  # macOS forks too, but its own libraries don't always survive that
+CAN_SERVE = sys.platform == "linux"  # macOS can fork too, but its system libraries don't always survive that
 Result = TypeVar("Result")
-_served: list[str] = []  # what the server of this process has loaded
+_served: list[str] = []  # modules that the server of this process has loaded
 
 
 def serve(modules: Sequence[str]) -> None:
-    """Start the server of this process, with the environment as it is now; again it does nothing."""
+    """Start the server of this process with the current environment; a second call does nothing."""
     if not CAN_SERVE or _served:
         return
     _served.extend(modules)
@@ -50,7 +50,7 @@ def serve(modules: Sequence[str]) -> None:
     variables = {server_start.MODULES: ",".join(modules)}
     if threading.current_thread() is threading.main_thread():
         variables[server_start.PARENT] = str(os.getpid())
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, also while the server loads
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, also while the server loads
     os.environ |= variables
     try:
         with sockets_in_scratch():
@@ -63,9 +63,10 @@ def serve(modules: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def sockets_in_scratch() -> Iterator[None]:
-    """Have multiprocessing put its sockets into a folder that the next command deletes if this one is killed."""
+    """Make multiprocessing put its sockets into a scratch folder; if this command is killed, the next one
+    deletes it."""
     places = [place for place in (tempfile.gettempdir(), "/tmp") if len(place) <= LONGEST_PLACE]
-    has_place = multiprocessing.current_process()._config.get("tempdir")  # as `get_temp_dir` notes it: its parent's
+    has_place = multiprocessing.current_process()._config.get("tempdir")  # `get_temp_dir` notes the parent's folder
     if has_place or not places:
         yield
         return
@@ -79,20 +80,23 @@ def sockets_in_scratch() -> Iterator[None]:
 
 
 def keep_sockets_short() -> None:
-    """Put sockets of this process and its children elsewhere if the path of the temporary folder is too long for one:
-    what shares tensors by sockets would wait for ever for one that couldn't be made."""
+    """Move the sockets of this process and its children if the temporary folder's path is too long for a socket.
+
+    Otherwise code that shares tensors through sockets would wait for ever for one that couldn't be made.
+    """
     if len(tempfile.gettempdir()) > LONGEST_PLACE:
         with sockets_in_scratch():
-            get_temp_dir()  # makes multiprocessing's folder, which children take over
+            get_temp_dir()  # makes multiprocessing's folder, which children inherit
 
 
 def workers_context() -> BaseContext:
-    """How workers start: as forks of the server if there is one, else as interpreters of their own."""
+    """The multiprocessing context for workers: forks of the server if there is one, else new interpreters."""
     return multiprocessing.get_context("forkserver" if _served else "spawn")
 
 
 def in_child(function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a function in a new process, so that this one needn't load its libraries; raises what it raises."""
+    """Call a function in a new process, so that this one needn't load its libraries; raises the function's
+    exceptions."""
     with ProcessPoolExecutor(1, mp_context=workers_context(), initializer=end_with_parent) as child:
         try:
             return child.submit(call, function, *arguments).result()
@@ -102,7 +106,7 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
 
 
 def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
-    """Call a function in a worker; raises `UserError` for what the machine lacks."""
+    """Call a function in a worker; raises `UserError` if the machine lacks what it needs."""
     try:
         if server_start.failure:
             raise server_start.failure
@@ -124,13 +128,13 @@ def end_with_parent(gently: bool = False) -> None:
 
 
 def end_after(wait_for_end: Callable[[], object], gently: bool) -> None:
-    """End this process once a call returns, which a thread waits for."""
+    """Wait for a call to return, in a thread, then end this process."""
 
     def watch() -> None:
         wait_for_end()
         end = time.monotonic() + SAVING_SECONDS
         while gently and time.monotonic() < end:
-            # Again and again: Python drops what a handler raises while objects are freed.
+            # Repeat it: Python drops an exception that a handler raises while objects are freed.
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(REQUEST_SECONDS)
         os._exit(1)
@@ -139,7 +143,8 @@ def end_after(wait_for_end: Callable[[], object], gently: bool) -> None:
 
 
 def end_processes(processes: Sequence[BaseProcess]) -> None:
-    """Send SIGTERM until all have ended: Python drops what a handler raises while objects are freed."""
+    """Send SIGTERM until all processes have ended: Python drops an exception that a handler raises while objects are
+    freed."""
     while running := [process for process in processes if process.is_alive()]:
         for process in running:
             process.terminate()

@@ -43,14 +43,14 @@ class PlainLines:
     last: float = field(default_factory=time.monotonic)
 
     def due(self) -> bool:
-        """Whether it is time for a line; the next is then due `seconds` later."""
+        """Whether it is time for a line; if so, schedules the next one `seconds` later."""
         if sys.stdout.isatty() or time.monotonic() - self.last < self.seconds:
             return False
         self.last = time.monotonic()
         return True
 
     def report(self, bar: "Progress", task: "TaskID", more: Callable[[], str] = str) -> None:
-        """Print the state of a bar if it is time for it, and `more` behind it."""
+        """Print the state of a bar, followed by the text of `more`, if a line is due."""
         if not self.due():
             return
         state = bar.tasks[task]
@@ -61,14 +61,14 @@ class PlainLines:
 
 @dataclass
 class Sparing:
-    """Does something slow only while it has taken at most `share` of the time since the start."""
+    """Runs a slow action only as long as it has taken at most `share` of the time since the start."""
 
     share: float = 0.02
     started: float = field(default_factory=time.monotonic)
     spent: float = 0.0
 
     def __call__(self, action: Callable[[], object]) -> bool:
-        """Do `action`, or leave it out this time; returns whether it was done."""
+        """Run `action` or skip it this time; returns whether it ran."""
         now = time.monotonic()
         if self.spent > self.share * (now - self.started):
             return False
@@ -79,7 +79,7 @@ class Sparing:
 
 @contextlib.contextmanager
 def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal for each of `stages`, removed at the end; lines now and then where there is none."""
+    """Show a progress bar for each of `stages`, removed at the end; without a terminal, print lines now and then."""
     from rich import progress
 
     lines = PlainLines()
@@ -93,12 +93,12 @@ def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-# The hub's client tells of each of its five attempts, twice; the root logger is open_clip's.
+# The hub's client reports each of its five attempts twice; open_clip logs to the root logger.
 LOGGERS = ("", "huggingface_hub")
 
 
 class Silence:
-    """Keeps loggers silent while at least one thread wants that; threads may end in any order."""
+    """Keeps loggers silent while at least one thread asks for it; threads may end in any order."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -106,7 +106,7 @@ class Silence:
         self.before: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Silence the loggers, where nobody has yet."""
+        """Silence the loggers, unless another thread has done so."""
         with self.lock:
             if not self.wanted:
                 self.before = {name: logging.getLogger(name).level for name in LOGGERS}
@@ -114,14 +114,14 @@ class Silence:
             self.wanted += 1
 
     def end(self) -> None:
-        """Give the loggers their levels back, where nobody else wants them silent."""
+        """Restore the loggers' levels, unless another thread still wants them silent."""
         with self.lock:
             self.wanted -= 1
             if not self.wanted:
                 self.set(self.before)
 
     def set(self, levels: dict[str, int]) -> None:
-        """Set levels by logger."""
+        """Set each logger's level."""
         for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
 
@@ -131,7 +131,7 @@ SILENCE = Silence()
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep these loggers silent up to errors; a function may be decorated with it."""
+    """Silence the loggers below errors; also works as a decorator."""
     SILENCE.begin()
     try:
         yield

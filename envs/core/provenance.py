@@ -1,4 +1,4 @@
-"""Describes the origin of files: the commit of the code, and commands and errors without the passwords in them."""
+"""The origin of files: the commit of the code, and commands and errors without the passwords in them."""
 
 import re
 import subprocess
@@ -16,8 +16,8 @@ def commit() -> str:
         return ""
 
 
-# Neither files have passwords, nor addresses whose host, and perhaps port, ends before a path: of the web any host, of
-# databases one of IPv6, as SQLAlchemy takes "/" and "@" for part of a password.
+# Passwords are looked for only in addresses: of the web with any host and port before a path, of databases also with
+# IPv6 hosts. SQLAlchemy takes "/" and "@" for part of a password.
 START = r"(?<![\w+.-])(?!(?:sqlite|file)[\w+.-]*:)"
 HOST_ALONE = r"(?!(?:https?://[^/?#@:\s]*|[\w+.-]+://\[[\da-f:.]+\])(?::\d+)?(?:[/?#\s'\"]|$))"
 # As people write them, with "/", "?" and "@" within a password too: all before the last "@" that follows a name and
@@ -26,7 +26,7 @@ USER = re.compile(
     rf"({START}{HOST_ALONE}(?:[\w+.-]*://(?:[^:/?#]*:|[^:?\s]*:(?!\s))|[a-z][\w+.-]*:/?[^:/?@\s]+:(?![\s/])))(.*)@",
     re.DOTALL | re.IGNORECASE,
 )
-# Of a query every value: drivers have their own names for keys, passwords and strings that hold one.
+# All values of a query are removed: drivers have their own names for keys, passwords and strings that hold one.
 QUERY = re.compile(r"(://[^?]*\?).+", re.DOTALL)
 SETTING = re.compile(
     r"""(\b\w*(?:password|passwd|passphrase|pwd|secret)\s*=\s*)('[^']*'|"[^"]*"|\{[^}]*\}|\S+)""", re.IGNORECASE
@@ -35,21 +35,21 @@ KEY = re.compile(r"(\b\w*(?:key|token)=)\S+", re.IGNORECASE)
 
 
 def without_passwords(text: str) -> str:
-    """One address, or one option that has an address, without its password and without its query."""
+    """One address, or an option that contains one, without its password and its query."""
     return SETTING.sub(r"\1***", QUERY.sub(r"\1***", USER.sub(r"\1***@", text)))
 
 
 def error_without_passwords(text: str, address: str) -> str:
-    """The text of an error without passwords and keys: those in `address`, and those in addresses in the text."""
+    """An error's text without passwords and keys: those of `address`, and those of other addresses in the text."""
     for secret in sorted(passwords(address), key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
     return KEY.sub(r"\1***", without_passwords(text))
 
 
 def passwords(address: str) -> set[str]:
-    """The passwords in an address, as they are written and as they are meant.
+    """The passwords in an address, both as written and percent-decoded.
 
-    Of one with "/", "?" or "@" the parts too: a driver takes some for the host or the database.
+    A password with "/", "?" or "@" is also split at these: a driver takes some parts for the host or the database.
     """
     found = [match[2] for match in USER.finditer(address)]
     for text in (address, unquote_plus(address)):

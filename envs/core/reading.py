@@ -1,8 +1,8 @@
-"""The one door through which files are read: their kind, size, depth and shape are checked here.
+"""All files are opened here, after a check of their kind and size; their depth and shape are checked too.
 
-Only regular files are opened. A pipe would wait for ever, a device has no end, links may lead in a circle. Whatever is
-wrong with a file is an `Unreadable` with one line that names it; who knows what the file is for adds the way out. What
-the system refuses, such as a permission, says nothing of the file: that is an `Inaccessible`, with no such advice.
+Only regular files are opened: a pipe would wait for ever, a device has no end, links may form a circle. A fault of the
+file raises `Unreadable` with one line that names it; callers who know the file's purpose add the way out. An error of
+the system, such as a missing permission, says nothing about the content and raises `Inaccessible`.
 """
 
 import contextlib
@@ -30,23 +30,23 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-# Errors that tell of the path or of the bytes behind it. All others tell of the system, and may be over the next time.
+# Errors that concern the path or the bytes behind it. All others concern the system, and may be gone the next time.
 OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
 
 
 class Unreadable(UserError, ValueError):
-    """Why a file can't be read as what it should be. It is also a `ValueError`, for callers that catch those."""
+    """A file can't be read as what it should be. Also a `ValueError`, for callers that catch those."""
 
 
 class Inaccessible(UserError):
-    """Why the system doesn't let a file be read, whose bytes may be right: no permission, no file handle, no memory.
+    """The system doesn't let a file be read, whose content may be fine: no permission, no file handle, no memory.
 
-    No `ValueError`, so that nobody takes it for damage.
+    It is no `ValueError`, so that no caller takes it for damage.
     """
 
 
 def check_accessible(path: Path, error: BaseException) -> None:
-    """Raise `Inaccessible` if `error`, met while `path` was read, tells of the system and not of the file."""
+    """Raise `Inaccessible` if `error`, met while `path` was read, concerns the system and not the file."""
     if isinstance(error, MemoryError):
         raise Inaccessible(f"{path} can't be read (there is not enough memory)") from error
     if isinstance(error, OSError) and error.errno and error.errno not in OF_THE_FILE:
@@ -55,7 +55,7 @@ def check_accessible(path: Path, error: BaseException) -> None:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what the system says while `path` is read into `Inaccessible`, or `Unreadable` if it tells of the file."""
+    """Turn system errors while `path` is read into `Inaccessible`, or into `Unreadable` if they concern the file."""
     try:
         yield
     except (OSError, MemoryError) as error:
@@ -64,11 +64,12 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def check_regular(path: Path, most: int | None = None) -> int:
-    """The bytes of a regular file, for libraries that open it themselves; anything else raises, or more than `most`."""
+    """The size in bytes of a regular file, for libraries that open it themselves; raises for anything else, and for a
+    file of more than `most` bytes."""
     try:
         with reading(path):
             state = os.stat(path)
-    except ValueError as error:  # also a name with a zero in it
+    except ValueError as error:  # for a name with a zero byte too
         raise error if isinstance(error, Unreadable) else Unreadable(f"{path} can't be read ({error})") from error
     if not stat.S_ISREG(state.st_mode):
         raise Unreadable(f"{path} is no file, but {KINDS.get(stat.S_IFMT(state.st_mode), 'something else')}")
@@ -80,32 +81,32 @@ def check_regular(path: Path, most: int | None = None) -> int:
 
 
 def is_pointer(path: Path) -> bool:
-    """Whether a file is a git-lfs pointer, left in place of a large file that wasn't fetched."""
+    """Whether a file is a git-lfs pointer, the placeholder of a large file that wasn't fetched."""
     try:
         with open(path, "rb", buffering=0) as file:
             return file.read(len(POINTER)) == POINTER
-    except OSError:  # who opens it says so
+    except OSError:  # the caller that opens the file reports it
         return False
 
 
 def open_file(path: Path, most: int | None = None, buffering: int = -1) -> BinaryIO:
-    """A regular file, opened to read bytes."""
+    """Open a regular file to read bytes; raises if it has more than `most`."""
     check_regular(path, most)
     with reading(path):
         return open(path, "rb", buffering)
 
 
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
-    """Read all of a regular file."""
+    """Read a whole regular file; raises if it has more than `most` bytes."""
     with open_file(path, most) as file, reading(path):
         content = file.read(most + 1)
-    if len(content) > most:  # it grew
+    if len(content) > most:  # it grew in between
         raise Unreadable(f"{path} has more than {most >> 20} MB")
     return content
 
 
 def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
-    """A text in UTF-8; some editors begin one with a mark, which is left out."""
+    """Read a text in UTF-8, without the byte-order mark that some editors put first."""
     try:
         return read_bytes(path, most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -113,7 +114,7 @@ def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
 
 
 def read_lines(path: Path, longest: int, most: int) -> Iterator[bytes]:
-    """The lines of a file of at most `most` bytes; one that is longer than `longest` comes in several parts."""
+    """Yield the lines of a file of at most `most` bytes; a line longer than `longest` comes in several parts."""
     with open_file(path, most) as file, reading(path):
         while line := file.readline(longest):
             yield line
@@ -157,26 +158,27 @@ def check_depth(content: Any, name: object) -> None:
 
 
 def parts_of(content: Any) -> Iterator[Any]:
-    """The lists and tables in a list or a table."""
+    """The lists and tables directly inside a list or a table."""
     values = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
     return (value for value in values if isinstance(value, dict | list))
 
 
 def shaped(content: Any, shape: Any, name: object) -> Any:
-    """Return `content` if it has a shape that msgspec knows; else raise, naming the unknown key or the wrong type."""
+    """Return `content` if it has the `shape`, a type that msgspec knows; else raise, naming the unknown key or wrong
+    type."""
     import msgspec
 
     try:
         msgspec.convert(content, shape)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character, as "\\ud800" is one
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character: "\\ud800"
         raise Unreadable(f"{name} is not of its form: {error}") from error
     return content
 
 
 LITTER = frozenset(("__MACOSX", ".DS_Store", ".AppleDouble", "Thumbs.db", "desktop.ini"))
-BESIDE_FILES = "._"  # how macOS begins the name of what it writes beside a file, "._a.jpg"
+BESIDE_FILES = "._"  # prefix of the files that macOS writes beside others: "._a.jpg"
 
 
 def is_litter(path: str | PurePath) -> bool:
-    """Whether a path below a folder, or in an archive, is of such a file or leads through such a folder."""
+    """Whether a path, below a folder or in an archive, is one of macOS's extra files or lies in a folder of them."""
     return any(part in LITTER or part.startswith(BESIDE_FILES) for part in PurePath(path).parts)

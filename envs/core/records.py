@@ -1,7 +1,8 @@
-"""JSON of ours with a digest of itself, and digests of other files: a flipped bit is noticed when it is read.
+"""Our JSON records, each with a digest of itself, and digests of other files: a flipped bit is noticed on reading.
 
-A record is an object whose last key is "digest": SHA-256 of the text before it. An owner, the name of what a record
-is of, may be part of the digest, so that no other owner's record passes for it. Arrays have the checksums of their zip.
+A record is an object whose last key is "digest": SHA-256 of the text before it. The digest may include an owner, the
+name of the thing that the record describes, so that no other owner's record passes for it. Arrays are protected by the
+checksums of their zip file.
 """
 
 import hashlib
@@ -32,13 +33,13 @@ from menagerie.envs.core.reading import (
 )
 
 KEY, MARK = "digest", "sha256:"
-LETTERS = 32  # of a SHA-256 in hexadecimal
+LETTERS = 32  # kept of a SHA-256 in hexadecimal
 SEAL = re.compile(rf',?\s*"{KEY}":\s*"({MARK}[0-9a-f]{{{LETTERS}}})"\s*\}}\s*\Z')
-TAIL = 200  # characters in which a digest lies, and no other key of ours
+TAIL = 200  # characters at the end that hold the digest and no other key
 
 
 def sealed(content: dict[str, Any], indent: int | None = None, salt: str = "") -> str:
-    """An object as JSON with its digest; `salt` is text that goes into the digest too, such as the record's owner."""
+    """An object as JSON with its digest, which also covers the text `salt`, such as the record's owner."""
     text = json.dumps(content, indent=indent)
     head = text[:-1].rstrip()
     gap = "" if head == "{" else "," + (" " if indent is None else "\n" + " " * indent)
@@ -46,8 +47,7 @@ def sealed(content: dict[str, Any], indent: int | None = None, salt: str = "") -
 
 
 def unsealed(text: str, name: object, salt: str = "", shape: Any = None) -> Any:
-    """Parse the text of a record and drop its digest; raises `Unreadable` if the text was changed since it was
-    written."""
+    """Parse a record's text and remove its digest; raises `Unreadable` if the text was changed since it was written."""
     tail = text[-TAIL:]
     found = SEAL.search(tail)
     if not found:
@@ -65,36 +65,38 @@ def text_digest(text: str, salt: str = "") -> str:
 
 
 def write_record(path: Path, content: dict[str, Any], indent: int | None = None, owner: str = "") -> None:
-    """Write an object with its digest, whole or not at all; `owner`, the name of what it is of, is part of that."""
+    """Write an object with its digest, whole or not at all. The digest covers `owner`, the name of what the record
+    describes."""
     write_text(path, sealed(content, indent, owner) + ("\n" if indent is not None else ""))
 
 
 def read_record(path: Path, shape: Any = dict[str, Any], owner: str = "") -> Any:
-    """The object that `write_record` wrote, of a shape that msgspec knows."""
+    """Read an object that `write_record` wrote and check its shape, a type that msgspec knows; raises `Unreadable`."""
     return unsealed(read_text(path, LARGEST_RECORD), path, owner, shape)
 
 
 def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    """Write a line for each object, whole or not at all; their number is part of every digest, so none gets lost."""
+    """Write each object on a line, whole or not at all; every digest covers the number of objects, so that none gets
+    lost."""
     every = list(records)
     salt = f"{len(every)} "
     write_text(path, "".join(sealed(content, salt=salt) + "\n" for content in every))
 
 
 def read_records(path: Path, shape: Any = dict[str, Any]) -> list[Any]:
-    """The objects that `write_records` wrote."""
+    """Read the objects that `write_records` wrote; raises `Unreadable` if one was changed or is missing."""
     lines = read_text(path).splitlines()
     salt = f"{len(lines)} "
     return [unsealed(line, f"{path} line {n}", salt, shape) for n, line in enumerate(lines, start=1)]
 
 
 def file_digest(path: Path) -> str:
-    """Size and SHA-256 of a file as one word; it is hashed once for as long as it stays as it is."""
+    """Size and SHA-256 of a file as one word. The result is remembered until the file changes."""
     return f"{check_regular(path)}-{sha256(path).hex()[:LETTERS]}"
 
 
 def check_file(path: Path, digest: str) -> None:
-    """Raise `Unreadable` unless a file has the digest that `file_digest` gave; one of another size isn't hashed."""
+    """Raise `Unreadable` unless a file has the digest that `file_digest` gave; a file of another size isn't hashed."""
     if not digest.startswith(f"{check_regular(path)}-") or file_digest(path) != digest:
         raise Unreadable(f"{path} was changed since it was written")
 
@@ -116,9 +118,9 @@ LARGEST_ARRAYS = 1 << 30  # bytes of a file
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file that `numpy.savez` wrote, each under the checksum of its zip; raises `Unreadable`.
+    """The arrays in a file that `numpy.savez` wrote, each checked by its zip checksum; raises `Unreadable`.
 
-    No array may be larger than what the file holds of it, none is compressed, and none is of Python's objects.
+    Refuses compressed arrays, arrays of Python objects, and headers that claim more data than the file holds.
     """
     try:
         with reading(path), zipfile.ZipFile(io.BytesIO(read_bytes(path, LARGEST_ARRAYS))) as archive:
@@ -132,7 +134,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    """One array; zipfile compares the checksum, because all of it is read."""
+    """Read one array to its end, so that zipfile compares the checksum."""
     if info.compress_type != zipfile.ZIP_STORED or info.file_size > info.compress_size:
         raise ValueError(f"{info.filename} is compressed")
     file = io.BytesIO(archive.read(info))
@@ -147,21 +149,22 @@ def read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
 
 
 RESULT = "result.json"
-HOLDERS = ("cells", "pieces")  # folders of folders that are named by the results in them
-FILES = "files"  # digests by name, in the result; in its provenance those of files that differ from run to run
+HOLDERS = ("cells", "pieces")  # folders whose subfolders are named after the results in them
+FILES = "files"  # key of the digests by file name; in a result's provenance, of files that differ between runs
 
 
 def noted_in(result: Mapping[str, Any], name: str) -> str:
-    """The digest that a result notes of a file; empty where it notes none."""
+    """The digest that a result records for a file; empty if it records none."""
     origin = result.get("provenance", {})
     places = [result.get(FILES), origin.get(FILES) if isinstance(origin, dict) else None]
     return next((str(files[name]) for files in places if isinstance(files, dict) and name in files), "")
 
 
 def noted_digest(folder: Path, name: str) -> str:
-    """The digest that the result in a folder notes of a file there; empty where there is no result that can be read.
+    """The digest that the result in a folder records for a file there; empty if no result can be read.
 
-    Somebody else's file may have the result's name, and who reads results themselves reports a damaged one.
+    A damaged result raises nothing here: another program's file may have its name, and callers that need the result
+    report the damage.
     """
     try:
         return noted_in(read_record(folder / RESULT), name)
@@ -170,9 +173,10 @@ def noted_digest(folder: Path, name: str) -> str:
 
 
 def result_in(folder: Path, shape: Any) -> dict[str, Any] | None:
-    """The result in the folder of a cell or piece, of a shape that msgspec knows; None where there is none yet.
+    """Read the result in the folder of a cell or piece and check its shape, a type that msgspec knows; None if there is
+    none yet.
 
-    Raises `UserError` for one that is damaged, and for the result of another cell.
+    Raises `UserError` if it is damaged or belongs to another cell.
     """
     file, place = folder / RESULT, folder.absolute()
     if not file.exists() and not file.is_symlink():
@@ -191,5 +195,5 @@ def result_in(folder: Path, shape: Any) -> dict[str, Any] | None:
 
 
 def damaged(file: Path, reason: object) -> UserError:
-    """The error of a result that can't be read."""
+    """Make the error for a result that can't be read."""
     return UserError(f"{file} is damaged ({reason}); delete it and run again: only this cell is made anew")

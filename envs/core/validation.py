@@ -1,18 +1,18 @@
-"""The one way to take input: types, ranges and choices stand where a field is declared, and these functions check them.
+"""The one way to check input: types, ranges and choices are declared with each field, and these functions check them.
 
     views: Annotated[int, DATA, Range(1, 10_000)] = 16
     facing: Literal["drawn", "inward"] = "drawn"
     relations: Annotated[tuple[Relation, ...], Several(least=1)] = ("left/right",)
 
-`validate` checks an object: options that `tyro` parsed, or a recipe that Python code made. `build` makes an object of
-what a file or a text says, and checks it. Numbers without a range must still be numbers: neither nan nor infinite. The
-ranges are far above what anybody needs: they keep a slip of the pen from taking all memory or a day.
+`validate` checks an object: options that `tyro` parsed, or a recipe made in Python. `build` makes an object from a
+file's table or a text, and checks it. A number without a range must still be finite. The ranges are far above what
+anybody needs: they keep a typing mistake from taking all memory or a day.
 
 Files have two origins. OURS were written by this program: records with a digest of themselves, and files whose digests
-are in a record (`records`). We trust what has its digest, and check its shape once, by msgspec (`reading.shaped`).
-THEIRS are all others: recipes and worlds in TOML, official files of benchmarks, photographs, weights. They have a
-largest size and depth, and no link leads out of their folder (`reading`); each value is checked before it is used, and
-nothing in them is executed, except Python files that the user names.
+are in a record (`records`). Once the digest fits, we trust the content, and msgspec checks its shape once
+(`reading.shaped`). THEIRS are all others: recipes and worlds in TOML, official files of benchmarks, photographs,
+weights. They have a largest size and depth, and no link may lead out of their folder (`reading`); each value is checked
+before it is used, and nothing in them is executed, except Python files that the user names.
 """
 
 import math
@@ -28,9 +28,9 @@ Config = TypeVar("Config")
 
 
 class Range(NamedTuple):
-    """The least and the greatest value of a number, and of each of several.
+    """The least and the greatest value of a number, or of each number in a tuple.
 
-    On a field that holds a dataclass: of the whole numbers in it.
+    On a field that holds a dataclass, it applies to the whole numbers in that dataclass.
     """
 
     low: float
@@ -46,18 +46,18 @@ class Several(NamedTuple):
 SIDE = Range(16, 1024)  # of an image, in pixels
 VIEWS = Range(1, 10_000)
 SCENES = Range(1, 1_000_000)  # of a subset
-SEEDS = Range(1, 10_000)  # how many
-FIRST_SEED = Range(0, 2**32 - 1)  # as numpy and Optuna take them
+SEEDS = Range(1, 10_000)  # number of seeds
+FIRST_SEED = Range(0, 2**32 - 1)  # within the limits of numpy and Optuna
 STEPS = Range(1, 10**9)
 THREADS = PROCESSES = Range(1, 1024)
-SOME_PROCESSES = Range(0, 1024)  # or as many as there are cores
+SOME_PROCESSES = Range(0, 1024)  # 0: as many as there are cores
 RUNS = Range(1, 100_000)
 RATE = Range(0.0, 1000.0)
 COUNT, POSITIVE = Range(0, 10**9), Range(1, 10**9)
 SHARE = Range(0.0, 1.0)  # a fraction or a probability
 PARTS = Range(-1, 65_536)  # widths, depths, numbers of heads
 
-# Types in words: one, and several.
+# Names of types in messages, in singular and plural.
 WORDS: dict[Any, tuple[str, str]] = {
     int: ("a whole number", "whole numbers"),
     float: ("a number", "numbers"),
@@ -68,14 +68,14 @@ WORDS: dict[Any, tuple[str, str]] = {
 
 
 def option(name: str) -> str:
-    """A field's name as on a command line."""
+    """A field's name as an option on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
 def validate(config: Any, label: Callable[[str], str] = option, prefix: str = "", within: Range | None = None) -> None:
-    """Raise a `UserError` for the first value of a dataclass, or of one in it, that its field doesn't allow.
+    """Raise a `UserError` for the first value in a dataclass, or in one nested in it, that its field doesn't allow.
 
-    `label` makes the name for the message of a field's; `within` is the range of whole numbers that have none.
+    `label` turns a field's name into the name in the message; `within` limits whole numbers whose fields have no range.
     """
     for item in fields(config):
         value, markers = getattr(config, item.name), markers_of(type(config), item.name)
@@ -96,10 +96,10 @@ def validate(config: Any, label: Callable[[str], str] = option, prefix: str = ""
 
 
 def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from_text: bool = False) -> Config:
-    """The dataclass `kind` with the fields that a file or a text gives; lists become tuples.
+    """Make the dataclass `kind` from the fields in a file's table or a text; lists become tuples.
 
-    Raises a `UserError`, which begins with `place`, for an unknown field, one that is missing, and a value of another
-    type or that isn't allowed. `from_text`: values are texts, also of numbers.
+    Raises a `UserError`, which begins with `place`, for an unknown or missing field, and for a value that has another
+    type or isn't allowed. With `from_text`, all values are given as text and converted.
     """
     names = [item.name for item in fields(kind)]
     try:
@@ -118,7 +118,7 @@ def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from
 
 
 def converted(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
-    """A value converted to a type: a list to a tuple, a whole number to a float; raises a `UserError`."""
+    """Convert a value to a type: a list to a tuple, a whole number to a float; raises a `UserError` if it can't be."""
     import msgspec
 
     try:
@@ -132,7 +132,7 @@ def converted(name: str, value: Any, hint: Any, from_text: bool = False) -> Any:
 
 
 def choices_of(hint: Any) -> tuple[Any, ...]:
-    """The choices of a `Literal`, also in a tuple or beside None; empty for other types."""
+    """The choices of a `Literal`, also inside a tuple or a union with None; empty for other types."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         return inner
@@ -143,7 +143,7 @@ def choices_of(hint: Any) -> tuple[Any, ...]:
 
 
 def described(hint: Any, several: bool = False) -> str:
-    """A type in words: one value of it, or `several`."""
+    """A type in words, in singular, or in plural with `several`."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return described(inner[0], several)
@@ -160,14 +160,14 @@ def described(hint: Any, several: bool = False) -> str:
 
 
 def is_hidden(markers: tuple[object, ...]) -> bool:
-    """Whether a field is no option."""
+    """Whether a field is no command-line option."""
     import tyro
 
     return tyro.conf.Suppress in markers
 
 
 def check_number(what: str, value: object, limits: Range | None) -> None:
-    """Raise for a number that is none, or outside its range; anything else passes."""
+    """Raise if a number isn't finite or outside its range; values that are no numbers pass."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     if not math.isfinite(value):
@@ -180,7 +180,7 @@ def check_number(what: str, value: object, limits: Range | None) -> None:
 
 
 def check_several(what: str, values: tuple[object, ...], several: Several) -> None:
-    """Raise for too few values, or the same one twice."""
+    """Raise if there are too few values, or one occurs twice."""
     if len(values) < several.least:
         raise not_allowed(what, values, "one or more")
     if len(set(values)) < len(values):
@@ -188,5 +188,5 @@ def check_several(what: str, values: tuple[object, ...], several: Several) -> No
 
 
 def written(value: float) -> str:
-    """A number as text; a whole one with all its digits."""
+    """A number as text; a whole number with all its digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER, KIND = "cutouts", "cut-out"  # in the catalog
 OWN_COLORS = "own"
-NATURAL = "natural"  # the texture's name where there are only own colours
+NATURAL = "natural"  # the name of the texture if things have only their own colours
 MOST_PHOTOGRAPHS = 1000  # of one animal
 
 
@@ -33,7 +33,7 @@ class CutoutEntry:
 
 
 def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
-    """Check an entry's fields and read its photographs. It may have a built-in animal's name, which it replaces."""
+    """Check an entry's fields and read its photographs. A cut-out may replace a built-in animal of its name."""
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
     values = build(CutoutEntry, entry, f"{source.path}: cut-out {name!r}")
@@ -42,7 +42,7 @@ def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
     contents = [read_bytes(path) for path in files]
     photographs = tuple(read_photograph(path, content) for path, content in zip(files, contents, strict=True))
     natural = values.texture == OWN_COLORS
-    size, hover = (entry.get(key, getattr(values, key)) for key in ("size", "hover"))  # as written: 1 is not 1.0
+    size, hover = (entry.get(key, getattr(values, key)) for key in ("size", "hover"))  # as written: 1 isn't 1.0
     settings = (name, size, hover, values.mirrored, natural)
     digest = hashlib.sha256(repr(settings).encode())
     for content in contents:
@@ -52,29 +52,29 @@ def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
 
 
 def register_cutout(ingredient: Ingredient) -> None:
-    """Keep a cut-out in this process, under its digest: two worlds may have different ones of one name."""
+    """Keep a cut-out in this process, under its digest: two worlds may have different cut-outs of one name."""
     register(FOLDER, KIND, ingredient.digest, ingredient.digest, ingredient.value)
 
 
 def load_cutout(digest: str) -> "Cutout":
-    """The cut-out that a loaded world names."""
+    """The cut-out with this digest, which a loaded world has registered."""
     return load(FOLDER, KIND, digest)
 
 
 def all_cutouts(base: World, defined: Mapping[str, Ingredient], animals: tuple[str, ...]) -> dict[str, "Cutout"]:
-    """The cut-outs among a world's animals, by name: the world's own and those of the world that it extends."""
+    """The cut-outs among a world's animals, by name: defined by the world itself or by the world that it extends."""
     inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in defined}
     given = {name: ingredient.value for name, ingredient in defined.items() if ingredient.is_cutout}
     return {name: cutout for name, cutout in (inherited | given).items() if name in animals}
 
 
 def natural_names(cutouts: Iterable[tuple[str, str]]) -> list[str]:
-    """The names of those cut-outs that have their own colours; `cutouts` has the name and hash of each."""
+    """The names of the cut-outs that keep their own colours; `cutouts` has the name and hash of each."""
     return [name for name, digest in cutouts if load_cutout(digest).natural]
 
 
 def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) -> tuple[str, ...]:
-    """The one word for things in their own colours, which captions use like a texture's name."""
+    """The one word that captions use in place of a texture's name, for things in their own colours."""
     words = given if given is not None else base.textures if len(base.textures) == 1 else (NATURAL,)
     if len(words) != 1 or not NAME.fullmatch(words[0]):
         raise source.error(
@@ -86,7 +86,7 @@ def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) 
 
 
 def check_all_natural(source: Source, animals: tuple[str, ...], cutouts: Mapping[str, "Cutout"]) -> None:
-    """Raise where some of a world's animals have their own colours and others don't."""
+    """Raise if some of a world's animals have their own colours and others don't."""
     for name in animals:
         if name not in cutouts or not cutouts[name].natural:
             raise source.error(
@@ -96,7 +96,7 @@ def check_all_natural(source: Source, animals: tuple[str, ...], cutouts: Mapping
 
 
 def check_sharp(world: str, name: str, cutout: "Cutout", resolution: int) -> None:
-    """Raise for a photograph that has too few pixels for a resolution."""
+    """Raise if a photograph has too few pixels for a resolution."""
     needed = cutout.pixels_at(resolution)
     for photograph in cutout.photographs:
         if (longest := max(photograph.size)) < needed:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnimalEntry:
-    """The fields of an animal; one that is a cut-out has others."""
+    """The fields of an animal that is no cut-out."""
 
     mesh: str = ""
     file: str = ""
@@ -58,8 +58,8 @@ class BackgroundEntry:
 
 
 FORMS = {"animal": AnimalEntry, "texture": TextureEntry, "background": BackgroundEntry}
-OTHERS = {"animal": ("cutouts",)}  # fields of entries of another form: see envs/custom/cutouts.py
-MOST_PICTURES = len(VIEWS)  # of one background: each camera and sun has one
+OTHERS = {"animal": ("cutouts",)}  # fields of entries that another module reads: see envs/custom/cutouts.py
+MOST_PICTURES = len(VIEWS)  # of one background: one for each camera and sun
 
 
 def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any]) -> Ingredient:
@@ -93,7 +93,7 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
 
 
 def digest_of(kind: str, name: str, entry: dict[str, Any], path: Path) -> str:
-    """The digest of an entry, as it is written (1 is not 1.0), and of its file."""
+    """The digest of an entry, exactly as written (1 differs from 1.0), and of its file."""
     defaults = {item.name: item.default for item in fields(FORMS[kind]) if item.name != "file"}
     written = {key: list(value) if isinstance(value, tuple) else value for key, value in defaults.items()} | entry
     decisive = sorted((key, value) for key, value in written.items() if key != "file")
@@ -101,7 +101,7 @@ def digest_of(kind: str, name: str, entry: dict[str, Any], path: Path) -> str:
 
 
 def make_backgrounds(source: Source, name: str, values: BackgroundEntry, entry: dict[str, Any]) -> Ingredient:
-    """A background of several pictures, which views share out."""
+    """A background of several pictures, which are divided among the views."""
     from menagerie.envs.drawing.picture_file import by_view, picture_background, read_picture
 
     if values.function:

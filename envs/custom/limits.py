@@ -1,7 +1,9 @@
-"""The limits that an animal must keep to stand in every slot: measured, with the side of its body that decides each.
+"""The limits on an animal's size, which keep it inside the frame and apart from other animals in every slot, and which
+dimension of its body to change.
 
-Frame and halves are measured at the extremes of every slot's bounds under every camera: if no animal crosses the plane
-between the two slots of a relation, no two animals can touch. Widths are measured in the first views.
+Distances to the frame and to the middle are measured at the extremes of every slot's bounds under every camera: if no
+animal crosses the plane between the two slots of a relation, no two animals can touch. Widths are measured in the first
+views.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,11 +23,11 @@ from menagerie.envs.shapes.mesh import Mesh, animal_mesh
 from menagerie.envs.slots import SLOTS, Slot, place_of
 
 MARGIN = 1.0  # percent of the image's side between an animal and the frame
-WIDTHS = (15.0, 36.0)  # percent of the image's side that an animal of a pair covers, least and greatest
+WIDTHS = (15.0, 36.0)  # percent of the image's side: least and greatest width of an animal in a pair
 WIDTH_VIEWS = range(12)
 MOST_CORNERS = 1000  # of a convex hull
-# Planes that bound a slot: axis, position in metres, and the side on which the slot lies. What stands above starts
-# above its plane, whatever its form.
+# Planes that bound a slot: axis, position in metres, and the side on which the slot lies. An animal in the upper slot
+# stands above its plane, whatever its form.
 LEFT, RIGHT, LOWER = (0, 0.0, -1), (0, 0.0, 1), (2, 1.40, -1)
 SIDES = {
     "left": (LEFT,),
@@ -38,7 +40,7 @@ SIDES = {
 }
 CAMERAS = {view.camera: Camera(100, view) for view in VIEWS}.values()
 EDGES = ("left", "right", "upper", "lower")  # of the image
-ACROSS, HEIGHT = "length or width", "height"  # sides of the body
+ACROSS, HEIGHT = "length or width", "height"  # dimensions of the body
 
 
 class Measure(NamedTuple):
@@ -51,7 +53,7 @@ class Measure(NamedTuple):
     high: float
     place: str
     side: str
-    """The side of the body that decides it: its length or width, or its height."""
+    """The dimension of the body that decides the value: "length or width", or "height"."""
 
     @property
     def kept(self) -> bool:
@@ -60,7 +62,7 @@ class Measure(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """ ">= 1" or "<= 35"."""
+        """The bound as text: ">= 1" or "<= 35"."""
         return f">= {self.low:g}" if self.high == np.inf else f"<= {self.high:g}"
 
 
@@ -73,9 +75,10 @@ def extents(mesh: Mesh) -> tuple[float, float, float]:
 def required(
     mesh: Mesh, settled: Settled = UPRIGHT, factor: float = 1.0, stand: Callable[[Pose], Pose] | None = None
 ) -> list[Measure]:
-    """Distances to the frame and to the other thing's half, of a body made `factor` times as large.
+    """Distances to the frame and to the other animal's half, of a body made `factor` times as large.
 
-    An animal that misses one of them can't be in a world. `stand` gives the pose of what doesn't stand as bodies do.
+    An animal that misses one of these limits can't be in a world. `stand` adjusts the pose, for cut-outs, which don't
+    stand as bodies do.
     """
     corners = hull(mesh)
     frame: list[tuple] = []
@@ -94,7 +97,8 @@ def required(
 
 
 def frame_gap(screen: Float32[np.ndarray, "n 3"], slot: str) -> tuple[float, str, str]:
-    """The least distance of projected points to the frame in percent, its place, and the side of the body to change."""
+    """The least distance of projected points to the frame in percent, the edge that is nearest, and the dimension of
+    the body to change."""
     x, y = screen[:, :2].T
     gaps = (x.min(), 100 - x.max(), y.min(), 100 - y.max())
     edge = EDGES[int(np.argmin(gaps))]
@@ -102,15 +106,16 @@ def frame_gap(screen: Float32[np.ndarray, "n 3"], slot: str) -> tuple[float, str
 
 
 def at(found: tuple[float, str, str], unit: str, low: float = -np.inf, high: float = np.inf) -> tuple:
-    """A measure without its name."""
+    """Make the fields of a measure after its name."""
     value, where, side = found
     return value, unit, low, high, where, side
 
 
 def widths(name: str, animal) -> tuple[Measure, Measure]:
-    """The least and the greatest width on the image of an animal of a pair, which make it recognisable at 64 pixels.
+    """The least and the greatest width on the image, in percent, of an animal in a pair: it must be recognisable at 64
+    pixels.
 
-    Of a cut-out, which may be narrow and tall, the longer side counts for the least.
+    A cut-out may be narrow and tall, so its longer side counts for the least width.
     """
     sides, found = [], []
     for slot, view in product(sorted(SLOTS.keys() - {"center"}), WIDTH_VIEWS):
@@ -126,7 +131,7 @@ def widths(name: str, animal) -> tuple[Measure, Measure]:
 
 
 def outermost(name: str, animal, slot: str, view: int) -> Float32[np.ndarray, "n 3"]:
-    """Points of an animal in a slot in a view, in the world, beyond which nothing of it lies."""
+    """World coordinates of points that enclose an animal in a slot in a view."""
     if isinstance(animal, Cutout):
         return card_of(animal, name, slot, view).corners
     mesh = animal_mesh(animal)
@@ -139,7 +144,7 @@ def measures(name: str, animal) -> list[Measure]:
 
 
 def misplaced(name: str, animal) -> str | None:
-    """The first required limit that `animal` misses, with the way out; None if it keeps them."""
+    """Describe the first required limit that `animal` misses, with the way out; None if it keeps them all."""
     mesh, stand = animal_mesh(animal), stand_of(animal)
     for measure in required(mesh, settled_of(name, animal), stand=stand):
         if not measure.kept:
@@ -149,17 +154,18 @@ def misplaced(name: str, animal) -> str | None:
 
 
 def settled_of(name: str, animal) -> Settled:
-    """How an animal rests on the ground; a cut-out with a built-in animal's name stands upright."""
+    """The pose in which an animal rests on the ground; a cut-out stands upright, even under a built-in animal's
+    name."""
     return UPRIGHT if isinstance(animal, Cutout) else read_poses().get(name, UPRIGHT)
 
 
 def stand_of(animal) -> Callable[[Pose], Pose] | None:
-    """How an animal stands that isn't a body; None for a body."""
+    """The function that adjusts a cut-out's pose; None for a body."""
     return animal.stand if isinstance(animal, Cutout) else None
 
 
 def advice(measure: Measure, size: float, mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> str:
-    """Say which side of the body to change to keep a limit that is missed, and which size would keep it."""
+    """Say which dimension of the body to change to keep a limit that is missed, and which size would keep it."""
     length, width, height = extents(mesh)
     sides = f"length (x) {length:.2f} m, width (y) {width:.2f} m, height (z) {height:.2f} m"
     if measure.high == np.inf and measure.name.endswith("least"):
@@ -173,7 +179,8 @@ def advice(measure: Measure, size: float, mesh: Mesh, stand: Callable[[Pose], Po
 
 
 def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> float:
-    """The factor of its size with which a body that is too large keeps the required limits, by bisection."""
+    """The factor by which to scale a body that is too large so that it keeps the required limits, found by
+    bisection."""
     low, high = 0.0, 1.0
     for _ in range(7):
         middle = (low + high) / 2
@@ -186,8 +193,8 @@ def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> f
 def hull(mesh: Mesh) -> Float32[np.ndarray, "n 3"]:
     """The vertices of the convex hull: no other vertex can leave the frame first.
 
-    Of a round body, which has thousands, those that reach farthest in evenly spread directions: less than two
-    millimetres are lost.
+    A round body has thousands; then only the vertices that reach farthest in evenly spread directions are returned,
+    which loses less than two millimetres.
     """
     from scipy.spatial import ConvexHull
 
@@ -201,7 +208,7 @@ def hull(mesh: Mesh) -> Float32[np.ndarray, "n 3"]:
 
 
 def extremes(slot: Slot, settled: Settled, factor: float = 1.0) -> Iterator[Pose]:
-    """Poses at the ends of a slot's bounds, at its greatest scale times `factor`."""
+    """Yield poses at the ends of a slot's bounds, at its greatest scale times `factor`."""
     scale = slot.widest * factor
     for yaw, turn, across, away in product(slot.yaws, (-1, -0.5, 0, 0.5, 1), (-1, 1), (-1, 1)):
         x, y, z = slot.position

@@ -1,4 +1,4 @@
-"""Photographs for `menagerie photos`: of a Debian package, whose own texts name them, and of a user's folders."""
+"""Photographs for `menagerie photos`: from a Debian package, whose text files name them, or from a user's folders."""
 
 import os
 import re
@@ -16,18 +16,18 @@ from menagerie.envs.world import NAME
 PACKAGE = "tuxpaint-stamps-default"
 PLACES = ("", "stamps", "tuxpaint/stamps", "share/tuxpaint/stamps", "usr/share/tuxpaint/stamps")
 ANIMALS = "animals"
-# Folders of what is no photograph of one thing: drawings, toys in the shape of something else, signs.
+# Folders of pictures that aren't photographs of one thing: drawings, toys in the shape of something else, signs.
 LEFT_OUT = ("cartoon", "toys", "symbols", "flags", "roadsigns")
 DRAWN = ("animals/mammals/hedgehog.png",)  # a drawing among photographs
-# What a picture's `.dat` file says of drawings that Tux Paint colours.
+# Marks in a picture's `.dat` file that tell a drawing for Tux Paint to colour.
 COLORED_IN = ("colorable",)
-# "A sea lion.", "A peacock (a male peafowl).", "A spiny lobster, from the Hawaiian islands."
+# Matches "A sea lion.", "A peacock (a male peafowl).", "A spiny lobster, from the Hawaiian islands."
 SENTENCE = re.compile(r"(?:An?|Some) ([A-Za-z]+(?: [A-Za-z]+){0,2})(?: ?[,(].*)?\.?")
-# Words of names that say how a thing is rather than what it is.
+# Words that describe a thing's state and aren't part of its name.
 MANNERS = {"baby", "sitting", "sleeping", "male", "brown", "colorful", "little", "big", "eared"}
-# Names whose last word names something else: a sea lion is no lion.
+# Names whose last word alone names something else: a sea lion is no lion.
 NO_KIND_OF_IT = {"sea lion"}
-# The animals that the world pug has too, by the names there.
+# Animals of the world pug, under the names there.
 OF_PUG = {
     "caribou": ("mammals/deer/caribou",),
     "elephant": ("mammals/elephant",),
@@ -58,7 +58,7 @@ class Stamp(NamedTuple):
 
 
 def stamps_folder(given: Path | None) -> Path:
-    """The folder of the package's pictures: in `given`, wherever it was unpacked, or where systems install it."""
+    """The folder of the package's pictures: inside `given`, where it was unpacked, or where the system installs it."""
     shares = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     roots = [given] if given else [Path(share) for share in shares.split(":")]
     for root in roots:
@@ -92,7 +92,7 @@ def named(folder: Path) -> Iterator[Stamp]:
 
 
 def is_photograph(path: Path) -> bool:
-    """Whether a picture is in colour and was not drawn: drawings lie beside the `.svg` that they were made from."""
+    """Whether a picture is in colour and no drawing: a drawing has the `.svg` that it was made from beside it."""
     from PIL import Image
 
     data = path.with_suffix(".dat")
@@ -107,7 +107,7 @@ def is_photograph(path: Path) -> bool:
 
 
 def name_of(path: Path) -> str:
-    """The name in the first line of a picture's text, in lower case; empty where it is a longer sentence."""
+    """The name in the first line of a picture's text file, in lower case; empty if that line is a longer sentence."""
     text = path.with_suffix(".txt")
     lines = text.read_text(errors="replace").splitlines() if text.is_file() else []
     match = SENTENCE.fullmatch(lines[0].strip()) if lines else None
@@ -116,13 +116,14 @@ def name_of(path: Path) -> str:
 
 
 def kind_of(name: str, names: set[str]) -> str:
-    """The shorter name of what else is there under it: a "sumatran tiger" is a "tiger"."""
+    """The last word of a name if `names` has it and it names the same kind: "tiger" for "sumatran tiger"; else the
+    name."""
     last = name.split()[-1]
     return last if last in names and name not in NO_KIND_OF_IT else name
 
 
 CUTOUT_ENDINGS = (".png", ".webp", ".tif", ".tiff", ".gif")
-LEAST = 2  # different names
+LEAST = 2  # different names that a folder must have
 
 
 def own_stamps(folder: Path) -> list[Stamp]:
@@ -147,10 +148,11 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
 
 def background_pictures(folder: Path) -> dict[str, list[Path]]:
-    """Pictures by background: a folder's are one, and so is each picture directly in `folder` whose name is words.
+    """Pictures by background: each subfolder is one background, and so is each picture directly in `folder` that is
+    named by words.
 
-    Of one background at most `MOST_PICTURES` are used, the first by name; the others are reported, and those that lie
-    turned in their files.
+    At most `MOST_PICTURES` of a background are used, the first by name. Unused pictures are reported, and those with a
+    rotation in their metadata.
     """
     if not folder.is_dir():
         raise UserError(f"--backgrounds {folder} is no folder; give one with photographs (.png, .jpg, .webp)")
@@ -160,7 +162,7 @@ def background_pictures(folder: Path) -> dict[str, list[Path]]:
             continue
         try:
             check_upright([path])
-        except UserError as error:  # as phones write them: one such doesn't end the command
+        except UserError as error:  # phones write such pictures: one of them doesn't end the command
             print(f"left out: {error}")
             continue
         inside = path.relative_to(folder).parts
@@ -174,11 +176,11 @@ def background_pictures(folder: Path) -> dict[str, list[Path]]:
     used = {name: pictures[:MOST_PICTURES] for name, pictures in named.items()}
     for pictures in used.values():
         for path in pictures:
-            read_picture(path)  # raises for what can't be drawn
+            read_picture(path)  # raises if it can't be drawn
     return used
 
 
 def words(name: str) -> str:
-    """A file's or a folder's name as lower-case words; empty where it isn't made of letters."""
+    """A file's or folder's name as lower-case words; empty if it isn't made of letters."""
     spaced = name.lower().replace("_", " ").replace("-", " ")
     return spaced if NAME.fullmatch(spaced) else ""

@@ -83,7 +83,7 @@ def all_stamps(config: Config) -> list["Stamp"]:
 
 
 def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
-    """The photographs of each world, by its name."""
+    """The photographs in each world to be written, by the world's name."""
     from menagerie.envs.custom.photo_sources import OF_PUG
 
     if config.cutouts:
@@ -93,7 +93,7 @@ def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
 
 
 def drawable(stamps: Sequence["Stamp"], resolution: int) -> tuple[list["Stamp"], dict["Stamp", str]]:
-    """The stamps that can be drawn at a resolution, and why the others can't."""
+    """The stamps that can be drawn at a resolution, and for each of the others the reason why not."""
     from menagerie.envs.custom.source import check_upright
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
@@ -120,7 +120,7 @@ def write_world(
     groups: Mapping[str, Sequence[str]],
     natural: bool,
 ) -> None:
-    """Write a world file, and copies of all pictures that it names in folders beside it."""
+    """Write a world file, and copies of all its pictures in folders beside it."""
     from menagerie.envs.custom.photo_sources import PACKAGE
 
     pictures: dict[str, dict[str, Path]] = {}
@@ -141,7 +141,7 @@ def write_world(
 
 
 def copied(folder: Path, copies: Mapping[str, Path]) -> list[str]:
-    """Copy each picture to its new place in `folder`; returns those places."""
+    """Copy pictures to their new paths in `folder`; returns those paths."""
     for place, path in copies.items():
         with whole_file(folder / place) as temporary:
             temporary.write_bytes(path.read_bytes())

@@ -1,7 +1,7 @@
-"""What a world file takes from a user's Python files: animals, and the functions of textures and backgrounds.
+"""Objects that a world file takes from a user's Python files: animals, and the functions of textures and backgrounds.
 
-Such a file is executed as it is, when a world that names it is loaded. Nothing but a world file names one: split files
-and packed splits hold names and pixels only, and opening one loads no world.
+Such a file is executed when a world that names it is loaded. Only world files can name one: split files and packed
+splits hold names and pixels, and opening them loads no world.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, .
 
 
 def python_animal(path: Path) -> Animal:
-    """The animal in a Python file, of the same form as those in envs/animals; its body is built and checked."""
+    """The animal in a Python file of the same form as those in envs/animals; its body is built and checked."""
     animal = getattr(own_module(path), CONSTANT, None)
     if not isinstance(animal, Animal):
         raise UserError(f"{path} has no animal: it must set {CONSTANT} = Animal(parts, size) (docs/worlds.md)")
@@ -60,7 +60,7 @@ def python_animal(path: Path) -> Animal:
 
 
 def check_closed(path: Path, mesh: Mesh) -> None:
-    """Raise on a body without an inside."""
+    """Raise if a body isn't closed."""
     import trimesh
 
     solid = trimesh.Trimesh(mesh.vertices, mesh.faces)

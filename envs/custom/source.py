@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SIZE, HOVER = Range(0.1, 3.0), Range(0.0, 1.0)  # of an animal, metres
 LARGEST_FILE = 64 << 20  # bytes
-# Fields of entries that name files: one each, or a list of them.
+# Fields of entries that name files: one file, or a list.
 FILES = ("mesh", "file", "image", "function", "cutouts")
 
 
@@ -29,12 +29,12 @@ class Ingredient(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """The TOML file; all other files lie in its folder or below."""
+    """A world's TOML file; all files that it names lie in its folder or below."""
 
     path: Path
 
     def file(self, kind: str, name: str, relative: str) -> Path:
-        """The path of a file that an entry names; one that is outside, missing or too large raises."""
+        """The path of a file that an entry names; raises if it is outside the folder, missing or too large."""
         root = self.path.parent
         path = Path(os.path.realpath(root / relative.replace("\0", "")))  # `resolve` raises for links in a circle
         if not path.is_relative_to(root):
@@ -46,13 +46,13 @@ class Source:
         return path
 
     def files(self, kind: str, name: str, relative: Sequence[str], most: int) -> list[Path]:
-        """The paths of a list of files; one that is too long raises."""
+        """The paths of the files in a list; raises if there are more than `most`."""
         if len(relative) > most:
             raise self.error(f"{kind} {name!r} has {len(relative)} files; it may have {most}")
         return [self.file(kind, name, item) for item in relative]
 
     def error(self, text: str) -> UserError:
-        """An error of this file."""
+        """Make an error that names this TOML file."""
         return UserError(f"{self.path}: {text}")
 
     def stamps(self, entries: Iterable[dict[str, Any]]) -> Iterator[tuple]:
@@ -64,7 +64,7 @@ class Source:
 
 
 def listed(value: object) -> list[str]:
-    """The files of a field: one, without the function in it, or several."""
+    """The files in a field, as a list: one without the function behind its colon, or several."""
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]
 
 
@@ -72,14 +72,14 @@ ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
 
 
 def check_upright(paths: Iterable[Path]) -> None:
-    """Raise for a picture that viewers show turned or mirrored; what is no picture is left to its reader."""
+    """Raise for a picture that viewers show rotated or mirrored; a file that is no picture is left to its reader."""
     from PIL import Image
 
     for path in paths:
         try:
             with Image.open(path) as picture:
                 orientation = picture.getexif().get(ORIENTATION, UPRIGHT)
-        except Exception:  # whatever decoders say of what they can't read
+        except Exception:  # decoders raise anything for files that they can't read
             continue
         if orientation != UPRIGHT:
             raise UserError(

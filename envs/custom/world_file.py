@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from menagerie.envs.catalog import register
+from menagerie.envs import catalog
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, check_regular, read_toml
 from menagerie.envs.core.validation import build
@@ -34,7 +34,7 @@ _loaded: dict[tuple, World] = {}
 
 @dataclass(frozen=True)
 class WorldTable:
-    """The keys of a world file; lists that are None are those of the world that it extends."""
+    """The keys of a world file. A list that is None is taken from the world that this one extends."""
 
     name: str = ""
     extends: str = "pug"
@@ -48,7 +48,7 @@ class WorldTable:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def entries(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The tables of the ingredients of a kind, by name."""
+        """The tables of one kind of ingredient, by name."""
         return getattr(self, kind)
 
 
@@ -80,7 +80,7 @@ def read_table(path: Path) -> WorldTable:
 
 
 def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
-    """The table with an entry for each Python file that `animals` lists: "snow_lynx.py" is the animal "snow lynx"."""
+    """Add an entry for each Python file that `animals` lists: "snow_lynx.py" is the animal "snow lynx"."""
     name_of = {item: Path(item).stem.replace("_", " ") for item in table.animals or () if item.endswith(".py")}
     if twice := table.animal.keys() & set(name_of.values()):
         raise UserError(f"{path}: animal {min(twice)!r} is listed as a file and has a table of its own; leave one out")
@@ -92,7 +92,7 @@ def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
 
 
 def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> World:
-    """The world of a table; its ingredients are registered only after all checks."""
+    """Make the world of a table; its ingredients are registered only after all checks."""
     base = base_world(source, table.extends, above)
     defined = {
         kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.entries(kind).items()}
@@ -109,7 +109,7 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
     name = table.name or source.path.stem
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise source.error(f"name {name!r} must be letters, digits, - and _")
-    check_placement(source, defined["animal"])
+    check_placement(source, added_animals(base, defined["animal"], animals))
     register_all(defined)
     digests = "".join(ingredient.digest for kind in KINDS for ingredient in defined[kind].values())
     photographed = dict(base.cutouts) | {
@@ -129,13 +129,13 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
 
 
 def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
-    """Keep a world's ingredients in this process, cut-outs apart from what has a name of its own."""
+    """Keep a world's ingredients in this process; cut-outs are kept by digest, all others by name."""
     for kind, plural in KINDS.items():
         for ingredient in defined[kind].values():
             if ingredient.is_cutout:
                 register_cutout(ingredient)
             else:
-                register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
+                catalog.register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
@@ -146,8 +146,8 @@ def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
 
 
 def own_animals(path: Path) -> dict[str, Any]:
-    """The animals that a world file and the files that it extends define, by name; not registered, their places not
-    checked."""
+    """The animals defined in a world file and in the files that it extends, by name. They are neither registered nor
+    checked for their placement."""
     defined: dict[str, Any] = {}
     seen: list[Path] = []
     while path.suffix == ".toml" and path not in seen:
@@ -159,12 +159,19 @@ def own_animals(path: Path) -> dict[str, Any]:
     return defined
 
 
-def check_placement(source: Source, animals: dict[str, Ingredient]) -> None:
+def added_animals(base: World, defined: dict[str, Ingredient], animals: tuple[str, ...]) -> dict[str, Any]:
+    """The animals that the base world lacks, or that the file defines, by name."""
+    ours = (name for name in animals if name not in (*base.animals, *defined))
+    built_in = {name: catalog.load("animals", "animal", name) for name in ours}
+    return built_in | {name: ingredient.value for name, ingredient in defined.items()}
+
+
+def check_placement(source: Source, animals: dict[str, Any]) -> None:
     """Raise unless each animal stays inside the frame and on its own side of a pair."""
     from menagerie.envs.custom.limits import misplaced
 
     for name, animal in animals.items():
-        if problem := misplaced(name, animal.value):
+        if problem := misplaced(name, animal):
             raise source.error(problem)
 
 
@@ -176,7 +183,7 @@ def chosen_textures(
     animals: tuple[str, ...],
     cutouts: dict[str, "Cutout"],
 ) -> tuple[str, ...]:
-    """The names of the world's textures; where its cut-outs have their own colours, the one word for them."""
+    """The names of the world's textures; for cut-outs in their own colours, the one word that stands for them."""
     if not any(cutout.natural for cutout in cutouts.values()):
         return chosen_names(source, table, "textures", base.textures, defined)
     check_all_natural(source, animals, cutouts)
@@ -186,10 +193,11 @@ def chosen_textures(
 def chosen_names(
     source: Source, table: WorldTable, plural: str, base: tuple[str, ...], defined: dict[str, Ingredient]
 ) -> tuple[str, ...]:
-    """The names that the world uses, in its order."""
-    known = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the world that it extends
+    """The names that the world uses, in its order: by default those of the base world and of the file; what is built in
+    may be listed too, if no world has it."""
+    usual = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the base world
     listed = getattr(table, plural)
-    given = known if listed is None else listed
+    given, known = (usual, usual) if listed is None else (listed, dict.fromkeys([*usual, *catalog.names(plural)]))
     names = tuple(choose(f"{plural} in {source.path}", name, known) for name in given)
     least = 1 if plural == "backgrounds" else 2
     if len(set(names)) != len(names) or len(names) < least:
@@ -198,7 +206,7 @@ def chosen_names(
 
 
 def chosen_sizes(source: Source, table: WorldTable, base: tuple[str, ...]) -> tuple[str, ...]:
-    """The sizes that the world has; none for an empty list."""
+    """The sizes of the world; an empty list means none."""
     sizes = tuple(
         choose(f"sizes in {source.path}", name, SIZES) for name in (base if table.sizes is None else table.sizes)
     )

@@ -37,7 +37,7 @@ class Rays:
 
     @cached_property
     def directions(self) -> Float32[np.ndarray, "h w 3"]:
-        """Unit vectors."""
+        """Unit vectors from the eye through the middle of each sample."""
         return self.camera.rays()
 
     @cached_property
@@ -47,7 +47,7 @@ class Rays:
 
     @property
     def height(self) -> Float32[np.ndarray, "h w"]:
-        """Vertical component: 0 at the horizon."""
+        """Vertical component of each direction: 0 at the horizon."""
         return self.directions[..., 2]
 
     def at(self, distance: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
@@ -64,7 +64,7 @@ class Rays:
         return ((y - self.eye[1]) / np.maximum(self.directions[..., 1], np.float32(1e-3))).astype(np.float32)
 
     def to_ring(self, radius: float) -> Float32[np.ndarray, "h w"]:
-        """Distance to the far inside of an upright cylinder around (0, 1)."""
+        """Distance to the far inner side of an upright cylinder around the point (0, 1) on the ground."""
         start, flat = self.eye[:2] - np.array([0, 1], np.float32), self.directions[..., :2]
         a, b = (flat**2).sum(-1), (flat * start).sum(-1)
         root = np.sqrt(np.maximum(b * b - a * np.float32(start @ start - radius**2), 0))
@@ -118,7 +118,7 @@ def lay_ground(
     light: Light,
     albedo: Float32[np.ndarray, "h w 3"],
 ) -> Backdrop:
-    """Sunlit ground of an albedo, in front of scenery that no shadow darkens."""
+    """Put sunlit ground of this albedo in front of scenery, which no shadow darkens."""
     distance = rays.to_ground()
     near = distance < np.minimum(scenery_distance, 60)
     ambient = paint(scenery, near, albedo * light.ambient(np.ones_like(albedo[..., :1])))
@@ -136,7 +136,7 @@ def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
 
 
 def fog(backdrop: Backdrop, color: np.ndarray, share: Float32[np.ndarray, "h w"], where: np.ndarray) -> None:
-    """Blend what `where` selects into fog of a colour, in place."""
+    """Blend the samples where `where` holds into fog of a colour, by `share`, in place."""
     share = np.where(where, share, 0)[..., None].astype(np.float32)
     backdrop.ambient = backdrop.ambient * (1 - share) + color * share
     backdrop.direct = backdrop.direct * (1 - share)

@@ -1,7 +1,7 @@
-"""What a view's number sets for the whole scene: the camera, a pinhole that looks a little down on it, and the sun.
+"""The camera and the sun of a view, by its number: a pinhole that looks a little down on the scene.
 
-There are few of each, so that one drawn background serves many scenes. What varies per thing is in
-`menagerie.envs.drawing.placement`.
+There are few of each, so that one drawn background serves many scenes. `menagerie.envs.drawing.placement` varies each
+thing's pose.
 """
 
 import zlib
@@ -16,9 +16,10 @@ from menagerie.envs.shapes.vectors import transform, unit
 
 FIELD_OF_VIEW = 29.0  # degrees, across the whole image
 TARGET = np.array([0.0, 0.0, 1.02], np.float32)  # metres: where every camera looks
-# Degrees to the right of straight on, height of the eye and distance on the ground in metres.
+# For each camera: degrees to the right of straight on, height of the eye in metres, its distance on the ground in
+# metres.
 CAMERAS = ((0.0, 2.35, 7.3), (4.5, 2.6, 7.25), (-4.5, 2.15, 7.4), (2.0, 1.95, 7.35))
-# Degrees from straight behind the camera (positive: from the left) and above the horizon.
+# For each sun: degrees from straight behind the camera (positive: from the left), and degrees above the horizon.
 SUNS = ((39.0, 46.5), (22.0, 52.0), (52.0, 50.0))
 
 

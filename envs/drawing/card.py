@@ -1,4 +1,4 @@
-"""A cut-out in a scene: an upright card that the camera and the sun see, its skin, and where it meets the ground."""
+"""A cut-out in a scene: an upright card, its surface and shadow, and the dark contact at its feet."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ from menagerie.envs.shapes.texture import Texture
 from menagerie.envs.shapes.vectors import unit
 
 FAINTEST = 1 / 255  # alpha below which nothing is drawn
-# Contact with the ground: how dark it is, how far it reaches from the card, and from what height things cause it.
+# Contact shadow: its darkness, its reach from the card, and the height below which parts of the card cast it.
 CONTACT, CONTACT_REACH, CONTACT_HEIGHT = 0.8, 0.13, 0.16  # share of the sun; metres; metres
-ON_GROUND = 0.03  # metres from the height of the ground
-# A photograph's contrast on a texture: the whole would leave nothing of the texture where the photograph is dark.
+ON_GROUND = 0.03  # metres: what is lower counts as touching the ground
+# Share of a photograph's contrast that is kept on a texture: all of it would hide the texture in dark parts.
 CONTRAST, BRIGHTEST = 0.7, 2.2
 LEAN = 0.35  # how far the lit side of a card turns up, so that a sun behind the camera lights it as it does a body
 FOOT = 0.15  # share of the height over which the ground darkens what stands on it
-PROFILE = 64  # places along the card's width at which contact is known
+PROFILE = 64  # positions along the card's width at which contact is computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Card:
 
     @property
     def normal(self) -> Float32[np.ndarray, "3"]:
-        """Unit vector towards the camera's side."""
+        """Unit vector from the card to the camera's side."""
         return np.array([self.across[1], -self.across[0], 0], np.float32)
 
     @property
@@ -48,14 +48,14 @@ class Card:
         return np.stack([self.points(np.float32(x), np.float32(y)) for y in (0, 1) for x in (-0.5, 0.5)])
 
     def points(self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"]) -> Float32[np.ndarray, "*n 3"]:
-        """World points at shares of the width from the middle and of the height from the ground."""
+        """World points at shares of the width (from the middle) and of the height (from the ground)."""
         rise = np.array([0, 0, self.height], np.float32)
         return self.foot + right[..., None] * self.across * np.float32(self.width) + up[..., None] * rise
 
     def lookup(
         self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
     ) -> Float32[np.ndarray, "*n 4"]:
-        """The photograph there; `spacing` in metres."""
+        """Colours of the photograph at these shares; neighbouring places are `spacing` metres apart."""
         side = -right if self.flipped else right
         per_metre = self.photograph.size[0] / self.width
         return self.photograph.lookup(side + np.float32(0.5), up, spacing * per_metre)
@@ -63,7 +63,7 @@ class Card:
 
 def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> Card:
     """The card of a cut-out in a slot in a view."""
-    pose = place(f"{name} cut-out", slot, view, size)  # a name of its own: no built-in animal's tilt is meant for it
+    pose = place(f"{name} cut-out", slot, view, size)  # no built-in animal has this name, so no tilt applies
     photograph = cutout.shown(name, view)
     width, height = (side * pose.scale for side in cutout.metres(photograph))
     turn = np.radians(cutout.stand(pose).yaw)
@@ -80,7 +80,7 @@ def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> 
 
 
 def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.ndarray, "n 3"]]:
-    """What a camera whose pixels have `side` x `side` samples sees of the card, at every sample of a window of whole
+    """Project a card into a camera whose pixels have `side` x `side` samples: returns every sample of a window of whole
     pixels, and the photograph's linear colours there."""
     screen = camera.project(card.corners)
     low, high = screen[:, :2].min(0) / side, screen[:, :2].max(0) / side
@@ -99,7 +99,7 @@ def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.
     found = card.lookup(share, up.astype(np.float32), float(depth.mean()) / camera.focal)
     alpha = np.where(found[..., 3] < FAINTEST, 0, found[..., 3]).astype(np.float32)
     colors = found[..., :3] / np.maximum(found[..., 3:], np.float32(FAINTEST))
-    # Metres on the thing itself, its scale and mirroring undone.
+    # Metres on the photographed thing, before scaling and mirroring.
     body = np.stack([share * card.width * (-1 if card.flipped else 1), np.zeros_like(up), up * card.height], -1)
     body, world = (body / card.scale).astype(np.float32).reshape(-1, 3), world.reshape(-1, 3)
     samples = Samples(
@@ -129,7 +129,7 @@ def card_skin(colors: Float32[np.ndarray, "n 3"]) -> Skin:
 
 
 def brightness(card: Card, colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
-    """Luminance of colours relative to the photograph's mean, with less contrast."""
+    """Luminance of colours relative to the photograph's mean, with reduced contrast."""
     share = np.maximum(colors @ LUMINANCE, 0) / np.float32(card.photograph.luminance)
     return np.clip(share ** np.float32(CONTRAST), 0, BRIGHTEST).astype(np.float32)
 
@@ -142,7 +142,7 @@ def painted(
 
 
 def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
-    """The card in the sun's depth map."""
+    """The card's shadow map."""
     corners = light_space(card.corners, sun)
     low = np.maximum(np.floor(corners[:, :2].min(0)), 0).astype(int)
     high = np.minimum(np.ceil(corners[:, :2].max(0)), TEXELS).astype(int)
@@ -162,7 +162,7 @@ def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
 def contact(
     card: Card, light_points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]
 ) -> Float32[np.ndarray, "*n"]:
-    """The share of the sun that reaches points, in light space, of the ground below the card: less near its feet."""
+    """The share of the sun that reaches ground points (in light space) near the card: less close to its feet."""
     if card.foot[2] > 3 * CONTACT_HEIGHT:
         return np.ones(light_points.shape[:-1], np.float32)
     turned = np.concatenate([(light_points[..., :2] / TEXELS - 0.5) * 2 * REACH, light_points[..., 2:]], -1)

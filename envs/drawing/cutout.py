@@ -1,5 +1,5 @@
-"""Things of a world that are cut-out photographs: how their files are read and checked, which photograph a view shows,
-how large it is, and how it stands."""
+"""Cut-out photographs as things of a world: how their files are read and checked, which photograph a view shows, its
+size, and how it stands."""
 
 import io
 import zlib
@@ -17,18 +17,18 @@ from menagerie.envs.drawing.placement import Pose
 from menagerie.envs.shapes.mesh import Mesh
 from menagerie.envs.slots import SLOTS
 
-FORMATS = ("PNG", "WEBP", "TIFF", "GIF")  # that have an alpha channel and need no other program
-SMALLEST = 24  # pixels along the longest side of what is not transparent
-SOLID = 128  # least alpha of a pixel that counts as the thing's
+FORMATS = ("PNG", "WEBP", "TIFF", "GIF")  # formats with an alpha channel that Pillow reads by itself
+SMALLEST = 24  # pixels along the longest side of the part that isn't transparent
+SOLID = 128  # alpha from which a pixel counts as part of the thing
 LEAST_COVERED = 0.02  # share of the picture that is solid
 LEAST_CLEAR = 0.01  # share of the picture that is transparent
-# The greatest share of each edge of the picture that may be solid. A picture trimmed to its thing touches its edges
-# with an ear or a tail; one that cuts the thing off has a long straight edge. It may lie along the lower edge.
+# The greatest share of each edge of the picture that may be solid. A trimmed picture touches its edges with an ear or a
+# tail; a picture that cuts the thing off has a long straight edge. The lower edge may be covered.
 MOST_SOLID = {"left": 0.25, "right": 0.25, "upper": 0.25, "lower": 0.8}
 GAMMA = np.float32(2.2)
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722], np.float32)
 BORDER = 1  # transparent pixels around the thing, so that its edge fades out
-THICKNESS = 0.04  # metres: of the slab that stands for a cut-out where limits are measured
+THICKNESS = 0.04  # metres: thickness of the slab that stands for a cut-out when limits are measured
 DISTANCE = 7.3  # metres, about: from the camera to the slots
 LEAST_SHARP = 0.5  # pixels of the photograph for each pixel of the scene
 _YAWS = sorted({yaw for slot in SLOTS.values() for yaw in slot.yaws})
@@ -36,7 +36,7 @@ _YAWS = sorted({yaw for slot in SLOTS.values() for yaw in slot.yaws})
 
 @dataclass(frozen=True, eq=False)
 class Photograph:
-    """A cut-out, trimmed to what is not transparent: linear red, green and blue times alpha, and alpha."""
+    """A cut-out, trimmed to the part that isn't transparent: linear red, green and blue times alpha, and alpha."""
 
     pixels: Float32[np.ndarray, "h w 4"]
 
@@ -53,7 +53,7 @@ class Photograph:
 
     @cached_property
     def levels(self) -> tuple[Float32[np.ndarray, "h w 4"], ...]:
-        """The pixels, and again and again at half the size, down to one pixel."""
+        """The pixels, and versions at half the size of the one before, down to one pixel."""
         levels = [self.pixels]
         while min(levels[-1].shape[:2]) > 1:
             levels.append(halved(levels[-1]))
@@ -98,12 +98,12 @@ def bilinear(
 
 
 def read_photograph(path: Path, content: bytes) -> Photograph:
-    """The cut-out in a picture file's content; one that can't be drawn raises with the way out."""
+    """The cut-out in a picture file's content; raises with the way out if it can't be drawn."""
     return trimmed(read_pixels(path, content), path)
 
 
 def read_pixels(path: Path, content: bytes) -> UInt8[np.ndarray, "h w 4"]:
-    """Red, green, blue and alpha of a file's content. Its size is known before any pixel is unpacked."""
+    """Red, green, blue and alpha of a file's content. The size is checked before any pixel is unpacked."""
     from PIL import Image
 
     try:
@@ -117,7 +117,7 @@ def read_pixels(path: Path, content: bytes) -> UInt8[np.ndarray, "h w 4"]:
             return np.asarray(picture.convert("RGBA"))
     except UserError:
         raise
-    except Exception as error:  # cut short, a bomb, no picture: each raises its own type
+    except Exception as error:  # a truncated file, a decompression bomb, no picture: each raises its own type
         raise UserError(f"{path} can't be read as a cut-out ({type(error).__name__}: {error})") from error
 
 
@@ -133,7 +133,7 @@ def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
 
 
 def check_solid(path: Path, solid: Bool[np.ndarray, "h w"]) -> None:
-    """Raise on a picture that is empty, full, too small, or cuts its thing off."""
+    """Raise if a picture is empty, full or too small, or cuts its thing off."""
     if solid.mean() < LEAST_COVERED:
         raise UserError(f"{path} is empty: {solid.mean():.1%} of it is solid; trim it to its thing")
     if 1 - solid.mean() < LEAST_CLEAR:
@@ -158,23 +158,24 @@ class Cutout:
     size: float
     hover: float = 0.0  # metres between the ground and the lowest point
     mirrored: bool = True
-    """Whether a thing that faces left is the photograph mirrored; if not, it is always shown as it was taken."""
+    """Whether a thing that faces left is drawn as the mirrored photograph; if not, photographs are never mirrored."""
     natural: bool = False
-    """Whether the cut-out keeps its own colours; if not, it gets those of a texture, as bright as its own."""
+    """Whether the cut-out keeps its own colours; if not, it gets a texture's colours with the photograph's
+    brightness."""
 
     def shown(self, name: str, view: int) -> Photograph:
-        """The photograph that a view shows; the same in all slots."""
+        """The photograph that a view shows, the same in all slots."""
         random = np.random.default_rng(zlib.crc32(f"photograph|{name}|{view}".encode()))
         return self.photographs[random.integers(len(self.photographs))]
 
     def metres(self, photograph: Photograph) -> tuple[float, float]:
-        """Width and height of a photograph."""
+        """Width and height of a photograph in metres."""
         longest = max(photograph.size)
         width, height = (self.size * side / longest for side in photograph.size)
         return width, height
 
     def pixels_at(self, resolution: int) -> float:
-        """Pixels that a photograph must have along its longest side, to be drawn at a resolution."""
+        """The least number of pixels along a photograph's longest side to be drawn at a resolution."""
         largest = self.size * max(slot.widest for slot in SLOTS.values()) * Camera(resolution).focal / DISTANCE
         return largest * LEAST_SHARP
 
@@ -187,17 +188,17 @@ class Cutout:
         return Mesh(vertices, faces, normals, ambient, 1.0, np.array([0, 0, -self.hover], np.float32), THICKNESS)
 
     def stand(self, pose: Pose) -> Pose:
-        """How a photograph stands where a body would have a pose: its picture turned to the camera by the pose's
-        deviation from its slot's direction, so that none is squeezed."""
+        """The pose of a card in place of a body's: the picture faces the camera, turned by the deviation of the pose
+        from its slot's direction, so that it is never seen from the side."""
         return replace(pose, yaw=pose.yaw - nearest_yaw(pose.yaw))
 
     def faces_left(self, pose: Pose) -> bool:
-        """Whether a thing with a pose faces the left side of the image, and is drawn mirrored."""
+        """Whether a thing in this pose faces left in the image, so that it is drawn mirrored."""
         return self.mirrored and nearest_yaw(pose.yaw) < -90
 
 
 def nearest_yaw(yaw: float) -> float:
-    """The direction of a slot that a pose's yaw deviates from, in degrees."""
+    """The direction of a slot that is nearest to a pose's yaw, in degrees."""
     return min(_YAWS, key=lambda slot_yaw: abs(slot_yaw - yaw))
 
 

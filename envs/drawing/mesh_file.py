@@ -12,7 +12,7 @@ from menagerie.envs.shapes.mesh import Mesh
 
 MOST_FACES = 200_000
 LARGEST = 1e6  # units along the longest side
-ARCHIVES = {"zip", "gz", "bz2", "xz", "tar"}  # small files that may hold enormous ones
+ARCHIVES = {"zip", "gz", "bz2", "xz", "tar"}  # compressed files, which may be small and unpack to enormous ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, f
 
 
 def load_mesh(path: Path):
-    """The file as one trimesh. Read from memory, so that it can't refer to other files."""
+    """Load the file as one trimesh. It is read from memory, so that it can't refer to other files."""
     import trimesh
 
     kind = path.suffix.lower().lstrip(".")

@@ -28,7 +28,7 @@ def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
             pixels = np.asarray(picture.convert("RGB"), np.float32) / 255
     except UserError:
         raise
-    except Exception as error:  # a truncated file, a bomb, not a picture: each raises its own type
+    except Exception as error:  # a truncated file, a decompression bomb, no picture: each raises its own type
         raise UserError(f"{path} can't be read as a picture ({type(error).__name__}: {error})") from error
     return pixels ** np.float32(2.2)
 
@@ -81,12 +81,12 @@ class PictureTexture:
 def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) -> Background:
     """A picture behind the things; below `horizon` (share of its height) it is ground that takes shadows.
 
-    It is looked up by the direction of a ray, so that it moves with the camera as distant scenery does.
+    A ray's direction decides the place in the picture, so that it moves with the camera as distant scenery does.
     """
 
     def draw(rays: Rays, light: Light) -> Backdrop:
         slope = rays.height / REACH
-        lowest = -0.75  # least slope that any camera sees, in the same unit
+        lowest = -0.75  # least slope of any camera's rays, in the same unit
         v = np.where(slope > 0, horizon - slope, horizon + slope / lowest * (1 - horizon))
         colors = sample(picture, rays.azimuth / REACH + 0.5, v, repeat=False)
         return lay_ground(colors, np.full_like(rays.height, 1e4), rays, light, colors)
@@ -95,7 +95,7 @@ def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) ->
 
 
 def by_view(backgrounds: Sequence[Background]) -> Background:
-    """The backgrounds in turn over all cameras and suns: equal views share one, as they share their drawing."""
+    """A background that draws the given ones in turn over all cameras and suns; equal views share one background."""
 
     def draw(rays: Rays, light: Light) -> Backdrop:
         return backgrounds[VIEWS.index(rays.camera.view) % len(backgrounds)].draw(rays, light)

@@ -1,4 +1,4 @@
-"""Where a thing stands in a view: in its slot, varied within the slot's bounds, as it comes to rest on the ground.
+"""The pose of a thing in a view: in its slot, varied within the slot's bounds, at rest on the ground.
 
 The table of settled poses is computed by `menagerie.envs.checks.physics`.
 """

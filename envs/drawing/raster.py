@@ -17,7 +17,7 @@ EMPTY = np.float32(1e9)  # depth where there is nothing
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """The visible surface of one thing: one row for each sample that it covers, or may cover."""
+    """The visible surface of one thing: a row for each sample that it covers, at least in part."""
 
     rows: Int[np.ndarray, " n"]
     columns: Int[np.ndarray, " n"]
@@ -37,7 +37,7 @@ def to_world(mesh: Mesh, pose: Pose, points: Float32[np.ndarray, "n 3"]) -> Floa
 
 
 def trace(things: Sequence[tuple[Mesh, Pose]], camera: Camera) -> list[Samples]:
-    """The visible samples of each thing; all share one depth buffer."""
+    """Rasterise things into one shared depth buffer; returns the visible samples of each."""
     shape = (camera.size, camera.size)
     depth = np.full(shape, EMPTY, np.float32)
     owner, face = np.full(shape, -1, np.int32), np.zeros(shape, np.int32)

@@ -54,7 +54,7 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
 
 @njit(cache=True, nogil=True)
 def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
-    """Fill `table` for scene n; returns how many things it has.
+    """Fill `table` for scene n; returns the number of things in it.
 
     Scalars in a small table, because an array view for each pixel costs far more than the pixel.
     """
@@ -74,7 +74,7 @@ def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _overlap(i, j, box, table):  # pragma: no cover
-    """Whether two things' boxes overlap: row, column, height and width in the columns of `table` from `box` on."""
+    """Whether two things' boxes overlap: columns `box` to `box` + 3 of `table` are row, column, height and width."""
     above = table[i, box] < table[j, box] + table[j, box + 2] and table[j, box] < table[i, box] + table[i, box + 2]
     left, right = table[i, box + 1] + table[i, box + 3], table[j, box + 1] + table[j, box + 3]
     return above and table[i, box + 1] < right and table[j, box + 1] < left
@@ -82,7 +82,7 @@ def _overlap(i, j, box, table):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _find_meetings(things, table, meets):  # pragma: no cover
-    """meets[i]: the box of thing i in the image overlaps that of another."""
+    """Set meets[i] if the box of thing i in the image overlaps another thing's."""
     for i in range(things):
         meets[i] = False
         for j in range(things):
@@ -91,9 +91,9 @@ def _find_meetings(things, table, meets):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no cover
-    """casts[i, j]: the shadow of thing j may reach thing i, by their boxes in light space.
+    """Set casts[i, j] if the shadow of thing j may reach thing i, by their boxes in light space.
 
-    casts[i, i]: that of any other thing may.
+    casts[i, i] is set if the shadow of any other thing may reach thing i.
     """
     for i in range(things):
         casts[i, i] = False
@@ -164,7 +164,7 @@ def _lay_things(
                 if meets[k]:
                     covering = _back_to_front(row, column, things, table, alpha, depth, order, pixels)
                     if _first(order, covering) < k:
-                        continue  # this pixel was done with the first of the things that cover it
+                        continue  # drawn already, with the first of the things that cover this pixel
                 red, green, blue = (
                     images[n, row, column, 0] + 0.0,
                     images[n, row, column, 1] + 0.0,
@@ -196,13 +196,13 @@ def _first(order, covering):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _over(colors, at, channel, share, below, through):  # pragma: no cover
-    """A layer's premultiplied colour under a share of the sun, over what is below."""
+    """A premultiplied colour, mixed by its share of the sun, over the colour below."""
     return colors[at, channel] * share + colors[at, channel + 3] * (1.0 - share) + below * through
 
 
 @njit(cache=True, nogil=True)
 def _sunlight(pixel, thing, things, table, casts, light, map_depth):  # pragma: no cover
-    """Share of the sun that the other things leave on a thing's pixel."""
+    """The share of the sun that the other things leave on a thing's pixel."""
     share = 1.0
     for j in range(things):
         if j != thing and casts[thing, j]:
@@ -214,9 +214,9 @@ def _sunlight(pixel, thing, things, table, casts, light, map_depth):  # pragma: 
 
 @njit(cache=True, nogil=True)
 def _back_to_front(row, column, things, table, alpha, depth, order, pixels):  # pragma: no cover
-    """Fill `order` with the things that cover a pixel, farthest first; returns how many.
+    """Fill `order` with the things that cover a pixel, farthest first; returns their number.
 
-    `pixels` gets, for each thing, where its pixel lies in the pool.
+    `pixels` gets the index in the pool of each thing's pixel.
     """
     covering = 0
     for k in range(things):
@@ -238,7 +238,7 @@ def _back_to_front(row, column, things, table, alpha, depth, order, pixels):  # 
 
 @njit(cache=True, nogil=True)
 def _winner(order, covering, pixels, alpha):  # pragma: no cover
-    """Instance that covers most of a pixel; a thing wins a tie with the background."""
+    """The instance that covers most of a pixel; a thing wins a tie with the background."""
     rest, most, winner = 1.0, 0.0, 0
     for place in range(covering - 1, -1, -1):
         share = rest * alpha[pixels[order[place]]] / 255.0

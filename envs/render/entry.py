@@ -1,7 +1,8 @@
-"""The atlas: what one animal in one slot, view and size adds to any scene, at one resolution, built and kept on disk.
+"""The atlas: the pixels that one animal in one slot, view and size adds to any scene, at one resolution, built and kept
+on disk.
 
-Scenes are products, so factors are rendered, not scenes. An entry holds the animal's geometry
-once, a lit and an unlit layer for each texture and background, and the shadow it throws on
+Animals, textures and backgrounds are rendered once each and combined, instead of rendering every scene. An entry holds
+the animal's geometry once, a lit and an unlit layer for each texture and background, and the shadow that it throws on
 each background. `menagerie.envs.render.compositor` puts entries together. On disk an entry is one file, in a folder
 named by the hash of everything that determines its pixels.
 """
@@ -24,7 +25,7 @@ from menagerie.envs.drawing.shading import shade
 from menagerie.envs.drawing.shadows import SOFTNESS, visibility
 from menagerie.envs.render.stage import EntryKey, Ground, Standing, ground, standing
 
-OWNER = "of"  # the array beside those of an entry that says which it is
+OWNER = "of"  # name of the array in the file that holds the entry's identity
 # Type and number of axes of each array of an entry.
 FORMS = {
     **{name: (np.dtype(np.int64), 1) for name in ("corner", "map_corner")},
@@ -50,7 +51,7 @@ class Entry:
 
     @property
     def area(self) -> int:
-        """Number of pixels that the thing covers, without other things, by at least half."""
+        """The number of pixels that the thing covers by at least half, without other things in front."""
         return int((self.alpha >= 128).sum())
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -68,7 +69,8 @@ class _Window(NamedTuple):
     side: int  # samples along a pixel
 
     def mean(self, samples: Samples, values: np.ndarray) -> np.ndarray:
-        """Sum of `values` (one row per sample) times alpha within each pixel, divided by the samples per pixel."""
+        """Weight `values` (a row per sample) by alpha, sum them within each pixel, and divide by the samples
+        per pixel."""
         canvas = np.zeros((self.height * self.side, self.width * self.side, *values.shape[1:]), np.float32)
         covered = values * samples.alpha.reshape(-1, *[1] * (values.ndim - 1))
         canvas[samples.rows - self.top * self.side, samples.columns - self.left * self.side] = covered
@@ -87,8 +89,8 @@ def build_entry(
     resolution: int,
     cutouts: Mapping[str, str] | None = None,
 ) -> Entry:
-    """Render the entry of `key` for all the given textures and backgrounds. `cutouts`: those of its world, each with
-    its hash."""
+    """Render the entry of `key` for all the given textures and backgrounds. `cutouts` maps the world's cut-outs to
+    their hashes."""
     thing, view = standing(key, resolution, cutouts or {}), view_of(key.view)
     samples, window = thing.samples, _window(thing.samples, supersampling(resolution))
     coverage = window.mean(samples, np.ones(len(samples.rows), np.float32))
@@ -120,7 +122,7 @@ def _layers(
     backgrounds: Sequence[str],
     window: _Window,
 ) -> UInt8[np.ndarray, "textures backgrounds h w 6"]:
-    """Lit (with a body's shadow on itself) and unlit layers."""
+    """Lit and unlit layers; in the lit one a body shadows itself."""
     sunlit = visibility(thing.shadows, thing.light_points)[:, None] if thing.shades_itself else None
     layers = np.empty((len(textures), len(backgrounds), window.height, window.width, 6), np.uint8)
     for row, texture in zip(layers, textures, strict=True):
@@ -135,8 +137,12 @@ def _layers(
 def _ground_shadow(
     backdrop: Ground, thing: Standing, side: int
 ) -> tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h w"]]:
-    """The share of the sun that a thing leaves on a background, cut to where it is below 1 (row, column, height,
-    width). A pixel's mean counts a sample by what the thing leaves visible of it: only that shows the background."""
+    """The shadow of a thing on a background: its box (row, column, height, width) and the share of the sun in it,
+    0..255.
+
+    Within a pixel, each sample counts by the part that the thing leaves visible, because only that part shows the
+    background.
+    """
     points, shadows, samples = backdrop.light_points, thing.shadows, thing.samples
     height, width = shadows.depth.shape
     near = (np.abs(points[..., 0] - shadows.column - width / 2) < width / 2 + SOFTNESS) & (
@@ -157,20 +163,20 @@ def _ground_shadow(
 
 
 def entry_path(folder: Path, key: EntryKey) -> Path:
-    """The file of the entry of `key`."""
+    """The path of the entry's file."""
     parts = (key.animal.replace(" ", "_"), key.slot, key.view, *filter(None, (key.size,)))
     return folder / f"{'-'.join(map(str, parts))}.npz"
 
 
 def write_entry(path: Path, entry: Entry) -> None:
-    """Write an entry with the name that it has there, whole or not at all."""
+    """Write an entry and its identity, whole or not at all."""
     with whole_file(path) as temporary:
         np.savez(temporary, **entry.arrays(), **{OWNER: owner(path)})
 
 
 def read_entry(path: Path) -> Entry | None:
-    """The entry in a file; None if it is missing, cut short, damaged, of another form or another one under this name,
-    or doesn't say which it is, as those of before: then it is rendered anew."""
+    """Read an entry from a file; None if the file is missing or damaged, holds another entry, or has an older form. The
+    caller then renders it anew."""
     try:
         arrays = read_arrays(path)
         if not np.array_equal(arrays.pop(OWNER, None), owner(path)):
@@ -182,8 +188,8 @@ def read_entry(path: Path) -> Entry | None:
 
 
 def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
-    """The identity of the entry at `path`, as bytes: the name of its folder, which depends on all that decides
-    pixels, and its key."""
+    """The identity of the entry at `path`, as bytes: its folder's name, which depends on all that decides pixels, and
+    its key."""
     return np.frombuffer(f"{path.parent.name}/{path.stem}".encode(), np.uint8)
 
 

@@ -48,7 +48,7 @@ class EntryPool:
 
     @property
     def nbytes(self) -> int:
-        """Size of the pixels held."""
+        """Bytes of the pixels held."""
         held = (self._backdrops, self._alpha, self._shadow, self._colors, self._depth, self._light, self._map)
         return sum(growing.array.nbytes for growing in held)
 
@@ -93,7 +93,7 @@ class EntryPool:
         return requests
 
     def _backdrop(self, background: str, view: View) -> int:
-        """Index of a background's lit and unlit picture; drawn at its first use."""
+        """The index of a background's lit and unlit picture, which is drawn at its first use."""
         key = (background, view)
         if key not in self._backdrop_index:
             drawn, side = ground(background, self.resolution, view), supersampling(self.resolution)
@@ -103,7 +103,6 @@ class EntryPool:
 
 
 def _light_box(entry: Entry) -> Float64[np.ndarray, "6"]:
-    """Box in light space where a thing receives light, and its map's least depth: see
-    `menagerie.envs.render.compositor`."""
+    """The box in light space where a thing receives light, and the least depth in its own map: see `compose`."""
     column, row, depth = entry.light[entry.alpha > 0].T
     return np.array([column.min(), column.max(), row.min(), row.max(), depth.max(), entry.map_depth.min()], np.float64)

@@ -68,7 +68,7 @@ class Renderer:
     def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
         """Build the entries that `scenes` need and that are not cached yet, in `workers` processes.
 
-        `progress` is called with the number built so far and the total.
+        Calls `progress` with the number built so far and the total.
         """
         missing = self.missing(scenes)
         for done, (key, entry) in enumerate(zip(missing, self._entries(missing), strict=True), start=1):
@@ -77,14 +77,14 @@ class Renderer:
                 progress(done, len(missing))
 
     def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
-        """The entries that `scenes` need and that are not there yet, those of one camera and sun together."""
+        """The entries that `scenes` need and that aren't cached, grouped by camera and sun."""
         return [key for key in self._keys(scenes) if not self._has(key)]
 
     def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
         """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
 
-        They are written into `out` if it is given: reusing it in a loop is several times faster,
-        because allocating memory costs more than the pixels.
+        They are written into `out` if it is given: reusing it in a loop is several times faster, because allocating
+        memory costs more than the pixels.
         """
         side = self.resolution
         images, masks = out or (
@@ -111,7 +111,7 @@ class Renderer:
         return self._pool
 
     def _keys(self, scenes: Sequence[Scene]) -> list[EntryKey]:
-        """The entries that scenes need, each once; checks the scenes."""
+        """The keys of the entries that scenes need, each once; raises for a scene that isn't of this world."""
         keys = set()
         for scene in scenes:
             self.world.check(scene)
@@ -161,7 +161,7 @@ class Renderer:
                 self._areas[key] = entry.area
 
     def _read(self, key: EntryKey) -> Entry:
-        """An entry from the cache; a damaged file is built again."""
+        """Read an entry from the cache; a damaged file is built again."""
         path = entry_path(self._folder, key)
         entry = read_entry(path)
         if entry is None:

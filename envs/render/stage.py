@@ -1,4 +1,5 @@
-"""Keeps what scenes share at one resolution: backgrounds along the camera's rays, and the thing in a slot of a view."""
+"""The objects that scenes at one resolution share: cameras, backgrounds along the camera's rays, and the thing in a
+slot of a view."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ def camera(resolution: int, view: View) -> Camera:
 
 @lru_cache(maxsize=16)
 def ground(name: str, resolution: int, view: View) -> Ground:
-    """The background called `name`, empty."""
+    """The background called `name`, without things on it."""
     background = load_background(name)
     drawn = background.draw(Rays(camera(resolution, view)), background.light)
     lit, unlit = tonemap(drawn.ambient + drawn.direct), tonemap(drawn.ambient)
@@ -49,7 +50,7 @@ def ground(name: str, resolution: int, view: View) -> Ground:
 
 
 class EntryKey(NamedTuple):
-    """An animal in a slot, in a view and a size: what an entry of the atlas shows, in all textures."""
+    """An animal in a slot, view and size: identifies the atlas entry that shows it in all textures."""
 
     animal: str
     slot: str
@@ -74,7 +75,8 @@ class Standing(Protocol):
         """The thing's surface, at the samples, in the texture of that name."""
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """The share of the sun that its feet leave on points of the ground (in light space), besides its shadow."""
+        """The share of the sun at ground points (in light space) after darkening by the thing's feet, without its
+        shadow."""
 
 
 class Body:
@@ -91,16 +93,16 @@ class Body:
         self.shadows = shadow_map([placed], self.sun)
 
     def skin(self, texture: str) -> Skin:
-        """See `Standing`."""
+        """The animal's surface at the samples, in the texture of that name."""
         return skin(self.samples, self.animal, self.mesh, load_texture(texture), self.sun)
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """See `Standing`."""
+        """All ones: a body's shadow map already begins at its feet."""
         return np.ones(points.shape[:-1], np.float32)
 
 
 class StandingCard:
-    """A cut-out, whose flat card throws no shadow on itself."""
+    """A cut-out; its flat card throws no shadow on itself."""
 
     shades_itself = False
 
@@ -114,24 +116,24 @@ class StandingCard:
         self.shadows = card_shadow(self.card, self.sun)
 
     def skin(self, texture: str) -> Skin:
-        """The photograph's own colours where it is natural, else the texture's, as bright as the photograph."""
+        """The photograph's own colours if it is natural, else the texture's colours with the photograph's
+        brightness."""
         if self.natural:
             return card_skin(self.colors)
         return card_skin(painted(load_texture(texture), self.samples.body, self.brightness))
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """See `Standing`."""
+        """The share of the sun that the card's feet leave on ground points (in light space)."""
         return contact(self.card, points, self.sun)
 
 
 def standing(key: EntryKey, resolution: int, cutouts: Mapping[str, str]) -> Standing:
-    """Make the body or cut-out that `key` describes. `cutouts` maps the names of the world's cut-outs to their
-    hashes."""
+    """Make the body or cut-out that `key` describes. `cutouts` maps the world's cut-outs to their hashes."""
     if key.animal in cutouts:
         return StandingCard(key, resolution, load_cutout(cutouts[key.animal]))
     return Body(key, resolution)
 
 
 def mesh_in_slot(key: EntryKey) -> tuple[Mesh, Pose]:
-    """The mesh and the pose of a modelled animal."""
+    """The mesh and pose of the modelled animal that `key` describes."""
     return animal_mesh(load_animal(key.animal)), place(*key)

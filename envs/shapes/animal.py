@@ -1,4 +1,4 @@
-"""What an animal is: a body of parts, its size, and what its skin is painted with."""
+"""The definition of an animal: a body of parts, its size, and the paint and relief of its skin."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ PointFunction = Callable[[Float32[np.ndarray, "n 3"]], Float32[np.ndarray, " n"]
 
 @dataclass(frozen=True, eq=False)
 class Animal:
-    """A body in any units of its own, scaled so that its longest side measures `size` metres.
+    """A body in any units, scaled so that its longest side measures `size` metres.
 
-    `relief` raises the surface by body units; `paint` darkens the texture, as a factor in
-    0..1. Both are functions of points in body coordinates.
+    `relief` raises the surface by body units; `paint` darkens the texture, as a factor in 0..1. Both are functions of
+    points in body coordinates.
     """
 
     parts: tuple[Part, ...]
@@ -38,7 +38,7 @@ class Animal:
     paint: PointFunction | None = None
 
     def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, " n"]:
-        """Index into `TAGS` for points on the surface: the tagged part nearest within `margin`."""
+        """For each surface point, the index into `TAGS` of the nearest tagged part within `margin`."""
         points = mirrored(points)
         nearest = np.full(len(points), margin, np.float32)
         tags = np.zeros(len(points), np.uint8)

@@ -55,7 +55,7 @@ def animal_mesh(animal: Animal | HasMesh, cells: int = CELLS) -> Mesh:
 def mesh_parts(
     parts: Sequence[Part], cells: int, floor: float | None = None, relief: PointFunction | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Vertices, faces, unit normals and cell size of the body that `parts` make."""
+    """Vertices, faces, unit normals and cell size of the body made of `parts`."""
     from skimage.measure import marching_cubes
 
     axes, cell = _axes(parts, cells)
@@ -82,7 +82,7 @@ def _axes(parts: Sequence[Part], cells: int) -> tuple[list[np.ndarray], float]:
 
 
 def _half_field(parts: Sequence[Part], axes: list[np.ndarray], cell: float) -> np.ndarray:
-    """The left half's field; each part is evaluated only near itself."""
+    """The signed distances in the left half; each part is evaluated only near itself."""
     field = np.full([len(axis) for axis in axes], FAR, np.float32)
     for part in parts:
         low, high = part.bounds()

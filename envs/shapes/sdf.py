@@ -104,7 +104,7 @@ def join(field: np.ndarray, part: Part, distance: np.ndarray) -> np.ndarray:
 
 
 def mirrored(points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
-    """Points folded onto the side that the parts are given for."""
+    """Points folded onto the left side, for which the parts are given."""
     folded = points.copy()
     folded[..., 1] = np.abs(folded[..., 1])
     return folded

@@ -1,5 +1,5 @@
-"""What a texture is: a colour that noise varies, and how it shines. The noise is a small tileable volume in four bands,
-coarse to fine."""
+"""The definition of a texture: a colour that noise varies, and its highlight. The noise is a small tileable volume in
+four bands, coarse to fine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

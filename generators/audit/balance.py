@@ -1,17 +1,17 @@
-"""Whether answers depend on anything but the picture: on place, order of mention, texture, background or view.
+"""Checks that answers depend on the picture alone: not on place, order of mention, texture, background or view.
 
-Of every scene of two with different animals, three signs are taken, relative to the animal whose name is first in the
-alphabet and to one texture:
+In every scene of two different animals three signs are read, relative to the animal whose name is first in the alphabet
+and to one texture:
 
 - a: that animal has that texture, not the other thing;
 - p: that animal is in the first place (left, or above);
 - m: the caption mentions that animal first.
 
-Their products say the rest: ap, the texture is in the first place; pm, what is in the first place is mentioned first;
-am, the texture is mentioned first. Of each product that a coin decides (see `statistics`) the sum over a subset is a
-contrast, and so are the sums over each background, each view and each texture. For counting, contrasts are of each
-number with each background, view and texture, and of each place that holds something. All of them, over all subsets,
-are one test: the strongest is compared with a bound that chance exceeds in one of 2000 sound splits at most.
+Their products give the rest. ap: the texture is in the first place. pm: the thing in the first place is mentioned
+first. am: the texture is mentioned first. For each product that a coin decides (see `statistics`), its sum over a
+subset is a contrast, and so is its sum over each background, each view and each texture. In counting splits, contrasts
+relate each number to each background, view and texture, and to each occupied place. All contrasts over all subsets form
+one test: the strongest is compared with a bound that chance exceeds in at most one of 2000 sound splits.
 """
 
 from collections import defaultdict
@@ -28,9 +28,11 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.storage.split_file import Records, Split
 
 CONTRAST_RATE = 1 / 2000
-"""The most sound splits of which this finding, or that on texts, fails by chance: 1 in 1000 for both together."""
+"""Largest share of sound splits in which this finding fails by chance; `cues` has the same, so both together 1
+in 1000.
+"""
 
-# Product of signs -> what it says where it is 1.
+# Product of signs -> the statement that is true when the product is 1.
 SIGNS = {
     "a": "the first animal in the alphabet has {texture}",
     "p": "the first animal in the alphabet is in the first place",
@@ -54,12 +56,12 @@ class Turned(NamedTuple):
 
     @property
     def turned(self) -> "Turned":
-        """The same with the opposite sign."""
+        """The same scene and group with the opposite sign."""
         return self._replace(sign=-self.sign)
 
 
 def check_balance(split: Split) -> Iterator[Finding]:
-    """Place, order of mention, texture, background and view give no answer away."""
+    """Check that place, order of mention, texture, background and view give no answer away."""
     contrasts = list(all_contrasts(split))
     strongest = max(contrasts, key=lambda contrast: contrast.strength, default=None)
     claim = "answers depend on no place, order of mention, texture, background or view"
@@ -73,9 +75,9 @@ def check_balance(split: Split) -> Iterator[Finding]:
 
 
 def all_contrasts(split: Split) -> Iterator[Contrast]:
-    """The contrasts of all subsets; of train those of the order of mention only, as its scenes are not drawn.
+    """The contrasts of all subsets; train has only those of the order of mention, because its scenes are not drawn.
 
-    Those of all tests together find what is too little in each.
+    Contrasts over all tests together find biases too weak to be found in each test.
     """
     if split.recipe["kind"] == "counting":
         tests = {name: records.scenes for name, records in split.subsets.items() if name != "train"}
@@ -103,7 +105,8 @@ def strata(scenes: Sequence[Scene]) -> dict[str, list[int]]:
 
 
 def signs_of(scene: Scene, graph: SceneGraph) -> dict[str, int]:
-    """The signs of a scene of two different animals that it has: without a or m if textures or mentions don't differ.
+    """The signs of a scene of two different animals: without a if both textures are equal, without m if the caption
+    doesn't mention both animals.
 
     a is relative to the texture that is first in the alphabet.
     """
@@ -119,7 +122,7 @@ def signs_of(scene: Scene, graph: SceneGraph) -> dict[str, int]:
 
 
 def products(split: Split, name: str, records: Records) -> dict[str, list[Turned]]:
-    """For each product of signs that chance decides in a subset, its value in the scenes of two where it does."""
+    """For each product of signs, its value in the subset's scenes of two in which a coin decides it."""
     kind, rules = split.recipe["kind"], rules_for(split, name)
     drawn = split.recipe.get("mention_order", "") in ("", "random")
     rows = [
@@ -144,22 +147,23 @@ def products(split: Split, name: str, records: Records) -> dict[str, list[Turned
 def stratified(
     what: str, name: str, product: str, rows: Sequence[Turned], textures: Sequence[str]
 ) -> Iterator[Contrast]:
-    """The contrast of a product over all rows and each part of them; with a, also relative to each texture."""
+    """The contrast of a product over all rows and over each part of them; a product with a is also taken relative to
+    each texture."""
     for part, inside in strata([row.scene for row in rows]).items():
         signs = ((rows[i].group, rows[i].sign) for i in inside)
         yield signed(what.format(texture="the first texture in the alphabet"), name + part, signs)
     if "a" not in product:
         return
     for texture in textures:
-        # Relative to the other of a scene's textures the sign is the opposite one.
+        # Relative to the scene's other texture the sign is reversed.
         shown = [(row, {thing.texture for thing in row.scene.things}) for row in rows]
         kept = [row if texture == min(both) else row.turned for row, both in shown if texture in both]
         yield from stratified(what.format(texture=texture), name, "", kept, ())
 
 
 def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
-    """Measure the balance of a counting subset: each number should be in a quarter of its scenes and of the scenes
-    of each part, and each place should hold a thing as often as the numbers let expect."""
+    """The contrasts of a counting subset: each number should occur in a quarter of its scenes and of each part's
+    scenes, and each place should hold a thing as often as the numbers imply."""
     parts = strata(scenes)
     for texture in sorted({scene.things[0].texture for scene in scenes}):
         parts[f", texture {texture}"] = [i for i, scene in enumerate(scenes) if scene.things[0].texture == texture]
@@ -172,10 +176,10 @@ def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
 
 
 def share_of_number(number: int, subset: str, scenes: Sequence[Scene]) -> Contrast:
-    """How far the share of a number is from that of the others; scenes that differ in it only are a group.
+    """The contrast between one number's share and the others'; scenes that differ only in the number form a group.
 
-    Of each of four numbers' scenes the same number could be drawn: a group's part is 1 if it has the number, less the
-    quarter of its scenes that are expected to. It lies within an interval of width 1.
+    Each scene could have been drawn with any of four numbers. A scene contributes 1 if it has this number, less the
+    expected quarter, so its contribution lies in an interval of width 1.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for scene in scenes:
@@ -188,7 +192,7 @@ def share_of_number(number: int, subset: str, scenes: Sequence[Scene]) -> Contra
 
 
 def share_of_slot(slot: str, subset: str, scenes: Sequence[Scene]) -> Contrast:
-    """How far a place is from holding a thing as often as the numbers let expect."""
+    """The contrast between how often a place holds a thing and how often the numbers imply it."""
     holding = [any(thing.slot == slot for thing in scene.things) for scene in scenes]
     expected = sum(len(scene.things) / len(COUNTING) for scene in scenes)
     free = sum(len(scene.things) < len(COUNTING) for scene in scenes)

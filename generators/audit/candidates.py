@@ -1,8 +1,9 @@
-"""Which scenes a test was drawn from, said anew from the file's training scenes, its vocabulary and its recipe.
+"""The scenes that each test could have been drawn from, derived anew from the file's training scenes, vocabulary and
+recipe.
 
-The scenes of one animal pair (in one relation), or of one animal to be counted, are a stratum. Those of some tests
-follow from train: its pairs with their textures exchanged, its orders reversed. Of pairs that train doesn't show the
-recipe says only how many there are: those that the test shows are known, others are hidden.
+A stratum is all scenes of one animal pair (in one relation), or of one animal to be counted. The strata of some tests
+follow from train: its pairs with textures exchanged, its orders reversed. For pairs that train doesn't show, the recipe
+fixes only their number: the pairs that the test shows are known strata, the others are hidden strata.
 """
 
 from collections import Counter
@@ -19,27 +20,27 @@ from menagerie.generators.storage.split_file import Split
 
 Stratum = Hashable
 Strata = dict[Stratum, list[Scene]]
-Textures = tuple[str, ...]  # of the animals of a pair, in the alphabet's order
+Textures = tuple[str, ...]  # one for each animal of a pair, whose animals are in alphabetical order
 
 
 class Drawn(NamedTuple):
-    """Records of a test, and the scenes that they were drawn from; all are `bare`."""
+    """Records of a test, and the scenes that they could have been drawn from; all scenes are `bare`."""
 
     name: str
     scenes: list[tuple[Scene, int]]  # each with its view
-    most: int  # records
-    strata: Strata  # each with one scene at least, in one view
-    hidden: Sequence[int] = ()  # how many scenes hidden strata have at least
-    most_hidden: Sequence[int] = ()  # ... and at most
+    most: int  # largest number of records
+    strata: Strata  # each has at least one scene; scenes are in one view
+    hidden: Sequence[int] = ()  # least number of scenes in each hidden stratum
+    most_hidden: Sequence[int] = ()  # ... and the greatest
 
 
 def stratum_of(scene: Scene) -> Stratum:
-    """The two animals of a scene and where they are to each other, or the animal that is counted."""
+    """The relation and animal pair of a scene, or the animal that is counted."""
     return (scene.relation, animal_pair(scene)) if scene.relation else scene.things[0].animal
 
 
 def candidates(split: Split) -> Iterator[Drawn]:
-    """All that was drawn for a split's tests and its validation."""
+    """For each test and for validation, its records and the scenes that they could have been drawn from."""
     yield from OF_KIND.get(split.recipe["kind"], lambda split: ())(split)
     for name in split.subsets:
         if name.startswith(HELD_OUT) and (rules := rules_for(split, name)):
@@ -54,12 +55,12 @@ def records_of(split: Split, name: str, relation: str | None = None) -> list[tup
 
 
 def drawn(split: Split, name: str, strata: Strata) -> Drawn:
-    """A subset of those strata that the hold-out rules leave."""
+    """The records of a subset, drawn from the part of these strata that the hold-out rules leave."""
     return Drawn(name, records_of(split, name), split.recipe["test_scenes"], left(split, strata))
 
 
 def left(split: Split, strata: Strata) -> Strata:
-    """Strata with the scenes that the hold-out rules leave of them, without those of which they leave none."""
+    """Remove the scenes that hold-out rules match, and the strata that have no scene left."""
     if rules_of(split):
         strata = {key: [scene for scene in scenes if leave_any(split, [scene])] for key, scenes in strata.items()}
     return {key: scenes for key, scenes in strata.items() if scenes}
@@ -71,15 +72,16 @@ def all_pairs(split: Split, relation: str) -> list[Stratum]:
 
 
 def set_apart(share: float, total: int) -> int:
-    """How many of `total` animals or pairs a share sets apart: the rounded product, but at least 1 unless the share
-    is 0."""
+    """The number of animals or pairs that a share of `total` sets apart: rounded, but at least 1 unless the
+    share is 0.
+    """
     return max(round(share * total), 1) if share else 0
 
 
 def scenes_of(
     split: Split, stratum: Stratum, textures: Iterable[Textures], orders: Iterable[Sequence[str]] = ()
 ) -> list[Scene]:
-    """A pair in some textures on all backgrounds, in both orders unless some are given."""
+    """All scenes of a pair in these textures on all backgrounds, in both orders unless `orders` are given."""
     relation, pair = stratum
     animals, slots = sorted(pair), SLOTS_OF[relation]
     every = product(split.vocabulary.backgrounds, list(orders) or list(permutations(animals)), list(textures))
@@ -95,13 +97,13 @@ def different(split: Split) -> list[Textures]:
 
 
 def unusable(split: Split, relation: str, textures: Iterable[Textures]) -> int:
-    """The number of pairs of which the hold-out rules leave no scene in a relation and any of these textures."""
+    """The number of pairs for which the hold-out rules leave no scene in a relation and these textures."""
     pairs = all_pairs(split, relation) if rules_of(split) else []
     return sum(not leave_any(split, scenes_of(split, pair, textures)) for pair in pairs)
 
 
 def unseen(split: Split, name: str, share: str, relation: str, textures: list[Textures], most: int) -> Drawn:
-    """A subset of pairs that a share of the recipe sets apart, of which train shows none."""
+    """The records of a subset, drawn from pairs that the recipe's field `share` sets apart and train never shows."""
     total, records = all_pairs(split, relation), records_of(split, name, relation)
     seen = dict.fromkeys(stratum_of(scene) for scene, _ in records)
     elsewhere = [subset for subset in ("train", "validation") if subset != name]
@@ -117,18 +119,18 @@ def unseen(split: Split, name: str, share: str, relation: str, textures: list[Te
     else:
         sizes = [len(every(total[0]))] * number
     hidden, most_hidden = sizes[:number], sizes[-number:] if number else []
-    # More pairs than are set apart are none of this test.
+    # If the test shows more pairs than the share sets apart, the surplus can't belong to it.
     strata = left(split, {stratum: every(stratum) for stratum in list(seen)[:apart]})
     return Drawn(name, records, most, strata, list(filter(None, hidden)), list(filter(None, most_hidden)))
 
 
 def shown_textures(scene: Scene) -> Textures:
-    """The textures of two things, their animals in the alphabet's order."""
+    """The textures of two things, in the alphabetical order of their animals."""
     return tuple(thing.texture for thing in sorted(scene.things, key=lambda thing: thing.animal))
 
 
 def assignments(split: Split) -> dict[Stratum, list[Textures]]:
-    """The textures in which train shows its pairs."""
+    """For each pair in train, the textures in which train shows it."""
     shown: dict[Stratum, dict[Textures, None]] = {}
     for scene in split.subsets["train"].scenes:
         if animal_pair(scene):
@@ -137,7 +139,7 @@ def assignments(split: Split) -> dict[Stratum, list[Textures]]:
 
 
 def of_binding(split: Split) -> Iterator[Drawn]:
-    """Tests of the assignments of train, and of pairs set apart."""
+    """The tests of a binding split: other assignments of training pairs, and pairs set apart."""
     shown, every = assignments(split), different(split)
     tested = {
         "seen_pairs": {pair: [worn[0][::-1]] for pair, worn in shown.items() if len(worn) == 1},
@@ -151,7 +153,7 @@ def of_binding(split: Split) -> Iterator[Drawn]:
 
 
 def orders_of(split: Split) -> dict[Stratum, list[tuple[str, ...]]]:
-    """The orders in which train shows its pairs."""
+    """For each pair in train, the orders in which train shows it."""
     shown: dict[Stratum, dict[tuple[str, ...], None]] = {}
     for scene in split.subsets["train"].scenes:
         if animal_pair(scene):
@@ -160,8 +162,7 @@ def orders_of(split: Split) -> dict[Stratum, list[tuple[str, ...]]]:
 
 
 def of_spatial(split: Split) -> Iterator[Drawn]:
-    """Yield, for each relation, what its tests of seen and unseen orders were drawn from, and then its tests of
-    pairs that train lacks."""
+    """The tests of a spatial split: for each relation, seen and unseen orders, then pairs that train lacks."""
     shown, relations = orders_of(split), split.recipe["relations"]
     every = list(product(split.vocabulary.textures, repeat=2))
     for relation in relations:
@@ -179,7 +180,9 @@ def of_spatial(split: Split) -> Iterator[Drawn]:
 
 
 def of_counting(split: Split) -> Iterator[Drawn]:
-    """Tests of animals that train shows in numbers, and of animals set apart, in any number."""
+    """The tests of a counting split: animals that train shows in several copies, and animals set apart, in any
+    number.
+    """
     v = split.vocabulary
     counted = {scene.things[0].animal for scene in split.subsets["train"].scenes if len(scene.things) > 1}
 
@@ -201,7 +204,8 @@ def of_counting(split: Split) -> Iterator[Drawn]:
 
 
 def of_dependence(split: Split) -> Iterator[Drawn]:
-    """Tests in which every animal has one texture: the pairs of train and others, of which those of two textures."""
+    """The tests of a dependence split, in which every animal has one texture: training pairs and others, with two
+    different textures."""
     trained, pairs = set(assignments(split)), all_pairs(split, "left/right")
     for name in ("seen_textures", "unseen_textures", "validation"):
         records = records_of(split, name)
@@ -220,7 +224,8 @@ def of_dependence(split: Split) -> Iterator[Drawn]:
 
 
 def worn_by_train(split: Split, main: bool) -> dict[str, str]:
-    """The main texture of each animal, or the one that train never shows on it; only of those that train makes sure."""
+    """By animal, its most frequent texture in train (`main`), or the texture that train never shows on it; animals for
+    which train leaves this open are missing."""
     things = (thing for scene in split.subsets["train"].scenes for thing in scene.things)
     shown, worn = Counter((thing.animal, thing.texture) for thing in things), {}
     for animal in split.vocabulary.animals:
@@ -233,7 +238,8 @@ def worn_by_train(split: Split, main: bool) -> dict[str, str]:
 
 
 def held_out(split: Split, name: str, rules: Sequence) -> Drawn:
-    """A test of what rules match, of all pairs but those of validation, each size for itself."""
+    """The records of a `held_out` test, drawn from all scenes that the rules match, except validation's pairs; each
+    size counts as a scene of its own."""
     spatial, world = split.recipe["kind"] == "spatial", world_of(split.vocabulary)
     relations = split.recipe["relations"] if spatial else ("left/right",)
     textures = list(product(split.vocabulary.textures, repeat=2)) if spatial else different(split)
@@ -249,7 +255,7 @@ def held_out(split: Split, name: str, rules: Sequence) -> Drawn:
     for relation in relations:
         total = all_pairs(split, relation)
         tested = {stratum: found for stratum in total if stratum not in apart and (found := every(stratum))}
-        # Of a validation that shows some of its pairs only, the others are not known to be in a test.
+        # If validation shows only some of its pairs, the others can't be excluded for certain.
         whole = len(apart & set(total)) == set_apart(split.recipe["validation"], len(total))
         strata |= {stratum: scenes for stratum, scenes in tested.items() if whole or stratum in seen}
         most_hidden += [len(scenes) for stratum, scenes in tested.items() if not (whole or stratum in seen)]

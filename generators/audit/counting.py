@@ -1,4 +1,4 @@
-"""Checks of counting splits: which numbers of which animals train and tests show."""
+"""Checks of counting splits: the numbers in which train and tests show each animal."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,30 +10,31 @@ from menagerie.generators.captions.phrases import plural
 from menagerie.generators.storage.split_file import Records, Split
 
 NUMBERS = ("two", "three", "four")
-# What a caption of one thing has and one of several has not.
+# Words in captions of one thing that captions of several things don't have.
 SINGULAR = {"a", "an", "the", "is", "are"}
 
 
 def numbers_of(records: Records) -> set[tuple[str, int]]:
-    """All (animal, number) of a subset."""
+    """All (animal, number) that a subset shows."""
     return {(scene.things[0].animal, len(scene.things)) for scene in records.scenes}
 
 
 def check_same_things(split: Split) -> Iterator[Finding]:
-    """A scene shows one to four of the same thing, in the places for counting."""
+    """Check that each scene shows one to four like things, in the slots for counting."""
     for name, records in split.subsets.items():
         strange = (scene.key for scene in records.scenes if not countable(scene))
         yield Finding(f"every scene of {name} shows one to four of one thing", *first(strange))
 
 
 def countable(scene: Scene) -> bool:
-    """Whether all things of a scene are alike and stand in places for counting."""
+    """Whether all things of a scene are alike and stand in slots for counting."""
     alike = len({thing._replace(slot="") for thing in scene.things}) == 1
     return alike and {thing.slot for thing in scene.things} <= set(COUNTING)
 
 
 def check_stated_numbers(split: Split) -> Iterator[Finding]:
-    """A caption states the number of its things; its negative states another number and differs in nothing else."""
+    """Check that a caption states the right number, and that its negative states another number and differs in nothing
+    else."""
     animals = split.vocabulary.animals
     for name, r in split.subsets.items():
         rows = list(zip(r.scenes, r.captions, r.negatives, strict=True))
@@ -48,7 +49,7 @@ def check_stated_numbers(split: Split) -> Iterator[Finding]:
 
 
 def stated_number(text: str) -> int:
-    """The number that a caption states: one unless it has the word for another."""
+    """The number that a caption states; 1 if it has no number word."""
     return max((NUMBERS.index(word) + 2 for word in text.split() if word in NUMBERS), default=1)
 
 
@@ -60,7 +61,8 @@ def bare(text: str, animals: Sequence[str]) -> str:
 
 
 def check_held_animals(split: Split) -> Iterator[Finding]:
-    """Train shows animals of `unseen_counts` and validation only singly, and each number of `seen_counts`."""
+    """Check that animals of `unseen_counts` and validation are alone in train, and that train shows each number of
+    `seen_counts`."""
     train = numbers_of(split.subsets["train"])
     counted = {animal for animal, number in train if number > 1}
     for name in ("unseen_counts", "validation"):
@@ -74,7 +76,7 @@ def check_held_animals(split: Split) -> Iterator[Finding]:
 
 
 def check_animal_fraction(split: Split) -> Iterator[Finding]:
-    """The realised fraction of counted animals is the nearest to the requested one."""
+    """Check that the realised fraction of counted animals is the nearest to the requested one."""
     counted = {animal for animal, number in numbers_of(split.subsets["train"]) if number > 1}
     n = len(split.vocabulary.animals)
     apart = sum(max(round(share * n), share > 0) for share in (split.recipe["reserve"], split.recipe["validation"]))

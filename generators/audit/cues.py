@@ -1,18 +1,18 @@
-"""Whether a text alone gives away that it is true, beyond its bag of words.
+"""Checks that no text gives away, without the picture, that it is true.
 
-A negative must have its caption's order and phrasing: with what is exchanged left out, both are one text. And a small
-classifier, which sees two texts and no picture, must not tell the true one from the false one. It is a ridge regression
-on the difference of both texts' features, fitted on half of the animal pairs of a test and scored on the other half, in
-turn. It sees either
+A negative must have its caption's order and phrasing: once the exchanged words are masked, both texts are equal. And a
+small classifier, which sees two texts and no picture, must not tell the true one from the false one. It is a ridge
+regression on the difference of both texts' features, fitted on half of a test's animal pairs and scored on the other
+half, and vice versa. Its features are one of these:
 
-- `order`: neighbouring words with all animals as one word and all sizes as one, and which animal and which texture
-  comes first. This is what the coin of the mention order decides, scene by scene; where slots decide that order, the
-  coin of the places, which in `unseen_order` and `seen_order` falls once for each pair; or
-- `words`: neighbouring words as they are ("red cat"). This is what the coin of the answer decides; not for dependence
-  splits, where an animal's texture is always the same in a test, which is what they are about.
+- `order`: neighbouring words, with all animals and all sizes masked, and which animal and which texture comes first.
+  The coin of the mention order decides these, scene by scene; where slots decide that order, the coin of the places
+  does, which in `unseen_order` and `seen_order` is tossed once for each pair;
+- `words`: neighbouring words as they are ("red cat"). The coin of the answer decides these. Dependence splits are
+  excluded: there an animal's texture is the same throughout a test, by design.
 
-Under a fair coin, a classifier that was fitted on other pairs is right and wrong equally often, so that the same bound
-holds as for balance (see `statistics`): both halves of both classifiers in all tests are one test.
+Under a fair coin, a classifier fitted on other pairs is right and wrong equally often, so the same bound as for balance
+holds (see `statistics`): both halves of both classifiers in all tests form one test.
 """
 
 import re
@@ -40,10 +40,10 @@ from menagerie.generators.captions.phrases import plural
 from menagerie.generators.storage.split_file import Records, Split
 from menagerie.generators.vocabulary import Vocabulary
 
-RIDGE = 1.0  # on features that are counts
-NO_DIFFERENCE = 1e-9  # of two scores: then the classifier guesses
+RIDGE = 1.0  # features are counts
+NO_DIFFERENCE = 1e-9  # scores closer than this are equal, so that the classifier guesses
 
-# The features of a text.
+# Returns the features of a text.
 Features = Callable[[str], Sequence[Hashable]]
 
 
@@ -56,30 +56,30 @@ class Pair(NamedTuple):
 
 
 def names_pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """A pattern of any of `names` as whole words, longer ones first."""
+    """A pattern that matches any of `names` as whole words, longer names first."""
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})\b")
 
 
 @cache
 def animals_in(words: Vocabulary) -> re.Pattern[str]:
-    """The pattern of animals, one or several of a kind."""
+    """A pattern that matches any animal, in singular or plural."""
     return names_pattern({*words.animals, *map(plural, words.animals)})
 
 
 @cache
 def exchanged_in(words: Vocabulary, kind: str) -> re.Pattern[str]:
-    """The pattern of what a hard negative of a kind exchanges."""
+    """A pattern that matches the words exchanged by a hard negative of a kind."""
     both = {*words.animals, *words.textures, *words.sizes}
     return names_pattern(both if kind == "spatial" else words.textures)
 
 
 def check_order(split: Split) -> Iterator[Finding]:
-    """A negative says all that its swap leaves as it is in the order and the words of its caption."""
+    """Check that a negative equals its caption in everything but the exchanged words."""
     kind = split.recipe["kind"]
-    if kind == "counting":  # whose own checks compare both texts
+    if kind == "counting":  # a check of its own compares both texts
         return
     pattern = exchanged_in(split.vocabulary, kind)
-    # Things whose textures are left out of some captions are exchanged whole: "a red cat" and "a dog".
+    # If textures are left out of some captions, whole phrases are exchanged: "a red cat" and "a dog".
     runs = re.compile(r"\*(?: \*)+" if kind == "spatial" and split.recipe.get("attributes", 1.0) < 1 else r"(?!)")
 
     def rest(text: str) -> str:
@@ -92,7 +92,7 @@ def check_order(split: Split) -> Iterator[Finding]:
 
 
 def check_cues(split: Split) -> Iterator[Finding]:
-    """A classifier that sees only the texts of a test is right as often as wrong."""
+    """Check that a classifier that sees only the texts of a test is right as often as wrong."""
     contrasts, shares = [], []
     for name, records in split.subsets.items():
         for what, coin, features in classifiers(split, name):
@@ -112,12 +112,12 @@ def check_cues(split: Split) -> Iterator[Finding]:
 
 
 def accuracy(half: Contrast) -> float:
-    """Number of records that a classifier is right on, half of those that it can't tell among them."""
+    """The number of records on which a classifier is right; records on which it guesses count half."""
     return (half.records + half.total) / 2
 
 
 def classifiers(split: Split, name: str) -> Iterator[tuple[str, Coin, Features]]:
-    """The classifiers of a test: their names, the coin that they may not foresee, and their features."""
+    """For each classifier of a test, its name, the coin whose fall it must not predict, and its features."""
     if name == "train":
         return
     kind, words = split.recipe["kind"], split.vocabulary
@@ -130,20 +130,19 @@ def classifiers(split: Split, name: str) -> Iterator[tuple[str, Coin, Features]]
         yield "words", coin, lambda text: word_features(text, words)
 
 
-# The number of a scene and that of its negative could be each other.
+# Any number could have been the true one and any other the negative's.
 ANY_NUMBER = Coin(lambda scene: (scene.background, scene.view, *scene.things[0][:2]), lambda scene: scene)
 
 
 def pairs_of(split: Split, name: str, records: Records, coin: Coin) -> list[Pair]:
-    """The texts of a subset's records of which a coin decides which is true."""
+    """The two texts of each record of a subset in which a coin decides which text is true."""
     rules = rules_for(split, name)
     rows = map(Pair, records.scenes, records.captions, records.negatives)
     return [pair for pair in rows if pair.false and is_open(coin, rules, pair.scene)]
 
 
 def order_features(text: str, words: Vocabulary) -> list[Hashable]:
-    """The features that the classifier `order` reads of a text: its words with animals masked, and the order of its
-    animals and textures."""
+    """The features of the classifier `order`: words with animals masked, and the order of animals and textures."""
     animals = animals_in(words).findall(text)
     textures = exchanged_in(words, "binding").findall(text)
     bare = animals_in(words).sub("ANIMAL", text)
@@ -154,14 +153,14 @@ def order_features(text: str, words: Vocabulary) -> list[Hashable]:
 
 
 def word_features(text: str, words: Vocabulary) -> list[Hashable]:
-    """The features that the classifier `words` reads of a text: its words and pairs of neighbouring words."""
+    """The features of the classifier `words`: words and pairs of neighbouring words."""
     joined = animals_in(words).sub(lambda match: match[0].replace(" ", "_"), text).split()
     return [*joined, *pairwise(joined)]
 
 
 def scored(pairs: Sequence[Pair], coin: Coin, features: Features, what: str) -> list[Contrast]:
-    """Train a classifier on one half of the animal pairs, test it on the other half, and the other way round;
-    measures how much more often it is right than wrong."""
+    """Fit a classifier on each half of the animal pairs and test it on the other half; returns for each half the
+    contrast between right and wrong answers."""
     if not pairs:
         return []
     table = differences(pairs, features)
@@ -182,7 +181,7 @@ def scored(pairs: Sequence[Pair], coin: Coin, features: Features, what: str) -> 
 
 
 def differences(pairs: Sequence[Pair], features: Features) -> Float64[np.ndarray, "n features"]:
-    """The counts of all features in the true texts less those in the false ones."""
+    """The counts of all features in the true texts minus those in the false texts."""
     rows = [(features(pair.true), features(pair.false)) for pair in pairs]
     column = {
         feature: i
@@ -197,14 +196,14 @@ def differences(pairs: Sequence[Pair], features: Features) -> Float64[np.ndarray
 
 
 def fitted(table: Float64[np.ndarray, "n features"]) -> Float64[np.ndarray, " features"]:
-    """The weights of a ridge regression of 1 on the differences, true less false."""
+    """The weights of a ridge regression whose target is 1 for the difference "true minus false"."""
     return np.linalg.solve(table.T @ table + RIDGE * np.eye(table.shape[1]), table.sum(0))
 
 
 def right_less_wrong(what: str, signs: Sequence[tuple[Hashable, int]]) -> Contrast:
-    """The contrast of a classifier's signs, 1 where it is right and -1 where it is wrong.
+    """The contrast of a classifier's signs, 1 if it is right and -1 if it is wrong.
 
-    A group's part lies within its number of records: what a coin turns round need not be the exact opposite.
+    The bound for a group is its number of records: reversing its coin need not reverse every sign.
     """
     sizes: dict[Hashable, int] = {}
     for group, _ in signs:

@@ -1,12 +1,13 @@
-"""Whether what is drawn for a test, a pair or an animal is drawn evenly.
+"""Checks that random draws for tests, pairs and animals are even.
 
-A test that has fewer records than its recipe allows must have every scene (`candidates`). In another, each background,
-view, animal and texture, each in each place and together, and each number must be as frequent as in the scenes that it
-was drawn from, within each pair, however many records it has; and so must the pairs and animals among each other.
+A test with fewer records than its recipe allows must have every scene (`candidates`). In a larger test each background,
+view, animal and texture, each of them per place and together, and each number must be as frequent as in the scenes that
+it was drawn from, within each pair, however many records the pair has; and so must the pairs and animals among each
+other.
 
-What is drawn once for a pair or an animal may depend on nothing: which pairs train shows, in which textures (binding)
-or order (spatial), and, for dependence, which of an animal's appearances get which of its textures. Of a few pairs the
-statistics (tallies of `statistics`) say little.
+Draws made once for a pair or an animal must be independent of everything else: which pairs train shows, in which
+textures (binding) or order (spatial), and, for dependence, which of an animal's appearances get which texture. With few
+pairs the statistics (tallies of `statistics`) have little power.
 """
 
 from collections import Counter, defaultdict
@@ -35,7 +36,7 @@ EVENLY = "tests are drawn evenly: pairs, animals, textures, places, backgrounds,
 
 
 def check_drawn(split: Split) -> Iterator[Finding]:
-    """Tests have only scenes of their kind, all or as many as they may, and evenly."""
+    """Check that tests have only scenes of their kind, the right number of them, drawn evenly."""
     if split.recipe["kind"] not in OF_KIND:
         yield skipped(EVENLY, f"what tests of {split.recipe['kind']} are drawn from isn't written")
         return
@@ -54,13 +55,13 @@ def check_drawn(split: Split) -> Iterator[Finding]:
 
 
 def impossible(test: Drawn) -> list[Scene]:
-    """Scenes of a test that it can't have been drawn from."""
+    """The scenes of a test that it can't have been drawn from."""
     possible = {stratum: set(scenes) for stratum, scenes in test.strata.items()}
     return [scene for scene, _ in test.scenes if scene not in possible.get(stratum_of(scene), ())]
 
 
 def wrong_number(test: Drawn, views: int) -> str:
-    """A message that says how many records a test has and should have; empty if the number is right."""
+    """A message if a test doesn't have the number of records that it should; else empty."""
     least = views * (sum(map(len, test.strata.values())) + sum(test.hidden))
     if min(test.most, least) <= len(test.scenes) <= test.most:
         return ""
@@ -96,12 +97,12 @@ def animals_of(stratum: Stratum) -> Sequence[str]:
 
 
 def named(stratum: Stratum) -> str:
-    """ "cat and lion, left/right"."""
+    """A stratum in words: "cat and lion, left/right"."""
     return " and ".join(animals_of(stratum)) + (f", {stratum[0]}" if isinstance(stratum, tuple) else "")
 
 
 def tally_within(test: Drawn, views: range, tallies: Tallies) -> None:
-    """Within each stratum how often each part of a scene is drawn, and each view of it."""
+    """Count, within each stratum, how often each part of a scene and each view are drawn."""
     for stratum, records in by_stratum(test).items():
         scenes, draws = test.strata.get(stratum), len(records)
         if not (scenes and records):
@@ -122,7 +123,9 @@ def tally_within(test: Drawn, views: range, tallies: Tallies) -> None:
 
 
 def check_pair_draws(split: Split) -> Iterator[Finding]:
-    """Roles, textures and orders of pairs go with no animal, no texture and no place in the file."""
+    """Check that the roles, textures and orders of pairs depend on no animal, no texture and no position in the
+    file.
+    """
     tallies, kind = Tallies(), split.recipe["kind"]
     if kind == "binding":
         tally_assignments(split, tallies)
@@ -145,7 +148,7 @@ def first_of_each(scenes: Sequence[Scene]) -> dict[Stratum, Scene]:
 
 
 def tally_assignments(split: Split, tallies: Tallies) -> None:
-    """The textures of pairs of which one assignment is drawn: those on each animal, and both."""
+    """Count, for pairs of which one assignment is drawn, the texture on each animal and both together."""
     every, textures = different(split), sorted(split.vocabulary.textures)
     for name in ("train", "seen_pairs"):
         first = first_of_each(split.subsets[name].scenes)
@@ -161,16 +164,16 @@ def tally_assignments(split: Split, tallies: Tallies) -> None:
 
 
 def has_choice(split: Split, pair: Stratum, every: Sequence) -> bool:
-    """Whether the hold-out rules leave scenes of a pair in all textures."""
+    """Whether the hold-out rules leave scenes of a pair in each of its assignments or orders."""
     scenes = {textures: scenes_of(split, pair, [textures]) for textures in every}
     return not rules_of(split) or len(left(split, scenes)) == len(scenes)
 
 
 def tally_orders(split: Split, tallies: Tallies) -> None:
-    """The orders of pairs of which one is drawn: which animal is first."""
+    """Count, for pairs of which one order is drawn, how often each animal is first."""
     every = list(product(split.vocabulary.textures, repeat=2))
     for name, records in split.subsets.items():
-        if name != "train" and not name.endswith("seen_order"):  # unseen_order, too
+        if name != "train" and not name.endswith("seen_order"):  # the ending of unseen_order too
             continue
         drawn = []
         for pair, scene in first_of_each(records.scenes).items():
@@ -187,7 +190,7 @@ def tally_orders(split: Split, tallies: Tallies) -> None:
 
 
 def tally_halves(tallies: Tallies, what: str, name: str, fell: Sequence[bool]) -> None:
-    """Fair coins in the sequence of the file: all of them, and those of each half."""
+    """Count fair coins in the order of the file: all of them, and those of each half."""
     middle = len(fell) // 2
     for part, coins in {"": fell, ", first half": fell[:middle], ", second half": fell[middle:]}.items():
         if coins:
@@ -208,8 +211,8 @@ def tally_roles(split: Split, tallies: Tallies) -> None:
 
 
 def tally_paint(split: Split, tallies: Tallies) -> None:
-    """Count, for each animal in train, how often it has each texture on each background, at each place and beside
-    each other thing."""
+    """Count, for each animal in train, how often it has each texture on each background, in each place and beside each
+    other thing."""
     things = [(thing, scene) for scene in split.subsets["train"].scenes for thing in scene.things]
     shown = Counter(thing.animal for thing, _ in things)
     worn = Counter((thing.animal, thing.texture) for thing, _ in things)

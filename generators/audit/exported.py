@@ -1,4 +1,4 @@
-"""An export of a split: its files are made again from the recipe in its data sheet and compared one by one."""
+"""Audit of an exported split: its files are made again from the recipe in its data sheet and compared one by one."""
 
 import io
 import json
@@ -40,7 +40,9 @@ PICTURES = "pictures are the same when rendered again"
 
 @dataclass(frozen=True)
 class Export:
-    """A folder that an export wrote: its format and mark, the split it says it is of, its world and its subsets."""
+    """A folder that an export wrote: its format and mark, and the split, world and subsets that its data sheet
+    names.
+    """
 
     folder: Path
     form: str
@@ -51,7 +53,7 @@ class Export:
 
 
 class RenderedReader(PixelReader):
-    """Renders the rows that a store would hold."""
+    """Renders the rows that an image store would hold."""
 
     def __init__(self, renderer: Renderer, records: Sequence[Records]) -> None:
         self.renderer = renderer
@@ -66,7 +68,7 @@ class RenderedReader(PixelReader):
 
 
 def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path | None = None) -> list[Finding]:
-    """All findings on an export; `pixels` is "sample" or "all". One that can't be read raises `UserError`."""
+    """All findings on an export; `pixels` is "sample" or "all". Raises `UserError` if the export can't be read."""
     try:
         export = read_export(folder, world_file)
     except Incomparable as reason:
@@ -85,7 +87,7 @@ def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path |
 
 
 def read_export(folder: Path, world_file: Path | None) -> Export:
-    """Read the mark and the data sheet of an export; raises `UserError` for a folder that isn't a whole export."""
+    """Read the mark and the data sheet of an export; raises `UserError` if the folder isn't a whole export."""
     try:
         text, sheet = read_text(folder / MARK), read_text(folder / SHEET)
         recipe_text = re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1]
@@ -93,7 +95,7 @@ def read_export(folder: Path, world_file: Path | None) -> Export:
         form = choose(f"format in {folder / MARK}", str(marked["format"]), FORMATS)
         choose(f"kind of split in {folder / SHEET}", str(recipe["kind"]), KINDS)
         world = load_world(trusted_world(str(recipe["world"]), world_file))
-        version = recipe_version(KINDS[recipe["kind"]])  # exports don't say theirs
+        version = recipe_version(KINDS[recipe["kind"]])  # exports don't record theirs
         split = Split(folder / SHEET, recipe, str(marked["store"]), Vocabulary.of(world), [], {}, True, version)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{folder} is not a whole export of a split ({error}); {REMEDY}") from error
@@ -103,7 +105,7 @@ def read_export(folder: Path, world_file: Path | None) -> Export:
 def compared(
     export: Export, made: dict[str, Records], everything: bool, cache: Path, report: Progress
 ) -> Iterator[Finding]:
-    """The files of an export beside those that its recipe gives."""
+    """Compare the files of an export with those that its recipe gives."""
     world, side = export.world, side_of_pictures(export)
     reader = RenderedReader(Renderer(world, side, cache), list(made.values()))
     parts = {name: ExportPart(name, records, reader) for name, records in made.items()}
@@ -132,7 +134,7 @@ def outcome(claim: str, wrong: Sequence[str], detail: str) -> Finding:
 
 
 def side_of_pictures(export: Export) -> int:
-    """Side of an export's pictures in pixels, by the first one."""
+    """Side of an export's pictures in pixels, read from the first one."""
     pattern = "*.tar" if export.form == "webdataset" else "images/**/*.png"
     path = min(export.folder.glob(pattern), default=export.folder)
     try:
@@ -145,7 +147,7 @@ def side_of_pictures(export: Export) -> int:
 
 
 def pixels_of(content: bytes) -> UInt8[np.ndarray, "h w 3"]:
-    """The pixels of a picture file's content; one that is larger than any that is rendered raises `ValueError`."""
+    """The pixels of a picture file's content; raises `ValueError` if it is larger than any rendered picture."""
     with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
         if max(picture.size) > SIDE.high:
             raise ValueError(f"a picture of {picture.width} x {picture.height} pixels")
@@ -155,8 +157,10 @@ def pixels_of(content: bytes) -> UInt8[np.ndarray, "h w 3"]:
 def differences(
     folder: Path, file: File, part: ExportPart | None, rendered: set[tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
-    """Compare an exported file with what should be in it; yields ("text" or "picture", difference). Only pictures of
-    the records in `rendered` are compared."""
+    """Compare an exported file with its expected content; yields ("text" or "picture", difference).
+
+    Pictures are compared only for the records in `rendered`.
+    """
     path = folder / file.path
     try:
         content = read_bytes(path)
@@ -169,7 +173,7 @@ def differences(
                 yield "picture", part.records.scenes[index].key
         else:
             yield from tar_differences(content, file, part, rendered)
-    except (OSError, ValueError, SyntaxError, tarfile.TarError) as error:  # Pillow raises it for torn PNG files
+    except (OSError, ValueError, SyntaxError, tarfile.TarError) as error:  # SyntaxError: Pillow, for torn PNG files
         yield "text", f"can't be read ({error})"
 
 
@@ -180,14 +184,14 @@ def written(write: Callable[[Path], object]) -> bytes:
 
 
 def same_picture(content: bytes, part: ExportPart, index: int) -> bool:
-    """Whether a picture file shows what the record's scene looks like."""
+    """Whether a picture file shows the rendering of the record's scene."""
     return np.array_equal(pixels_of(content), part.reader.read(int(part.records.rows[index])))
 
 
 def tar_differences(
     content: bytes, file: File, part: ExportPart, rendered: set[tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
-    """Compare a tar file of samples with what should be in it; yields as `differences` does."""
+    """Compare a tar file of samples with its expected content; yields pairs as `differences` does."""
     start = int(Path(file.path).stem.rsplit("-", 1)[1]) * formats.SHARD_SAMPLES
     indices = range(start, start + file.samples)
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:

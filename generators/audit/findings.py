@@ -13,7 +13,7 @@ from menagerie.generators.rules.hold_out import leave_any as leave_any_of
 from menagerie.generators.rules.rule import Rule
 from menagerie.generators.storage.split_file import Split
 
-REQUESTED_FRACTION = ": the requested fraction"  # ends the claims of `nearest`
+REQUESTED_FRACTION = ": the requested fraction"  # ends the claims that `nearest` makes
 
 
 class Finding(NamedTuple):
@@ -23,7 +23,7 @@ class Finding(NamedTuple):
     holds: bool
     detail: str
     skipped: bool = False
-    """Not checked, for the reason in `detail`; then `holds` says nothing."""
+    """Whether the check wasn't done, for the reason in `detail`; then `holds` has no meaning."""
 
 
 def first(counterexamples: Iterator[str]) -> tuple[bool, str]:
@@ -38,7 +38,7 @@ def skipped(claim: str, reason: str) -> Finding:
 
 
 def nearest(what: str, count: int, fraction: float, totals: Iterable[int]) -> Finding:
-    """Whether `count` is the whole number nearest to `fraction` of one of `totals`."""
+    """A finding: `count` is the whole number nearest to `fraction` of one of `totals`."""
     off, total = min((abs(count - fraction * total), total) for total in totals)
     realised = count / total if total else 0.0
     detail = f"{count} of {total} = {realised:.3f}, requested {fraction:.3f}"
@@ -46,7 +46,7 @@ def nearest(what: str, count: int, fraction: float, totals: Iterable[int]) -> Fi
 
 
 def within(what: str, count: int, total: int, chance: float) -> Finding:
-    """Whether `count` of `total` draws is within 4 standard errors and one draw of the probability `chance`.
+    """A finding: `count` of `total` draws is within 4 standard errors and one draw of the probability `chance`.
 
     Probabilities 0 and 1 allow no deviation. A correct split fails by chance once in some 15 000 times.
     """
@@ -58,7 +58,7 @@ def within(what: str, count: int, total: int, chance: float) -> Finding:
 
 
 def animal_pair(scene: Scene) -> frozenset[str] | None:
-    """The unordered pair of two different animals; None for a single one, or several alike."""
+    """The unordered pair of two different animals; None for one animal, or several of a kind."""
     animals = frozenset(thing.animal for thing in scene.things)
     return animals if len(animals) == 2 else None
 
@@ -68,7 +68,7 @@ def rules_of(split: Split) -> tuple[Rule, ...]:
 
 
 def rule_number(subset: str) -> int:
-    """The number, from 1, of the one hold-out rule that a subset tests; 0 for any other subset."""
+    """The number, from 1, of the hold-out rule that a subset tests; 0 for a subset that tests no single rule."""
     match = re.fullmatch(rf"{HELD_OUT} ([1-9]\d*)", subset)
     return int(match[1]) if match else 0
 
@@ -80,15 +80,16 @@ def rules_for(split: Split, subset: str) -> tuple[Rule, ...]:
 
 
 def leave_any(split: Split, scenes: Iterable[Scene]) -> bool:
-    """Whether the rules leave any of `scenes`, in any sizes of its animals."""
+    """Whether the rules leave at least one of `scenes`, in any sizes of its animals."""
     return leave_any_of(rules_of(split), world_of(split.vocabulary), scenes)
 
 
 def trainable(split: Split, unusable: int) -> range:
-    """Possible numbers of trainable pairs: all pairs but those of reserve, validation and hold-out rules.
+    """The possible numbers of trainable pairs: all pairs without reserve, validation and pairs that the rules hold out
+    whole.
 
-    The rules leave no scene of `unusable` pairs; a range, as the file doesn't record how many of these are in the
-    reserve anyway.
+    The rules leave no scene of `unusable` pairs. It is a range because the file doesn't record how many of these are in
+    the reserve anyway.
     """
     n_pairs = len(split.vocabulary.animals) * (len(split.vocabulary.animals) - 1) // 2
     shares = (split.recipe[name] for name in ("reserve", "validation"))
@@ -97,7 +98,8 @@ def trainable(split: Split, unusable: int) -> range:
 
 
 def bare(scene: Scene, sizes: bool = False) -> Scene:
-    """A scene in view 0 without what is drawn for it: facings, places for counting, and sizes unless they are kept."""
+    """A scene without the draws made for it: in view 0, without facings, slots for counting, and sizes (unless
+    `sizes`)."""
     things = scene.things
     counted = things[0].slot in COUNTING
     slots = COUNTING[: len(things)] if counted else [place_of(thing.slot) for thing in things]
@@ -107,8 +109,8 @@ def bare(scene: Scene, sizes: bool = False) -> Scene:
 
 
 def parts(scene: Scene) -> set[str]:
-    """What can be said of a scene: its background, and of its things animal, texture and size, also with background,
-    place and each other; if its things are to be counted, their number in place of their places."""
+    """The parts of a scene whose frequencies are checked: its background, and for each thing its animal, texture and
+    size, alone and combined with background, place and each other; for counting, the number in place of the places."""
     counted = scene.things[0].slot in COUNTING
     found = {scene.background}
     for thing in scene.things:

@@ -1,10 +1,10 @@
-"""What train must not show, and what it must show without a gap.
+"""Checks of what train must not show, and of what it must show completely.
 
-Train shows nothing of the tests: no scene, no partner, no view, and nothing that a hold-out rule matches. And it
-crosses all that its kind crosses: of a training pair (or order, or number of an animal) every kind says which textures,
-orders and backgrounds train shows, and all of them in all training views, once. What is left out without a rule is a
-fault, and could tie one to another: a pair to a background, a texture to a place. What is drawn for each scene is left
-out of the comparison (`findings.bare`).
+Train shows nothing of the tests: no scene, no partner, no view, and nothing that a hold-out rule matches. And train is
+fully crossed: for a training pair (or order, or number of an animal) every kind of split prescribes textures, orders
+and backgrounds, and train shows all combinations in all training views, once. A gap without a rule is a fault: it could
+link a pair to a background, or a texture to a place. Draws made for each scene are ignored in the comparison
+(`findings.bare`).
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from menagerie.generators.storage.split_file import Split
 
 
 def check_hold_out(split: Split) -> Iterator[Finding]:
-    """Scenes that a rule matches are in `held_out` or in the test of that rule, and nothing else is."""
+    """Check that scenes that a rule matches are in `held_out` or in that rule's test, and that no other scene is."""
     rules = rules_of(split)
     for name, records in split.subsets.items():
         held_out = rule_number(name) > 0 or name == HELD_OUT
@@ -30,7 +30,7 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
         claim = "a rule holds out every scene of" if held_out else "no rule holds out any scene of"
         yield Finding(f"{claim} {name}", *first(strange))
     single = {name for name in split.subsets if name.startswith(f"{HELD_OUT} ")}
-    if single or len(rules) > 1:  # one rule alone is tested by `held_out`
+    if single or len(rules) > 1:  # a single rule is tested by `held_out`
         expected = {f"{HELD_OUT} {k}" for k in range(1, len(rules) + 1)}
         yield Finding("every rule has a test of its own", *first(iter(sorted(single ^ expected))))
     if rules:
@@ -41,7 +41,7 @@ def check_hold_out(split: Split) -> Iterator[Finding]:
 
 
 def check_disjoint(split: Split) -> Iterator[Finding]:
-    """No scene of train is in a test or in validation, or the partner of one that is."""
+    """Check that no scene of train is in a test or in validation, or is the partner of such a scene."""
     train, swap = set(split.subsets["train"].scenes), SWAPS[split.recipe["kind"]]
     for name, records in split.subsets.items():
         if name == "train":
@@ -54,8 +54,7 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
 
 
 def check_partners(split: Split) -> Iterator[Finding]:
-    """Check that every scene of a test and of validation has a partner; the check of the store says whether it is
-    the right one."""
+    """Check that every scene of a test and of validation has a partner; the check of the store verifies which one."""
     alone = (
         f"{scene.key} of {name}"
         for name, r in split.subsets.items()
@@ -66,7 +65,7 @@ def check_partners(split: Split) -> Iterator[Finding]:
 
 
 def check_views(split: Split) -> Iterator[Finding]:
-    """Train has the first views of the recipe, tests and validation those that come next."""
+    """Check that train has the first views of the recipe, and tests and validation the next ones."""
     views, more = split.recipe["views"], split.recipe["test_views"]
     for name, records in split.subsets.items():
         allowed = range(views) if name == "train" else range(views, views + more)
@@ -82,7 +81,7 @@ def check_repeats(split: Split) -> Iterator[Finding]:
 
 
 def check_not_empty(split: Split) -> Iterator[Finding]:
-    """Train, validation and unseen tests have scenes; the latter two may be empty with hold-out rules."""
+    """Check that train, validation and unseen tests have scenes; hold-out rules may leave the latter two empty."""
     required = {"train": True, "validation": split.recipe["validation"] > 0 and not rules_of(split)}
     unseen = split.recipe["reserve"] > 0 and not rules_of(split)
     required |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}
@@ -119,7 +118,7 @@ def check_single_objects(split: Split) -> Iterator[Finding]:
 
 
 def check_pairs_crossed(split: Split) -> Iterator[Finding]:
-    """Check that every pair of train has all its scenes, whatever is drawn for each."""
+    """Check that train has every scene of each of its pairs, ignoring what is drawn for each scene."""
     if split.recipe["kind"] == "spatial":
         every = list(product(split.vocabulary.textures, repeat=2))
         strata = {pair: scenes_of(split, pair, every, orders) for pair, orders in orders_of(split).items()}
@@ -131,8 +130,8 @@ def check_pairs_crossed(split: Split) -> Iterator[Finding]:
 
 
 def check_dependence_crossed(split: Split) -> Iterator[Finding]:
-    """Check that every animal alone, and every pair of train in both orders, is on every background, in any
-    textures."""
+    """Check that every animal alone, and every pair of train in both orders, is on every background; textures are
+    ignored."""
     views, sizes = split.recipe["views"], split.vocabulary.sizes or ("",)
     every = product(split.vocabulary.backgrounds, split.vocabulary.animals, sizes)
     required = [Scene(background, (Thing(animal, "", "center", size),)) for background, animal, size in every]
@@ -145,8 +144,8 @@ def check_dependence_crossed(split: Split) -> Iterator[Finding]:
 
 
 def check_numbers_crossed(split: Split) -> Iterator[Finding]:
-    """Check that train has every animal singly in every texture, background and size, and every counted animal in
-    every number."""
+    """Check that train has every animal singly in every texture, background and size, and counted animals in every
+    number."""
     views, v = split.recipe["views"], split.vocabulary
     required = singles(split, COUNTING[:1])
     claim = "every animal is in train singly in all its textures and backgrounds, in all its views"
@@ -162,12 +161,12 @@ def check_numbers_crossed(split: Split) -> Iterator[Finding]:
 
 
 def alone(scene: Scene) -> bool:
-    """Whether a scene is of one thing."""
+    """Whether a scene shows a single thing."""
     return len(scene.things) == 1
 
 
 def singles(split: Split, slots: Iterable[str]) -> list[Scene]:
-    """Every conjunction as a scene of one thing."""
+    """Every conjunction of texture, animal and background as a scene of one thing."""
     v = split.vocabulary
     every = product(v.backgrounds, v.animals, v.textures, slots, v.sizes or ("",))
     return [Scene(background, (Thing(*thing),)) for background, *thing in every]
@@ -187,7 +186,8 @@ def unpainted(scene: Scene) -> Scene:
 def shown(
     split: Split, which: Callable[[Scene], bool], less: Callable[[Scene], Scene] = lambda scene: scene
 ) -> dict[Scene, list[int]]:
-    """The views in which train shows bare scenes; of single things with their sizes, which train shows all."""
+    """For each bare scene in train, its views; scenes of a single thing keep their sizes, because train shows all of
+    them. `which` selects scenes, `less` removes what the comparison ignores."""
     views: dict[Scene, list[int]] = {}
     for scene in split.subsets["train"].scenes:
         if which(scene):
@@ -196,7 +196,7 @@ def shown(
 
 
 def everywhere(claim: str, required: Sequence[Scene], shown: dict[Scene, list[int]], views: int) -> Finding:
-    """Whether all that is required is shown once in each of the first `views` views, and nothing else."""
+    """A finding: train shows the `required` scenes once in each of the first `views` views, and no others."""
     every, known = list(range(views)), set(required)
     wrong = [scene for scene in required if sorted(shown.get(scene, ())) != every] + [
         scene for scene in shown if scene not in known

@@ -16,7 +16,7 @@ def pairs_of(records: Records) -> set[frozenset[str]]:
 
 
 def check_pairs(split: Split) -> Iterator[Finding]:
-    """Animal pairs of `unseen_pairs` and validation are not in train, nor in each other."""
+    """Check that animal pairs of `unseen_pairs` and validation are not in train, nor shared by both."""
     seen = pairs_of(split.subsets["train"])
     unseen = {name: pairs_of(split.subsets[name]) for name in ("unseen_pairs", "validation")}
     for name, pairs in unseen.items():
@@ -32,13 +32,13 @@ def textured(scene: Scene) -> frozenset[tuple[str, str]]:
 
 
 def swapped_textures(scene: Scene) -> frozenset[tuple[str, str]]:
-    """The combinations of a scene of two with its textures exchanged."""
+    """The (animal, texture) combinations of a scene of two after exchanging its textures."""
     one, other = scene.things
     return frozenset({(one.animal, other.texture), (other.animal, one.texture)})
 
 
 def check_bindings(split: Split) -> Iterator[Finding]:
-    """Test bindings of training pairs are not in train; those of `train_pairs` are."""
+    """Check that tested bindings of training pairs are not in train, except those of `train_pairs`, which must be."""
     train = {textured(scene) for scene in split.subsets["train"].scenes}
     for name in ("seen_pairs", "different_bag"):
         holds, detail = first(scene.key for scene in split.subsets[name].scenes if textured(scene) in train)
@@ -53,7 +53,8 @@ def check_bindings(split: Split) -> Iterator[Finding]:
 
 
 def check_fractions(split: Split) -> Iterator[Finding]:
-    """The realised fractions are the nearest to the requested ones; each pair has one assignment, or also its swap."""
+    """Check that realised fractions are the nearest to the requested ones, and that each pair has one assignment, or it
+    and its swap."""
     assignments: dict[frozenset[str], set] = {}
     for scene in split.subsets["train"].scenes:
         if pair := animal_pair(scene):
@@ -69,24 +70,24 @@ def check_fractions(split: Split) -> Iterator[Finding]:
 
 
 def sound_assignment(textured_pairs: set[frozenset[tuple[str, str]]]) -> bool:
-    """Whether the textured pairs of one animal pair are one assignment, or it and its swap."""
+    """Whether the textured pairs of one animal pair are a single assignment, or one and its swap."""
     one, *others = textured_pairs
     different = len({texture for _, texture in one}) == 2
     (a, texture_a), (b, texture_b) = one
     return different and others in ([], [frozenset({(a, texture_b), (b, texture_a)})])
 
 
-# Largest difference of realised and requested information: quotas are whole numbers.
+# Largest difference between realised and requested information: quotas are whole numbers.
 TOLERANCE = 0.01
 
 
 def painted(records: Records) -> set[tuple[str, str]]:
-    """All (animal, texture) of a subset."""
+    """All (animal, texture) that a subset shows."""
     return {(thing.animal, thing.texture) for scene in records.scenes for thing in scene.things}
 
 
 def check_painted(split: Split) -> Iterator[Finding]:
-    """Train shows every animal in its textures of `seen_textures`, never in those of `unseen_textures`."""
+    """Check that train shows every animal in its textures of `seen_textures`, never in those of `unseen_textures`."""
     train = painted(split.subsets["train"])
     for name in ("unseen_textures", "validation"):
         leaked = (f"{texture} {animal}" for animal, texture in sorted(painted(split.subsets[name]) & train))
@@ -96,7 +97,8 @@ def check_painted(split: Split) -> Iterator[Finding]:
 
 
 def check_dependence_pairs(split: Split) -> Iterator[Finding]:
-    """Validation has its own pairs; the realised fraction of training pairs is the nearest to the requested one."""
+    """Check that validation has pairs of its own, and that the fraction of training pairs is nearest to the requested
+    one."""
     train, validation = pairs_of(split.subsets["train"]), pairs_of(split.subsets["validation"])
     tests = pairs_of(split.subsets["seen_textures"]) | pairs_of(split.subsets["unseen_textures"])
     shared = sorted(map(sorted, validation & (train | tests)))
@@ -105,7 +107,8 @@ def check_dependence_pairs(split: Split) -> Iterator[Finding]:
 
 
 def check_information(split: Split) -> Iterator[Finding]:
-    """The normalised mutual information of texture and animal, over all things of train, is the requested one."""
+    """Check that the normalised mutual information of texture and animal, over all things of train, is the requested
+    one."""
     from sklearn.metrics import normalized_mutual_info_score
 
     things = [thing for scene in split.subsets["train"].scenes for thing in scene.things]
@@ -139,7 +142,9 @@ def orders_of(scenes: Sequence[Scene]) -> set[Order]:
 
 
 def check_orders(split: Split) -> Iterator[Finding]:
-    """Train shows unseen orders only reversed, and held-out pairs in no relation, or not in their own."""
+    """Check that train shows unseen orders only reversed, and shows held-out pairs in no relation, or not in
+    their own.
+    """
     train = orders_of(split.subsets["train"].scenes)
     under_all = split.recipe["unseen_under"] == "all"
     where = "in any relation" if under_all else "with its relation"
@@ -168,7 +173,7 @@ def check_orders(split: Split) -> Iterator[Finding]:
 
 
 def check_relations(split: Split) -> Iterator[Finding]:
-    """Scenes are in the recipe's relations, tests in their own, and captions state them."""
+    """Check that scenes are in the recipe's relations, tests in their own relation, and that captions state them."""
     relations = set(split.recipe["relations"])
     for name, r in split.subsets.items():
         allowed = {relation for relation in relations if name.startswith(relation.replace("/", "_"))} or relations
@@ -180,7 +185,7 @@ def check_relations(split: Split) -> Iterator[Finding]:
 
 
 def check_order_fractions(split: Split) -> Iterator[Finding]:
-    """The realised fractions of each relation are the nearest to the requested ones."""
+    """Check that the realised fractions of each relation are the nearest to the requested ones."""
     textures = list(product(split.vocabulary.textures, repeat=2))
     train = orders_of(split.subsets["train"].scenes)
     for relation in split.recipe["relations"]:
@@ -193,7 +198,7 @@ def check_order_fractions(split: Split) -> Iterator[Finding]:
 
 
 def check_negatives(split: Split) -> Iterator[Finding]:
-    """Check that every pair of train has a negative, even where its caption leaves out textures."""
+    """Check that every pair of train has a negative, even if its caption leaves out textures."""
     r = split.subsets["train"]
     lacking = (s.key for s, text in zip(r.scenes, r.negatives, strict=True) if len(s.things) == 2 and not text)
     yield Finding("every pair of train has a negative", *first(lacking))

@@ -1,7 +1,7 @@
-"""Checks of a split's images and masks: against their digests, their scenes and pictures rendered again.
+"""Checks of a split's images and masks: against their digests, their scenes, and new renderings of them.
 
-Every row that the split shows is read. A digest says that an image is the one that was rendered; mask, colours and
-pictures rendered again (`rendered`), that this was the right one.
+Every row that the split shows is read. Digests prove that an image is the rendered one; masks, colours and new
+renderings (`rendered`) prove that it shows the right scene.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from menagerie.generators.storage.scene_checks import measure
 from menagerie.generators.storage.split_file import REMEDY, Split
 from menagerie.generators.storage.tables import PIXELS, digest_of
 
-HOW_MANY = ("sample", "all")  # of the rows are rendered again
+HOW_MANY = ("sample", "all")  # which rows are rendered again
 
 
 def check_pixels(
@@ -69,7 +69,7 @@ def check_pixels(
 
 
 def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple[World | None, str]:
-    """The world of a split if what draws it is as it was; else None, and why."""
+    """The split's world, if it would still be drawn as it was; else None, and the reason."""
     try:
         world = load_world(trusted_world(split.recipe["world"], world_file))
     except Incomparable as reason:
@@ -83,8 +83,8 @@ def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple
 
 
 def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, sound: Sound) -> Iterator[Finding]:
-    """Check the image and mask of every row, except rows that another split showed to be `sound`; colours are
-    checked only against a reference."""
+    """Check the image and mask of every row, except rows that another split showed to be `sound`; colours are checked
+    only if there is a reference."""
     digests = dict(zip(shown.rows.tolist(), shown.reader.digests(shown.rows), strict=True))
     problems = {name: Problems(shown) for name in CLAIMS if name != "again"}
     pictures = {row: found for row in shown.rows.tolist() if (found := sound.picture(*shown.at(row), shown.scene(row)))}
@@ -109,7 +109,7 @@ def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, 
 def wrong_in(
     block: Block, digests: dict[int, np.ndarray], reference: Reference | None
 ) -> dict[str, Iterable[tuple[int, str]]]:
-    """The rows of a block at which each check fails that compares no two rows, and how."""
+    """For each check of single rows, the rows of a block at which it fails, and how."""
     return {
         "read": block.unreadable,
         "digest": wrong_digests(block, digests),
@@ -120,12 +120,12 @@ def wrong_in(
 
 
 def rows_in(block: Block, found: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Replace places in a block by the rows of the store there."""
+    """Replace positions within a block by row numbers of the store."""
     return ((int(block.rows[n]), what) for n, what in found)
 
 
 def wrong_digests(block: Block, digests: dict[int, np.ndarray]) -> Iterator[tuple[int, str]]:
-    """The rows of a block whose image or mask has another digest than it was rendered with."""
+    """The rows of a block whose image or mask doesn't match the digest made when it was rendered."""
     for n, row in enumerate(block.rows.tolist()):
         for name, pixels, digest in zip(PIXELS, (block.images[n], block.masks[n]), digests[row], strict=True):
             if digest_of(block.scenes[n], name, pixels) != digest.tobytes():
@@ -133,25 +133,25 @@ def wrong_digests(block: Block, digests: dict[int, np.ndarray]) -> Iterator[tupl
 
 
 def pictures_of(block: Block) -> dict[int, bytes]:
-    """A digest of the image of each row of a block, whatever its scene."""
+    """A digest of the pixels in each row of a block; unlike stored digests it doesn't depend on the scene."""
     digests = (hashlib.blake2b(image, digest_size=16).digest() for image in block.images)
     return dict(zip(block.rows.tolist(), digests, strict=True))
 
 
 def repeated(shown: ShownRows, pictures: dict[int, bytes]) -> Iterator[tuple[int, str]]:
-    """The rows whose picture is that of an earlier row."""
+    """The rows that have the same picture as an earlier row."""
     first_with: dict[bytes, int] = {}
     for row, picture in sorted(pictures.items()):
         if (other := first_with.setdefault(picture, row)) != row:
             yield row, f"the same picture as {shown.where(other)}"
 
 
-# Words in the names of places -> the axis of the image along which they come before their opposites.
+# Words in names of slots -> the image axis along which they come before their opposites.
 BEFORE = {"left": ("right", 1), "above": ("under", 0), "upper": ("lower", 0)}
 
 
 def wrong_ids(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> Iterator[tuple[int, str]]:
-    """The number of each mask that doesn't hold 0 and one id for each thing, and what it holds."""
+    """The number of each mask that doesn't hold 0 and one id for each thing, and the ids that it holds."""
     for n, (scene, mask) in enumerate(zip(scenes, masks, strict=True)):
         found = np.flatnonzero(np.bincount(mask.reshape(-1), minlength=1)).tolist()
         if found != list(range(len(scene.things) + 1)):
@@ -160,7 +160,7 @@ def wrong_ids(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> Ite
 
 
 def wrong_places(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> Iterator[tuple[int, str]]:
-    """The number of each mask in which the centres of two things contradict their places, and which do."""
+    """The number of each mask in which a thing's centre contradicts its place, with a description."""
     _, centers = measure(masks, max((len(scene.things) for scene in scenes), default=0))
     for n, scene in enumerate(scenes):
         if contradiction := contradicted(scene, centers[n]):
@@ -168,8 +168,10 @@ def wrong_places(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> 
 
 
 def contradicted(scene: Scene, centers: Float[np.ndarray, "things 2"]) -> str:
-    """The first thing whose centre contradicts its place in the scene, in words; empty if none does. A centre of NaN
-    contradicts, too."""
+    """The first thing whose centre contradicts its place in the scene, in words; empty if there is none.
+
+    A centre of NaN counts as a contradiction.
+    """
     words = [place_of(thing.slot).split() for thing in scene.things]
     for word, (opposite, axis) in BEFORE.items():
         for i in (i for i, name in enumerate(words) if word in name):

@@ -1,7 +1,7 @@
-"""A split file beside its recipe and its store: made again in memory, and its shards and links followed.
+"""Makes a split again from its recipe in memory and compares; also checks its shards and links.
 
-The other checks say what any sound split is; this one, what this recipe makes: with another seed, template or view, or
-with a scene more or less, the file is not what it says.
+The other checks test what holds for every sound split. This one finds deviations from this recipe: another seed,
+template or view, or a scene more or less.
 """
 
 import re
@@ -42,7 +42,7 @@ TEXTS = {
 
 
 class Incomparable(Exception):
-    """Why a split can't be made again here."""
+    """Why a split can't be regenerated here."""
 
 
 def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator[Finding]:
@@ -64,7 +64,10 @@ def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator
 
 
 def made_again(split: Split, world_file: Path | None = None) -> dict[str, Records]:
-    """The subsets of the split's recipe, with rows of no store; one that can't be compared raises `Incomparable`."""
+    """Make the subsets of the split's recipe again, without rows of a store.
+
+    Raises `Incomparable` if that is impossible here.
+    """
     recipe = replace(recipe_of(split), world=trusted_world(split.recipe["world"], world_file))
     check_world(split, recipe)
     planned = recipe.subsets()
@@ -73,9 +76,9 @@ def made_again(split: Split, world_file: Path | None = None) -> dict[str, Record
 
 
 def trusted_world(recorded_name: str, world_file: Path | None) -> str:
-    """The built-in world that a recipe names, or the file that the user names; no other raises `Incomparable`.
+    """The built-in world that a recipe names, or the world file that the user names; raises `Incomparable` otherwise.
 
-    A world file may have Python files run: what a split from elsewhere names is never opened.
+    Loading a world file may execute Python files, so a file that a split from elsewhere names is never opened.
     """
     is_file = recorded_name.endswith(".toml")
     if world_file is not None and not is_file:
@@ -88,7 +91,7 @@ def trusted_world(recorded_name: str, world_file: Path | None) -> str:
 
 
 def recipe_of(split: Split) -> SplitRecipe:
-    """The recipe that a split records; one of another version raises `Incomparable`."""
+    """The recipe that a split records; raises `Incomparable` if it is of another version."""
     kind, given = KINDS[split.recipe["kind"]], {name: value for name, value in split.recipe.items() if name != "kind"}
     here, there = recipe_version(kind()), split.recipe_version
     if there != here:
@@ -97,7 +100,7 @@ def recipe_of(split: Split) -> SplitRecipe:
 
 
 def check_world(split: Split, recipe: SplitRecipe) -> None:
-    """Raise `Incomparable` unless the world of the recipe is here and has the names of the split."""
+    """Raise `Incomparable` unless the world of the recipe is available and has the names of the split."""
     try:
         world = load_world(recipe.world)
     except UserError as error:
@@ -124,7 +127,7 @@ def first_difference(recorded: Records, made: Records) -> str:
 
 
 def scene_difference(recorded: Sequence, made: Sequence) -> str:
-    """Say which scenes are missing or too many, or that their order differs."""
+    """Describe missing and surplus scenes, or the first difference in order."""
     missing, extra = Counter(made) - Counter(recorded), Counter(recorded) - Counter(made)
     parts = [
         f"{scenes.total()} scenes {what}, first {min(scenes).key}"
@@ -142,7 +145,7 @@ FITS = "the store shows the scenes that the split lists"
 
 
 def check_file(split: Split) -> Iterator[Finding]:
-    """The file is as it was written, and the shards of its store hold its scenes."""
+    """Check that the file is as it was written, and that the shards of its store hold its scenes."""
     yield Finding("the file has the checksum that it was written with", split.intact, "" if split.intact else REMEDY)
     try:
         check_store(split)
@@ -154,7 +157,7 @@ def check_file(split: Split) -> Iterator[Finding]:
 
 
 def check_shards(split: Split) -> Iterator[Finding]:
-    """The table of shards numbers their rows without a gap, and each link leads to its own shard."""
+    """Check that the table of shards numbers their rows without a gap, and that each link leads to its own shard."""
     start, strange = 0, ""
     for i, shard in enumerate(split.shards):
         rows = len(check_shard(split.location(i), split.identity))
@@ -178,12 +181,12 @@ def check_shards(split: Split) -> Iterator[Finding]:
 
 
 def check_name(split: Split) -> Iterator[Finding]:
-    """A file that is named as `make` names them has the recipe of that name; other names say nothing."""
+    """Check that a file with a name as `make` writes it has the recipe of that name; other names aren't checked."""
     if not NAMED.fullmatch(split.path.name):
         return
     try:
         name = split_name(recipe_of(split))
-    except (Incomparable, UserError):  # other checks say why; another version has other names
+    except (Incomparable, UserError):  # other checks report the reason; another version has other names
         return
     wrong = "" if name == split.path.name else f"its recipe is that of {name}: another file was copied here; {REMEDY}"
     yield Finding("the recipe is the one that the file is named by", not wrong, wrong)

@@ -1,4 +1,4 @@
-"""Renders what an audit needs: some rows once more, to compare them byte for byte, and the colours of things."""
+"""Renders for audits: some rows again, to compare them byte for byte, and reference colours of things."""
 
 import contextlib
 import os
@@ -22,26 +22,26 @@ from menagerie.generators.storage.image_store import Progress
 from menagerie.generators.storage.tables import PIXELS
 
 MOST_WORKERS = 8
-SAMPLE = 24  # rows of a sample at least; it has one of each shard
-GROUNDS = 10  # views of backgrounds in a sample, if shards leave the choice: drawing one takes as long as three things
-# Views and other things' shadows make a thing darker or brighter than it is in its reference: by these factors.
+SAMPLE = 24  # fewest rows in a sample, which has at least one of each shard
+GROUNDS = 10  # most views of backgrounds in a sample, if the shards allow: drawing one takes as long as three things
+# A thing may be darker or brighter than its reference by these factors, because of views and of other things' shadows.
 DARKEST, BRIGHTEST = 0.7, 1.2
-# The mean colour may be so much farther from its own texture's than from another's (of 255). Measured over all
+# A mean colour may be farther from its own texture's than from another's by this much (of 255). Measured over all
 # animals, textures, backgrounds and places in several views, at 16, 32 and 64 pixels: 3 at most.
 MARGIN = 12.0
-# ... and so far from its own texture's at most. Measured: 26; of a black thing more than 60.
+# ... and this far from its own texture's at most. Measured: 26; a black thing has more than 60.
 FARTHEST = 50.0
-# Pixels of a thing that is compared: of fewer, a highlight or an eye alone would be another colour.
+# Fewest pixels of a thing whose colour is checked: in fewer, a highlight or an eye alone would change the colour.
 FEWEST = 8
 
 
 def mean_colors(
     images: UInt8[np.ndarray, "n h w 3"], masks: UInt8[np.ndarray, "n h w"], things: int, fewest: int = 1
 ) -> Float64[np.ndarray, "n things 3"]:
-    """The mean colour of every thing, NaN where its mask has less than `fewest` pixels."""
+    """The mean colour of every thing; NaN if its mask has fewer than `fewest` pixels."""
     means = np.full((len(images), things, 3), np.nan)
-    for n, (image, mask) in enumerate(zip(images, masks, strict=True)):  # one by one, as numbers take more memory
-        exact = np.float32 if 255 * mask.size < 2**24 else np.float64  # sums of whole numbers
+    for n, (image, mask) in enumerate(zip(images, masks, strict=True)):  # one by one: floats take more memory
+        exact = np.float32 if 255 * mask.size < 2**24 else np.float64  # for exact sums
         inside = mask.reshape(1, -1) == np.arange(1, things + 1)[:, None]
         pixels = inside.sum(1)
         shown = pixels >= fewest
@@ -51,14 +51,14 @@ def mean_colors(
 
 
 class Reference(NamedTuple):
-    """The mean colours of each animal on each background, alone, in each of the textures."""
+    """The mean colours of each animal alone on each background, in each texture."""
 
     textures: tuple[str, ...]
     colors: dict[tuple[str, str], Float64[np.ndarray, "textures 3"]]
 
 
 def reference_colors(world: World, renderer: Renderer) -> Reference:
-    """The reference of a world, by (animal, background), in one view and size."""
+    """The reference colours of a world by (animal, background), in one view and size."""
     places = [(animal, background) for animal in world.animals for background in world.backgrounds]
     size = world.sizes[-1] if world.sizes else ""
     scenes = [
@@ -76,7 +76,8 @@ def wrong_colors(
     masks: UInt8[np.ndarray, "n h w"],
     reference: Reference | None,
 ) -> Iterator[tuple[int, str]]:
-    """The number of each image in which a thing has another texture's colour, or none's; nothing without reference."""
+    """The number of each image in which a thing has the colour of another texture or of none, with a description;
+    yields nothing without a reference."""
     if reference is None:
         return
     means = mean_colors(images, masks, max((len(scene.things) for scene in scenes), default=0), FEWEST)
@@ -90,7 +91,7 @@ def wrong_colors(
         np.array(colors).reshape(-1, len(reference.textures), 3), shown, true, reference.textures
     ):
         n, thing, rgb = spots[k][0], things[k], ", ".join(f"{part:.0f}" for part in shown[k])
-        if n != last:  # one of a scene is enough
+        if n != last:  # report one thing per scene
             yield n, f"the colour of the {thing.texture} {thing.animal} is {alike} (red, green, blue {rgb})"
         last = n
 
@@ -101,7 +102,8 @@ def miscoloured(
     true: Int64[np.ndarray, " n"],
     textures: Sequence[str],
 ) -> Iterator[tuple[int, str]]:
-    """The things whose colour isn't their own texture's, and whose it is: "of red" or "of no texture"."""
+    """The things whose colour isn't that of their texture, with the colour that it matches: "of red" or "of no
+    texture"."""
     brightness = (np.einsum("ntc,nc->nt", colors, means) / np.maximum((colors**2).sum(2), 1)).clip(DARKEST, BRIGHTEST)
     distances = np.linalg.norm(brightness[..., None] * colors - means[:, None], axis=2)
     least, from_true = distances.min(1), np.take_along_axis(distances, true[:, None], 1)[:, 0]
@@ -111,18 +113,18 @@ def miscoloured(
 
 @dataclass
 class Renderings:
-    """The renderers of an audit, with the colours that things have by them."""
+    """The renderers of an audit, and the reference colours made with them."""
 
     folder: Path
-    """The folder of the audit's own atlases. It reads none from a store, because that one may be wrong."""
+    """Folder of the audit's own atlases. Atlases of a store aren't used, because they may be wrong."""
     workers: int = 1
-    """Processes that render."""
+    """Number of processes that render."""
     _made: dict[tuple[World, int], tuple[Renderer, Reference | None]] = field(default_factory=dict)
     _on_one_background: dict[tuple[World, int], Renderer] = field(default_factory=dict)
     _sound: dict[tuple[World, int], Sound] = field(default_factory=dict)
 
     def of(self, world: World, resolution: int) -> tuple[Renderer, Reference | None]:
-        """A world's renderer, and its reference colours unless its things have colours of their own."""
+        """The renderer of a world, and its reference colours; None if its things have colours of their own."""
         if (world, resolution) not in self._made:
             renderer = Renderer(world, resolution, self.folder, self.workers)
             reference = None if natural_names(world.cutouts) else reference_colors(world, renderer)
@@ -134,8 +136,8 @@ class Renderings:
         return self._sound.setdefault((world, resolution), Sound())
 
     def on(self, world: World, resolution: int, background: str) -> Renderer:
-        """A renderer of scenes on one background: few images take a fifth of the time, as what things look like on the
-        world's other backgrounds isn't drawn."""
+        """A renderer for scenes on one background. For few images it takes a fifth of the time, because the layers for
+        other backgrounds aren't drawn."""
         alone = replace(world, backgrounds=(background,))
         if (alone, resolution) not in self._on_one_background:
             self._on_one_background[alone, resolution] = Renderer(alone, resolution, self.folder, self.workers)
@@ -144,18 +146,18 @@ class Renderings:
 
 @contextlib.contextmanager
 def open_renderings(workers: int = 1) -> Iterator[Renderings]:
-    """Renderings in a folder that is deleted at the end."""
+    """Yield renderings in a temporary folder, deleted at the end."""
     with scratch_folder() as folder:
         yield Renderings(folder, workers)
 
 
 def at_once() -> int:
-    """Processes that can render at once here."""
+    """The number of processes to render with on this machine."""
     return min(os.cpu_count() or 1, MOST_WORKERS)
 
 
 def check_again(shown: ShownRows, renderings: Renderings, world: World, sample: bool, report: Progress) -> Finding:
-    """Images and masks are byte for byte what is rendered now, those of a sample or of all rows.
+    """Check that a sample of images and masks, or all of them, are byte for byte what is rendered now.
 
     Rows that were rendered again for another split of the audit count, too.
     """
@@ -179,10 +181,10 @@ def check_again(shown: ShownRows, renderings: Renderings, world: World, sample: 
 
 
 def sampled(shown: ShownRows, before: Bool[np.ndarray, " n"]) -> Int64[np.ndarray, " m"]:
-    """One row of each shard, and others evenly among all until there are `SAMPLE`, or all of them.
+    """Choose one row of each shard, and more rows, evenly spaced, until there are `SAMPLE` or all.
 
-    Of a shard's rows the first choice is one that was rendered again `before`, the next one, once there are `GROUNDS`,
-    whose background is in a view that is in the sample already.
+    Rows that were rendered again `before` (for another split) are preferred. Drawing a background is slow: once the
+    sample has `GROUNDS` backgrounds in views, rows that share one of these are preferred next.
     """
     grounds = [(scene.background, scene.view) for scene in shown.scenes(shown.rows)]
     chosen, drawn = set(), set()
@@ -202,7 +204,7 @@ def sampled(shown: ShownRows, before: Bool[np.ndarray, " n"]) -> Int64[np.ndarra
 def by_renderer(
     shown: ShownRows, rows: Int64[np.ndarray, " n"], renderings: Renderings, world: World, apart: bool
 ) -> Iterator[tuple[Renderer, Int64[np.ndarray, " m"]]]:
-    """Rows and the renderer of each group of them: one group, or one of each background if these are drawn `apart`."""
+    """Yield each group of rows with its renderer: all rows together, or one group for each background (`apart`)."""
 
     def background(row: int) -> str:
         return shown.scene(row).background if apart else ""

@@ -1,4 +1,5 @@
-"""The rows of a store that a split shows: what each must show, where it lies, and at which of them a claim fails."""
+"""The rows of a store that a split shows: the scene that each must show, its shard, and the rows at which a check
+fails."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,13 +29,13 @@ CLAIMS = {
 }
 
 
-Shard = tuple[Path, str]  # a file and the group in it
+Shard = tuple[Path, str]  # file, and group in the file
 
 
 class Sound:
     """Rows of one world's shards that were found sound, each with the scene that it must show.
 
-    The next split of an audit that shows them doesn't compare them once more.
+    Later splits of the same audit skip them.
     """
 
     def __init__(self) -> None:
@@ -42,37 +43,37 @@ class Sound:
         self._again: dict[Shard, dict[int, Scene]] = {}
 
     def add(self, shard: Shard, row: int, scene: Scene, picture: bytes) -> None:
-        """A row of a shard that is what it must be, and the digest of its picture."""
+        """Note that a row shows its scene correctly, with the digest of its picture."""
         self._pictures.setdefault(shard, {})[row] = scene, picture
 
     def picture(self, shard: Shard, row: int, scene: Scene) -> bytes | None:
-        """The digest of the picture of a row that was found sound as this scene; None if it wasn't compared with it."""
+        """The digest of a row's picture if the row was found sound with this scene; else None."""
         compared, picture = self._pictures.get(shard, {}).get(row, (None, None))
         return picture if compared == scene else None
 
     def add_again(self, shard: Shard, row: int, scene: Scene) -> None:
-        """A row that was the same when it was rendered again."""
+        """Note that a row was rendered again and was the same."""
         self._again.setdefault(shard, {})[row] = scene
 
     def again(self, shard: Shard, row: int, scene: Scene) -> bool:
-        """Whether a row was the same as this scene, rendered again."""
+        """Whether a row was rendered again with this scene and was the same."""
         return self._again.get(shard, {}).get(row) == scene
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows, their scenes and what the store holds for them."""
+    """Some rows with their scenes, images and masks."""
 
     rows: Int64[np.ndarray, " n"]
     scenes: list[Scene]
     images: UInt8[np.ndarray, "n h w 3"]
     masks: UInt8[np.ndarray, "n h w"]
     unreadable: list[tuple[int, str]]
-    """Rows that can't be read, which are not among `rows`, and why."""
+    """Rows that can't be read, with the reason; they are not in `rows`."""
 
 
 class ShownRows:
-    """All rows of a split: of its records and of their partners, each once, in the store's order."""
+    """All rows that a split shows, of its records and of their partners, each once, in the store's order."""
 
     def __init__(self, split: Split) -> None:
         self.split, self.reader = split, PixelReader(split, verify=False)
@@ -101,12 +102,12 @@ class ShownRows:
 
     @cached_property
     def shards(self) -> list[Shard]:
-        """Each shard's file and the group in it."""
+        """File and group of each shard."""
         places = map(self.split.location, range(len(self.split.shards)))
         return [(place.file.resolve(), place.group) for place in places]
 
     def at(self, row: int) -> tuple[Shard, int]:
-        """The shard that holds a row, and the row's number in it."""
+        """The shard that holds a row, and the row's position in it."""
         i = self.shard_of(row)
         return self.shards[i], row - int(self.reader.starts[i])
 
@@ -122,19 +123,19 @@ class ShownRows:
         return int(np.searchsorted(self.reader.starts, row, side="right")) - 1
 
     def where(self, row: int) -> str:
-        """A row, its file, a record that shows it and its scene, for messages."""
+        """Describe a row for messages: its number, its file, a record that shows it, and its scene."""
         i = self.shard_of(row)
         file = self.split.location(i).file.name
         start = int(self.reader.starts[i])
         return f"row {row} ({row - start} of {file}), {self._place_of[row]}, {self._scene_of[row].key}"
 
     def remedy(self, row: int) -> str:
-        """The way out if the file of a row is wrong."""
+        """The way out if the file that holds a row is wrong."""
         location = self.split.location(self.shard_of(row))
         return location.remedy.replace("delete it", f"delete {location.file.name}")
 
     def blocks(self, rows: Int64[np.ndarray, " n"]) -> Iterator[Block]:
-        """Rows in the order given, block by block; one that can't be read is left out and named."""
+        """Yield the rows in the order given, block by block; rows that can't be read are listed as unreadable."""
         for start in range(0, len(rows), BLOCK):
             yield self.block(rows[start : start + BLOCK])
 
@@ -162,20 +163,20 @@ class ShownRows:
 
 @dataclass
 class Problems:
-    """The rows at which a check fails."""
+    """The rows at which one check fails."""
 
     shown: ShownRows
     first: str = ""
     rows: set[int] = field(default_factory=set)
 
     def add(self, row: int, what: str) -> None:
-        """A row at which the check fails, and how."""
+        """Add a row at which the check fails, with a description."""
         if not self.rows:
             self.first = f"{self.shown.where(row)}: {what}; {self.shown.remedy(row)}"
         self.rows.add(row)
 
     def finding(self, name: str, detail: str) -> Finding:
-        """The check as a finding; `detail` is for one that holds."""
+        """Make the finding of this check; `detail` is used if it holds."""
         return Finding(
             CLAIMS[name], not self.rows, f"{len(self.rows)} rows, first {self.first}" if self.rows else detail
         )

@@ -2,11 +2,11 @@
 
 The audit recomputes pairs, fractions, words and graphs from the file's content, independently of the code that
 generates splits, so that a mistake in one does not hide in the other. They share only the words for numbers, relations
-and conjunctions, and the language of hold-out rules, which have tests of their own. Besides it looks for answers that
-don't need the picture (`balance`, `cues`), and for gaps and ties: what train leaves out (`held_out`), what tests don't
-show evenly (`draws`), and draws that go with something else (`scene_draws`, `draws`, `sequence`). It makes the split
-again from its recipe (`regeneration`), and compares every image with its digest, its scene and, for a sample, with a
-new rendering (`pixels`).
+and conjunctions, and the language of hold-out rules, which have tests of their own. The audit also looks for answers
+that can be guessed without the picture (`balance`, `cues`), for gaps in train (`held_out`), for uneven tests (`draws`),
+and for draws that correlate with something else (`scene_draws`, `draws`, `sequence`). It makes the split again from its
+recipe (`regeneration`), and compares every image with its digest, its scene and, for a sample, with a new rendering
+(`pixels`).
 
 Several splits are audited by two processes: one reads records and makes splits again, the other compares pixels.
 """
@@ -43,7 +43,7 @@ from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.split_file import REMEDY, Split, only_if_set, read_split
 
-# Checks of every split, and of each kind.
+# Checks of every split, then checks by kind of split.
 CHECKS = (
     held_out.check_not_empty,
     held_out.check_disjoint,
@@ -107,11 +107,11 @@ def audit(
     records: Callable[[], list[Finding]] | None = None,
     renderings: Renderings | None = None,
 ) -> list[Finding]:
-    """All findings on a split file, or on the folder of an export; one that can't be read raises `UserError`.
+    """All findings on a split file, or on the folder of an export; raises `UserError` if it can't be read.
 
-    `pixels`: whether a "sample" of the images is rendered again, or "all". `report` is called as by `check_pixels`.
-    `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither the
-    split nor its images are made again. `records` gives what `records_of` would, where another process does that.
+    `pixels` is "sample" or "all": which images are rendered again. `report` is called as by `check_pixels`.
+    `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither such a
+    split nor its images are made again. `records` replaces `records_of`, if another process does that work.
     """
     choose("pixels", pixels, HOW_MANY)
     if path.is_dir():
@@ -131,7 +131,7 @@ def records_of(path: Path, world_file: Path | None = None) -> list[Finding]:
 
 
 def readable_split(path: Path) -> Split:
-    """A split file that has what the checks read."""
+    """Open a split file that has everything that the checks read; else raise."""
     split = read_split(path, verify=False)
     check_readable(split)
     return split
@@ -143,7 +143,7 @@ def check_file(split: Split) -> list[Finding]:
 
 
 def check_records(split: Split, world_file: Path | None = None) -> list[Finding]:
-    """The findings on scenes and texts; each that fails says the way out."""
+    """The findings on scenes and texts; each failed one gives the way out."""
 
     def made_again(split: Split) -> Iterator[Finding]:
         return regeneration.check_regeneration(split, world_file)
@@ -153,8 +153,8 @@ def check_records(split: Split, world_file: Path | None = None) -> list[Finding]
 
 
 def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[Finding]:
-    """Run a check and yield its findings; it fails for records that it can't read, such as a single thing in a test
-    of pairs."""
+    """Run a check and yield its findings. A check that raises on malformed records, such as a single thing in a test of
+    pairs, fails."""
     try:
         yield from check(split)
     except (ValueError, LookupError) as error:
@@ -162,12 +162,12 @@ def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[
 
 
 def with_way_out(finding: Finding) -> Finding:
-    """A failed finding with what to do about it: the file is wrong as it is."""
+    """Add the way out to a failed finding: the file is wrong as it is."""
     return finding if finding.holds else finding._replace(detail="; ".join(filter(None, (finding.detail, REMEDY))))
 
 
 def check_readable(split: Split) -> None:
-    """Raise unless the recipe is one, and the subsets that the checks read are there."""
+    """Raise unless the recipe can be read and the subsets that the checks read exist."""
     kind = KINDS[choose(f"kind of {split.path}", str(split.recipe.get("kind")), CHECKS_OF)]
     known = {field.name for field in fields(kind)}
     if missing := known - only_if_set(kind.kind) - split.recipe.keys():
@@ -187,8 +187,10 @@ Outcome = list[Finding] | UserError
 def audit_each(
     paths: Sequence[Path], pixels: str, report: Progress, world_file: Path | None = None
 ) -> Iterator[tuple[Path, Outcome]]:
-    """Audit files one after the other; yields each with its findings, or with the error where it can't be read.
-    Images rendered for one split serve the next."""
+    """Audit files one after the other; yields each path with its findings, or with the error if it can't be read.
+
+    Images rendered for one split are reused for the next.
+    """
     others = multiprocessing.active_children()
     with (
         open_renderings(at_once() if pixels == "all" else 1) as renderings,
@@ -199,13 +201,13 @@ def audit_each(
             for path in paths:
                 waiting = partial(result_of, records[path]) if path in records else None
                 yield path, outcome_of(path, pixels, report, world_file, waiting, renderings)
-        except BaseException:  # Ctrl-C, too: what was begun is of no use
+        except BaseException:  # on Ctrl-C too: unfinished work is useless
             end_processes([process for process in multiprocessing.active_children() if process not in others])
             raise
 
 
 def outcome_of(path: Path, *arguments: Any) -> Outcome:
-    """Audit a file; returns the findings, or the error where the file can't be read."""
+    """Audit a file; returns the findings, or the error if the file can't be read."""
     try:
         return audit(path, *arguments)
     except UserError as error:
@@ -213,7 +215,7 @@ def outcome_of(path: Path, *arguments: Any) -> Outcome:
 
 
 def result_of(records: Future[list[Finding]]) -> list[Finding]:
-    """The findings of the process that audits records; raises where it has died."""
+    """The findings from the process that audits records; raises if that process died."""
     try:
         return records.result()
     except BrokenProcessPool as error:

@@ -1,8 +1,8 @@
-"""Whether what is drawn for each scene depends on nothing: phrasings, mentions, facings, sizes, places for counting.
+"""Checks that draws made for each scene are independent: phrasings, mentions, facings, sizes, slots for counting.
 
-Each of these draws has a chance that the recipe states. It must come out as often as that with each animal and
-texture, each in each place, on each background, in each view, and whichever answer is true: a phrasing that goes with
-an answer, or a place with an animal, would give it away (tallies of `statistics`).
+The recipe states the probability of each draw. Its result must be as frequent as that with each animal and texture,
+overall and per place, on each background, in each view, and with each answer: a phrasing that correlates with an
+answer, or a place that correlates with an animal, would give the answer away (tallies of `statistics`).
 """
 
 from collections import Counter
@@ -24,15 +24,15 @@ from menagerie.generators.captions.templates import template_of
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.storage.split_file import Records, Split
 
-# What comes out, with what, how often, at which chance, in how many draws.
+# The result, its context, its count, its probability and the number of draws.
 Draws = Iterator[tuple[str, str, int, float, int]]
 
 
 def check_scene_draws(split: Split) -> Iterator[Finding]:
-    """Check that what is drawn for each scene doesn't depend on anything else in it."""
+    """Check that the draws made for each scene are independent of everything else in it."""
     tallies = Tallies()
     for name, records in split.subsets.items():
-        # Tests of single rules may show scenes of `held_out`: together no draw may count twice.
+        # Tests of single rules may repeat scenes of `held_out`: in a joint count, no draw may count twice.
         together = [TOGETHER] if name != "train" and not name.startswith(f"{HELD_OUT} ") else []
         for draws, places in (
             (single_draws(split, name, records), [name, *together]),
@@ -45,7 +45,7 @@ def check_scene_draws(split: Split) -> Iterator[Finding]:
 
 
 def single_draws(split: Split, name: str, records: Records) -> Draws:
-    """Yield what is drawn for each scene by itself."""
+    """Yield the draws that are made for each scene by itself."""
     yield from phrasings(split, records)
     yield from first_mentions(split, records)
     if name == "train":
@@ -55,27 +55,29 @@ def single_draws(split: Split, name: str, records: Records) -> Draws:
 
 
 def shared_draws(split: Split, name: str, records: Records) -> Draws:
-    """Yield what is drawn once for a scene and its swap, even if the swap is in another test."""
+    """Yield the draws that a scene shares with its swap, which may be in another test."""
     if split.recipe["facing"] == "drawn":
         yield from facings(once(split, (scene for scene in records.scenes if scene.relation == "left/right")))
-    if split.vocabulary.sizes and not name.startswith(HELD_OUT):  # where each size is a scene of its own
+    if split.vocabulary.sizes and not name.startswith(HELD_OUT):  # there each size is a scene of its own
         yield from sizes(split, once(split, (scene for scene in records.scenes if len(scene.things) > 1)))
 
 
 def words_of(thing: Thing, scene: Scene) -> list[str]:
-    """The context of a thing that a draw for it must not depend on: animal, texture, background, view and place. The
-    draws for the two things of a scene are independent, or one excludes the other, which spreads less."""
+    """The words for a thing's context, on none of which a draw may depend: animal, texture, background, view and place.
+
+    Draws for the two things of a scene are independent or exclude each other; the latter spreads less.
+    """
     words = (thing.texture, scene.background, f"view {scene.view}")
     return ["", thing.animal, *words, *(f"{word} {place_of(thing.slot)}" for word in words)]
 
 
 def alike(what: str, came: bool, chance: float, context: Iterable[str]) -> Draws:
-    """Record the result of one draw once for each word of its context."""
+    """Yield the result of one draw once for each word of its context."""
     return ((what, word, int(came), chance, 1) for word in context)
 
 
 def phrasings(split: Split, records: Records) -> Draws:
-    """Count which of the template's phrasings captions have."""
+    """Yield which of the template's phrasings each caption has."""
     texts = template_of(split.recipe).phrasings
     if len(texts) < 2:
         return
@@ -91,7 +93,7 @@ def phrasings(split: Split, records: Records) -> Draws:
 
 
 def answer(scene: Scene, graph: SceneGraph) -> Iterator[str]:
-    """The true answers to what a test could ask of a scene."""
+    """Yield the true answers to every question that a test could ask about a scene."""
     yield f"{len(scene.things)} things"
     if len({thing.animal for thing in scene.things}) == 2:
         signs = signs_of(scene, graph)
@@ -102,7 +104,7 @@ def answer(scene: Scene, graph: SceneGraph) -> Iterator[str]:
 
 
 def first_mentions(split: Split, records: Records) -> Draws:
-    """Record which of two things a caption mentions first, for captions that mention both."""
+    """Yield which of two things a caption mentions first, for captions that mention both."""
     if template_of(split.recipe).mention_order != "random":
         return
     for scene, graph in zip(records.scenes, records.graphs, strict=True):
@@ -114,14 +116,13 @@ def first_mentions(split: Split, records: Records) -> Draws:
 
 
 def omissions(split: Split, records: Records) -> Draws:
-    """Record which things captions of train mention, whether they leave out textures, and whether they negate
-    something."""
+    """Yield which things training captions mention, whether they omit textures, and whether they negate something."""
     mentioned, attributes, salient, negated = chances = requested_chances(split)
     if chances == type(chances)():
         return
     for scene, graph in zip(records.scenes, records.graphs, strict=True):
         phrases = mentioned_phrases(graph, scene)
-        either = mentioned + (1 - mentioned) ** 2 / 2  # one at least is mentioned
+        either = mentioned + (1 - mentioned) ** 2 / 2  # at least one is mentioned
         for i, (thing, text) in enumerate(zip(scene.things, phrases, strict=True)):
             if len(phrases) == 2:
                 chance = salient * (i == salient_of(scene)) + (1 - salient) * either
@@ -131,12 +132,12 @@ def omissions(split: Split, records: Records) -> Draws:
                     "mentioned with its texture", text == phrase(thing), attributes, words_of(thing, scene)
                 )
         context = {"", scene.background, f"view {scene.view}", *(word for thing in scene.things for word in thing[:2])}
-        if not rules_of(split):  # which may leave nothing to negate
+        if not rules_of(split):  # rules may leave nothing to negate
             yield from alike("a negation", any(node.startswith(NO) for node in graph.nodes), negated, context)
 
 
 def counting_places(scenes: Sequence[Scene]) -> Draws:
-    """For each place of a counting scene, record whether it holds a thing."""
+    """Yield, for each slot of a counting scene, whether it holds a thing."""
     for scene in scenes:
         number, thing = len(scene.things), scene.things[0]
         shown = {other.slot for other in scene.things}
@@ -147,8 +148,9 @@ def counting_places(scenes: Sequence[Scene]) -> Draws:
 
 
 def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
-    """Keep one scene of each pair of a scene and its swap, which share their draws; for counting, one scene of all
-    numbers."""
+    """Keep one scene of each pair of a scene and its swap, which share their draws; for counting, one for all
+    numbers.
+    """
     kept: dict[Hashable, Scene] = {}
     for scene in scenes:
         if split.recipe["kind"] == "counting":
@@ -161,14 +163,14 @@ def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
 
 
 def facings(scenes: Sequence[Scene]) -> Draws:
-    """For each thing, record whether it faces outward."""
+    """Yield, for each thing, whether it faces outward."""
     for scene in scenes:
         for thing, faces_outward in zip(scene.things, outward(scene), strict=True):
             yield from alike("facing outward", faces_outward, 0.5, words_of(thing, scene))
 
 
 def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
-    """For each animal, record which size it has; scenes that a rule holds out in some size are skipped."""
+    """Yield, for each animal, which size it has; skips scenes of which a rule holds out some size."""
     names, world, rules = split.vocabulary.sizes, world_of(split.vocabulary), rules_of(split)
     for scene in scenes:
         if rules and any(rule.matches(sized) for sized in world.in_sizes(scene) for rule in rules):
@@ -179,7 +181,7 @@ def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
 
 
 def check_facing(split: Split) -> Iterator[Finding]:
-    """Drawn facings are even, and independent of the place and of each other; others are inward."""
+    """Check that drawn facings are even, and independent of the place and of each other; others must be inward."""
     beside = {
         name: [scene for scene in records.scenes if scene.relation == "left/right"]
         for name, records in split.subsets.items()
@@ -193,7 +195,7 @@ def check_facing(split: Split) -> Iterator[Finding]:
 
 
 def check_even(name: str, scenes: Sequence[Scene]) -> Iterator[Finding]:
-    """Half of the things in each place face outward, whichever way the other one does."""
+    """Check that half of the things in each place face outward, whichever way the other thing faces."""
     found = [outward(scene) for scene in one_of_each(scenes)]
     for what, count in {
         "things on the left that face outward": sum(left for left, _ in found),
@@ -204,12 +206,12 @@ def check_even(name: str, scenes: Sequence[Scene]) -> Iterator[Finding]:
 
 
 def outward(scene: Scene) -> tuple[bool, ...]:
-    """Whether each thing of a scene faces outward."""
+    """For each thing of a scene, whether it faces outward."""
     return tuple(thing.slot.endswith(OUTWARD) for thing in scene.things)
 
 
 def one_of_each(scenes: Sequence[Scene]) -> list[Scene]:
-    """Keep one of the scenes that differ only in what a swap exchanges: such scenes share their facing."""
+    """Keep one of the scenes that differ only by a swap: such scenes share their facing."""
     kept: dict[tuple, Scene] = {}
     for scene in scenes:
         animals, textures = (frozenset(getattr(t, name) for t in scene.things) for name in ("animal", "texture"))

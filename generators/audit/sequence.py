@@ -1,8 +1,8 @@
-"""Whether records stand in the order of their kind, so that a part of a file is no part of the answers.
+"""Checks that records are in their kind's fixed order, so that no part of a file is biased towards an answer.
 
-Every kind lists its scenes by nested loops over views, backgrounds, pairs, textures and places, and draws keep the
-order. Only the sequence of pairs (of assignments, of orders, of counted animals) is drawn: it must be the same on each
-background and in each view. What is drawn for each pair may not depend on that sequence (`pair_draws`).
+Every kind lists its scenes by nested loops over views, backgrounds, pairs, textures and places, and draws keep that
+order. Only the sequence of pairs (or assignments, orders, counted animals) is random, and it must be the same on each
+background and in each view. Draws made for each pair must not depend on that sequence (`draws.check_pair_draws`).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -21,8 +21,8 @@ CLAIM = "records stand in the order of their kind, in which answers are mixed"
 
 
 class Position(NamedTuple):
-    """A scene's place in the sequence of its subset: its position in the outer loops, the part whose sequence is
-    drawn at random, and its position in that part."""
+    """A scene's position in its subset: in the outer loops, then the item whose sequence is random, then within that
+    item."""
 
     outer: tuple[int, ...]
     part: Hashable
@@ -39,7 +39,7 @@ def check_sequence(split: Split) -> Iterator[Finding]:
 
 
 def out_of_order(split: Split, name: str) -> Scene | None:
-    """The first record of a subset that isn't where the order of its kind puts it; None if all are."""
+    """The first record of a subset that breaks its kind's order; None if all follow it."""
     place = held_out_position if name.startswith(HELD_OUT) else POSITION_OF[split.recipe["kind"]]
     scenes = split.subsets[name].scenes
     places = [place(split, name, scene) for scene in scenes]
@@ -47,13 +47,13 @@ def out_of_order(split: Split, name: str) -> Scene | None:
         same = (before.outer, before.part) == (here.outer, here.part)
         if here.outer < before.outer or (same and here.inner <= before.inner):
             return scene
-    turns = (group for _, group in groupby(places, lambda spot: spot.outer))  # of the outer loops
+    turns = (group for _, group in groupby(places, lambda spot: spot.outer))  # one iteration of the outer loops
     parts = one_sequence([[part for part, _ in groupby(turn, lambda spot: spot.part)] for turn in turns])
     return next((scene for scene, here in zip(scenes, places, strict=True) if here.part in parts), None)
 
 
 def one_sequence(groups: Iterable[Sequence[Hashable]]) -> Sequence[Hashable]:
-    """Parts of which no one sequence has all groups in it, each part once; empty if there is such a sequence."""
+    """Items that different groups order differently; empty if a single sequence orders the items of all groups."""
     later = TopologicalSorter()
     for group in groups:
         for part, following in pairwise(group):
@@ -66,12 +66,12 @@ def one_sequence(groups: Iterable[Sequence[Hashable]]) -> Sequence[Hashable]:
 
 
 def numbered(names: Sequence[str], *given: str) -> tuple[int, ...]:
-    """The places of some names among all; -1 for a size that is none."""
+    """The indices of `given` in `names`; -1 for an empty size."""
     return tuple(names.index(name) if name else -1 for name in given)
 
 
 def single_position(split: Split, scene: Scene, *outer: int) -> Position:
-    """A thing alone in a binding or spatial split: in its view and slot."""
+    """The position of a single thing in a binding or spatial split: within its view and slot."""
     v, (thing,) = split.vocabulary, scene.things
     relations = split.recipe.get("relations", ("left/right",))
     slots = split.recipe.get("singles_slots") or [slot for relation in relations for slot in SINGLE_SLOTS[relation]]
@@ -80,12 +80,13 @@ def single_position(split: Split, scene: Scene, *outer: int) -> Position:
 
 
 def described(v: Vocabulary, animal: str, texture: str, size: str) -> tuple[int, ...]:
-    """The numbers of an animal, its texture and its size."""
+    """The indices of an animal, its texture and its size."""
     return numbered(v.animals, animal) + numbered(v.textures, texture) + numbered(v.sizes, size)
 
 
 def pair_numbers(split: Split, scene: Scene) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """The animals of a pair as the world has them, their textures, and whether they stand the other way round."""
+    """The indices of a pair's animals in the world's order, of their textures, and whether the scene shows them
+    reversed."""
     v = split.vocabulary
     things = [described(v, thing.animal, thing.texture, "")[:2] for thing in scene.things]
     (one, textures), (other, other_textures) = sorted(things)
@@ -93,7 +94,8 @@ def pair_numbers(split: Split, scene: Scene) -> tuple[tuple[int, ...], tuple[int
 
 
 def binding_position(split: Split, name: str, scene: Scene) -> Position:
-    """Pair by pair; in train and of pairs that it shows in both assignments, assignment by assignment."""
+    """The position of a scene: pair by pair; in train, and for pairs shown in both assignments, assignment by
+    assignment."""
     if len(scene.things) == 1:
         return single_position(split, scene, 0)
     animals, textures, turned = pair_numbers(split, scene)
@@ -108,7 +110,7 @@ def grounds(split: Split, scene: Scene) -> tuple[int, int]:
 
 
 def spatial_position(split: Split, name: str, scene: Scene) -> Position:
-    """Relation by relation, and on each background order by order."""
+    """The position of a scene: relation by relation, and on each background order by order."""
     if len(scene.things) == 1:
         return single_position(split, scene, -1)
     textures = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
@@ -128,8 +130,7 @@ def dependence_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def counting_position(split: Split, name: str, scene: Scene) -> Position:
-    """The position of a scene: in train, single animals come first; then, on each background, one animal after the
-    other."""
+    """The position of a scene: in train, single animals come first; then, on each background, animal by animal."""
     v, thing, number = split.vocabulary, scene.things[0], len(scene.things)
     if name == "train" and number == 1:
         return Position((0, *grounds(split, scene)), "", described(v, thing.animal, thing.texture, thing.size))
@@ -138,7 +139,7 @@ def counting_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def held_out_position(split: Split, name: str, scene: Scene) -> Position:
-    """Pair by pair as the world has them; views of one scene together."""
+    """The position of a scene: pair by pair in the world's order, with all views of a scene together."""
     animals, textures, turned = pair_numbers(split, scene)
     ground = split.vocabulary.backgrounds.index(scene.background)
     sizes = numbered(split.vocabulary.sizes, *(thing.size for thing in sorted(scene.things)))

@@ -1,4 +1,4 @@
-"""Checks of texts: captions are true, as complete and worded as the recipe says, and negatives are false."""
+"""Checks of texts: captions are true, as complete and as worded as the recipe requests, and negatives are false."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from menagerie.generators.captions.templates import template_of
 from menagerie.generators.parsers.world_grammar import Reading, parse, read
 from menagerie.generators.storage.split_file import Split
 
-# Kinds whose negatives don't have the caption's bag of words.
+# Kinds whose negatives have other words than the caption.
 OTHER_WORDS = {"counting"}
 
 
@@ -36,7 +36,7 @@ def words(text: str) -> Counter:
 
 
 def check_texts(split: Split) -> Iterator[Finding]:
-    """Captions and graphs are true, negatives are false and have the same bag of words.
+    """Check that captions and graphs are true, and negatives false with the same bag of words.
 
     Only training captions may be incomplete, and only if the recipe requests it.
     """
@@ -67,13 +67,13 @@ def requested_chances(split: Split) -> Chances:
 
 
 def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
-    """The phrase by which a graph mentions each thing of its scene: "red cat", "cat", or "" if it doesn't."""
+    """For each thing of a scene, the phrase by which a graph mentions it ("red cat" or "cat"); "" if it doesn't."""
     candidates = [(phrase(thing), phrase(thing._replace(texture=""))) for thing in scene.things]
     return [next((text for text in texts if text in graph.nodes), "") for texts in candidates]
 
 
 def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether `graph` states only what is true of `scene`: one or more things, none twice, their relation if it has
+    """Whether `graph` states only true things about `scene`: at least one thing, none twice, their relation if it has
     edges, and the background."""
     mentioned = [text for text in mentioned_phrases(graph, scene) if text]
     affirmed = sorted(node for node in graph.nodes if not node.startswith(NO))
@@ -88,13 +88,13 @@ def denies_only_absent(graph: SceneGraph, scene: Scene) -> bool:
 
 
 def salient_of(scene: Scene) -> int:
-    """Index of the salient one of two things: the bigger one, else the first, which is the left one."""
+    """Index of the salient thing of two: the bigger one, or of equal ones the first, which is on the left."""
     left, right = (SIZES.get(thing.size, 1.0) for thing in scene.things)
     return int(right > left)
 
 
 def check_shares(split: Split) -> Iterator[Finding]:
-    """Animals and textures are mentioned as often as requested."""
+    """Check that animals and textures are mentioned as often as requested."""
     mentioned, attributes, salient, negated = chances = requested_chances(split)
     if chances == Chances():
         return
@@ -107,7 +107,7 @@ def check_shares(split: Split) -> Iterator[Finding]:
     alone = sum(bool(phrases[big]) and not phrases[1 - big] for big, phrases in pairs)
     chance = (1 - salient) * mentioned**2
     yield within("training pairs whose caption mentions both", both, len(pairs), chance)
-    # If neither of the two is drawn, one is taken at random: so without `salient` either is alone equally often.
+    # If neither thing is drawn, one is chosen at random, so without `salient` each is alone equally often.
     chance = salient + (1 - salient) * (1 - mentioned**2) / 2
     yield within("training pairs whose caption mentions the salient one only", alone, len(pairs), chance)
     mentions = sum(bool(text) for _, phrases in phrases_of for text in phrases)
@@ -118,7 +118,7 @@ def check_shares(split: Split) -> Iterator[Finding]:
 
 
 def check_negatives(split: Split) -> Iterator[Finding]:
-    """A training scene has a negative if and only if its caption mentions both textures."""
+    """Check that a training scene has a negative if and only if its caption mentions both textures."""
     r = split.subsets["train"]
     strange = (
         scene.key
@@ -134,7 +134,7 @@ def mentions_both_textures(graph: SceneGraph, scene: Scene) -> bool:
     return len(complete) == 2 and complete <= set(graph.nodes)
 
 
-# Whether a caption and what was read of it, of a scene, are as a value of the field says.
+# Whether a caption, its reading and its scene agree with the requested value of a recipe's field.
 Follows = Callable[[str, Reading, Scene, object], bool]
 
 
@@ -145,7 +145,7 @@ def follows_order(text: str, reading: Reading, scene: Scene, requested: object) 
 
 
 def phrasing_in(text: str, scene: Scene, phrasings: Iterable[str]) -> str | None:
-    """The phrasing that a caption has: of those that it fits, the one with the most words of its own."""
+    """The phrasing of a caption: of all that fit, the one with the most fixed words."""
     place = rf"(?:in|on|at) the {re.escape(scene.background)}"
     words = {"things": ".+", "place": place, "background": re.escape(scene.background)}
     fitting = (phrasing for phrasing in phrasings if re.fullmatch(phrasing.format(**words), text))
@@ -161,7 +161,7 @@ FIELDS: dict[str, Follows] = {
 
 
 def check_wording(split: Split) -> Iterator[Finding]:
-    """True captions are worded as the recipe requests; negatives have the same words."""
+    """Check that true captions are worded as the recipe requests, and negatives have the same words."""
     for field, follows in FIELDS.items():
         if not (requested := split.recipe.get(field)):
             continue
@@ -174,8 +174,7 @@ def check_wording(split: Split) -> Iterator[Finding]:
 
 
 def check_template(split: Split) -> Iterator[Finding]:
-    """Check that captions are worded as the template says, where the recipe has no wording of its own, and have "an"
-    before vowels only."""
+    """Check that captions follow the template where the recipe doesn't change it, and have "an" only before vowels."""
     template = template_of(split.recipe)
     fields = [
         field for field in FIELDS if not split.recipe.get(field) and not (field == "conjunction" and template.relation)

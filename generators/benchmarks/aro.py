@@ -1,7 +1,7 @@
 """ARO's records (Yuksekgonul et al. 2023, "When and why vision-language models behave like bags-of-words").
 
-A part of an image of Visual Genome, in a box, with a true and a false caption: in VG-Attribution two things have their
-attributes exchanged, in VG-Relation the two things themselves. ARO's word orders are in `word_order`.
+A record shows a part of a Visual Genome image, in a box, with a true and a false caption: in VG-Attribution two things'
+attributes are exchanged, in VG-Relation the two things themselves. ARO's word orders are in `word_order`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ SIDES = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 
 
 def boxed_records(place: Place, file: str, group: Callable[[Entry], str]) -> list[Record]:
-    """The records of a file; one of images is the cluster of those that show parts of it."""
+    """The records of a file; records that show parts of one image form a cluster."""
     records = []
     for entry in read_json_list(place.path(file)):
         image = entry.text("image_path").rpartition("/")[2]
@@ -36,14 +36,15 @@ def shown(path: Path) -> Iterator[PhotographId]:
 
 
 ATTRIBUTION = "aro/visual_genome_attribution.json"
-FEWEST = 25  # records of a pair of attributes that counts
+FEWEST = 25  # fewest records of a pair of attributes that counts
 
 
 class VGAttribution(Photographs):
-    """Groups are pairs of attributes."""
+    """VG-Attribution; groups are pairs of attributes."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean over pairs of attributes with enough records, as the official notebook has it, and over all."""
+        """The mean over pairs of attributes with enough records, as in the official notebook, and the mean over all
+        records."""
         parts = [summarise(group) for group in by_group(items, outcomes).values()]
         return {
             "macro over attributes": macro([part for part in parts if part.n >= FEWEST]),
@@ -71,15 +72,15 @@ BENCHMARK_VG_ATTRIBUTION = BenchmarkSpec(
 
 
 RELATION = "aro/visual_genome_relation.json"
-# Relations that hold both ways or are rare, which the official notebook leaves out.
+# Relations that hold both ways or are rare; the official notebook leaves them out.
 EXCLUDED = Path(__file__).parent / "data" / "vgr_excluded_relations.json"
 
 
 class VGRelation(Photographs):
-    """Groups are relations."""
+    """VG-Relation; groups are relations."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean over the relations that the official notebook keeps, and over all records."""
+        """The mean over the relations that the official notebook keeps, and the mean over all records."""
         excluded = set(read_json(EXCLUDED, list[str]))
         parts = {name: summarise(group) for name, group in by_group(items, outcomes).items()}
         kept = [part for name, part in parts.items() if name not in excluded]

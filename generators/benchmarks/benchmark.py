@@ -1,8 +1,8 @@
-"""Defines what every test of a scorer has: items of some images and some texts, and which of them belong together.
+"""The base of all tests of scorers: items of images and texts, and which texts belong with which image.
 
-A benchmark of real photographs and a test of our own scenes are scored by the same code
-(`menagerie.models.evaluation.scoring.score_items`) and reported in the same way: the benchmark's official rule, a
-tie-neutral accuracy, and how often scores tie.
+Benchmarks of real photographs and tests of our own scenes are scored by the same code
+(`menagerie.models.evaluation.scoring.score_items`) and reported alike: by the benchmark's official rule, by a
+tie-neutral accuracy, and by the share of items whose scores tie.
 """
 
 import math
@@ -19,28 +19,29 @@ from menagerie.generators.captions.templates import Caption
 
 
 class Item(NamedTuple):
-    """k images and m texts: image i belongs with its `own` texts, text i as a rule; others belong with none."""
+    """k images and m texts: image i belongs with its `own` texts, usually just text i; texts that no image owns are
+    false."""
 
     record: str
-    """The name of the record that the item was made of. It is the same in every run: predictions of two runs are
+    """Name of the record that the item was made from. It is the same in every run, so predictions of two runs can be
     paired by it."""
     group: str
-    """The task or category; results are reported for each group."""
+    """The task or category; results are reported per group."""
     images: tuple[int, ...]
-    """Numbers of the benchmark's images."""
+    """Indices of the benchmark's images."""
     texts: tuple[Caption, ...]
     cluster: str = ""
-    """Records of one cluster resemble each other: a bootstrap draws them together."""
+    """A name shared by records that resemble each other: a bootstrap draws them together."""
     true: int = 1
-    """How many texts belong with image i: text i and the texts that follow it."""
+    """Number of texts that belong with each image: those of image i start at text i."""
 
     def own(self, image: int) -> range:
-        """The places of the texts that belong with the image at a place."""
+        """The indices of the texts that belong with an image of the item."""
         return range(image, image + self.true)
 
 
 Scores = Float[np.ndarray, "k m"]
-SEED = 0  # of ties that are drawn
+SEED = 0  # seed of the draws that break ties
 
 
 class Outcome(NamedTuple):
@@ -49,45 +50,45 @@ class Outcome(NamedTuple):
     official: float
     """Points by the benchmark's rule, 0 to 1."""
     neutral: float
-    """Chance to be right if ties are broken at random: 1/2 where two scores are the highest."""
+    """Probability of being right if ties are broken at random: 1/2 if two scores are the highest."""
     tied: bool
-    """Whether a score that decides equals another."""
+    """Whether a score that decides the outcome equals another."""
 
 
 class Benchmark(ABC):
-    """A set of items over some images."""
+    """A set of items over a set of images."""
 
     name: str
     items: Sequence[Item]
     looked_at: str = "swap"
-    """The group that a run's looks at validation score."""
+    """Group whose validation score is logged during training."""
 
     @property
     def groups(self) -> Sequence[str]:
-        """The groups of items, in the order of reports; one that is known may have none."""
+        """The names of all groups in the order of reports, including groups without items."""
         return list(dict.fromkeys(item.group for item in self.items))
 
     @property
     def texts(self) -> Sequence[Caption]:
-        """All texts, each once."""
+        """All texts of the items, without duplicates."""
         return list(dict.fromkeys(text for item in self.items for text in item.texts))
 
     @abstractmethod
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of these numbers, all of one size."""
+        """The images with these indices, all of one size."""
 
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-        """Images that are read and encoded together, `size` at a time."""
+        """Yield batches of image indices to read and encode together, at most `size` each."""
         return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Score an item, by the rule of most benchmarks unless one has its own."""
+        """Score an item. The default is the rule of most benchmarks; some override it."""
         return texts_chosen(scores)
 
 
 def texts_chosen(scores: Scores) -> Outcome:
-    """Score whether each image prefers its text to all others, strictly (Winoground's text score; with one image a
-    plain choice)."""
+    """Whether each image's own text scores strictly higher than all other texts (Winoground's text score; with one
+    image a plain choice)."""
     k = len(scores)
     matching = scores[np.arange(k), np.arange(k)]
     best = scores.max(1)
@@ -101,16 +102,15 @@ def texts_chosen(scores: Scores) -> Outcome:
 
 
 def images_chosen(scores: Scores) -> Outcome:
-    """Score whether each text prefers its image to all others, strictly (Winoground's image score)."""
+    """Whether each text's own image scores strictly higher than all other images (Winoground's image score)."""
     k = len(scores)
     return texts_chosen(np.ascontiguousarray(scores[:, :k].T))
 
 
 def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
-    """Score whether both `texts_chosen` and `images_chosen` hold for two images and two texts (Winoground's group
-    score): both matching scores are above both others.
+    """Whether both `texts_chosen` and `images_chosen` hold for two images and two texts (Winoground's group score).
 
-    Chance is 1/6, not 1/16: the four comparisons share their scores.
+    Both matching scores are then above both others. Chance is 1/6, not 1/16: the four comparisons share their scores.
     """
     texts, images = texts_chosen(scores), images_chosen(scores)
     matching, crossed = scores.diagonal(), scores[:, ::-1].diagonal()
@@ -121,15 +121,15 @@ def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
 
 
 def first_of_best(scores: Scores) -> Outcome:
-    """Score an item as `texts_chosen` does, but officially the first of equal scores counts: the rule of `argmax`
-    with the true text first."""
+    """Like `texts_chosen`, but officially the first of equal scores wins: the rule of `argmax` with the true text
+    first."""
     outcome = texts_chosen(scores)
     return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
 
 
 def first_of_drawn(scores: Scores, record: str) -> Outcome:
-    """Score an item of one image as `texts_chosen` does, but officially ties are broken at random: the texts are
-    shuffled, here with the record as seed, and the first of equal scores counts."""
+    """Like `texts_chosen` for one image, but officially ties are broken at random: the texts are shuffled, with the
+    record as seed, and the first of equal scores wins."""
     outcome = texts_chosen(scores)
     if not outcome.tied:
         return outcome
@@ -137,7 +137,7 @@ def first_of_drawn(scores: Scores, record: str) -> Outcome:
     return outcome._replace(official=float(order[scores[0, order].argmax()] == 0))
 
 
-# The group of items of two images and two texts, each true of one, and their rules.
+# Group of the items with two images and two texts, each true of one image; and the rules by which they are scored.
 QUAD = "quad"
 QUADS: Mapping[str, Callable[[Scores], Outcome]] = {
     "text": texts_chosen,
@@ -147,7 +147,7 @@ QUADS: Mapping[str, Callable[[Scores], Outcome]] = {
 
 
 class Result(NamedTuple):
-    """An item that was scored."""
+    """A scored item."""
 
     item: Item
     scores: Scores
@@ -155,7 +155,7 @@ class Result(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The outcomes of one group; None where it has no items."""
+    """Means over the items of a group; None if it has no items."""
 
     official: float | None
     neutral: float | None
@@ -164,7 +164,7 @@ class Summary(NamedTuple):
 
 
 def summarise(outcomes: Sequence[Outcome]) -> Summary:
-    """Means over items."""
+    """Average the outcomes; all means are None without outcomes."""
     if not outcomes:
         return Summary(None, None, None, 0)
     columns = (np.array(column, np.float64).mean() for column in zip(*outcomes, strict=True))
@@ -172,5 +172,5 @@ def summarise(outcomes: Sequence[Outcome]) -> Summary:
 
 
 def right(outcomes: Sequence[Outcome]) -> Bool[np.ndarray, " n"]:
-    """Whether each item is right by the official rule."""
+    """For each item, whether it is right by the official rule."""
     return np.array([outcome.official == 1 for outcome in outcomes], bool)

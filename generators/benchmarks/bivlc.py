@@ -1,7 +1,9 @@
-"""BiVLC (Miranda et al. 2024): a caption of COCO, SugarCrepe's false one, and a generated image of which that is true.
+"""BiVLC (Miranda et al. 2024): SugarCrepe's true and false captions of COCO images, and a generated image for each
+false one.
 
-Strict, both ways: the paper's I2T is Winoground's text score, its T2I the image score. The data set is the hub's
-parquet; read is the same as an object on each line, its images as paths below `images`.
+Scoring is strict in both directions: the paper's I2T is Winoground's text score, its T2I the image score. The hub has
+the data set as parquet; here it is read from a file with one JSON object per line, with image paths relative to
+`images`.
 """
 
 from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
@@ -13,13 +15,13 @@ FILE, IMAGES = "bivlc/test.jsonl", "bivlc/images"
 
 
 def build(place: Place) -> FourWay:
-    """All records of its file, in parts by what SugarCrepe did: replace, swap, add."""
+    """Build the benchmark from its file; its parts are SugarCrepe's edits: replace, swap, add."""
     entries = read_json_lines(place.path(FILE))
     return FourWay("bivlc", IMAGES, [quad_of(number, entry) for number, entry in enumerate(entries)], place)
 
 
 def quad_of(number: int, entry: Entry) -> Quad:
-    """Read one record and number it, because it has no name in the file."""
+    """Read one record; its line number serves as name, because the file gives none."""
     return Quad(
         name=str(number),
         images=(below_images(entry.text("image")), below_images(entry.text("negative_image"))),
@@ -36,7 +38,7 @@ BENCHMARK = BenchmarkSpec(
     source="huggingface.co/datasets/imirandam/BiVLC (parquet)",
     licence="MIT; images: Flickr's terms, see COCO",
     build=build,
-    photographs=None,  # all are val2017's, which training leaves out as a whole
+    photographs=None,  # all images are of val2017, which training leaves out as a whole
     counts=dict.fromkeys(RULES, 2933),
     published={"CLIP ViT-B/32, OpenAI": {"text": 75.8, "image": 52.4, "group": 49.1}},
 )

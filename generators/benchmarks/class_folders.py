@@ -1,7 +1,7 @@
-"""Which class each folder of a set of images is of.
+"""Finds the class that each folder in a set of images stands for.
 
-A folder is a class by what it is called: the class's name or number, WordNet's id, a code (`known_classes.py`), or what
-the set's `classes.txt` says. Its place among the folders says nothing; whatever isn't known is refused by name.
+A folder is recognised by its name: the class's name or number, WordNet's id, a code (`known_classes.py`), or an entry
+of the set's `classes.txt`. Its position among the folders is never used; an unknown folder is refused by name.
 """
 
 import re
@@ -13,14 +13,14 @@ from menagerie.envs.core.reading import is_litter
 from menagerie.generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
 from menagerie.generators.sources.json_file import read_text
 
-NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # what folders are called whose classes have names elsewhere
+NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
 NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)", re.DOTALL)
-SHOWN = 8  # names in a message
+SHOWN = 8  # most names in a message
 WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
 
 def class_names(folder: Path) -> dict[str, str]:
-    """The folders of a set's classes with the classes' names; at least two."""
+    """The names of a set's classes by their folders; raises if there are fewer than two."""
     folders, list_file = [path.name for path in folders_in(folder)], folder / "classes.txt"
     classes = None if list_file.is_file() else known_classes(folder.name)
     if classes is not None:
@@ -40,7 +40,7 @@ def class_names(folder: Path) -> dict[str, str]:
 
 
 def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[str, str]:
-    """The class of each folder of a set that is known; raises for a folder or a class that is left over."""
+    """The class of each folder of a known set; raises if a folder or a class is left over."""
     wanted = sorted(str(number) for number in range(1, len(classes.names) + 1))
     if classes.from_one and sorted(map(spelled, folders)) == wanted:
         places = {name: int(name) - 1 for name in folders}
@@ -60,9 +60,10 @@ def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[
 
 
 def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
-    """The names that the lines of `classes.txt` give the folders.
+    """The class names that the lines of `classes.txt` give the folders.
 
-    A line is "FOLDER<tab>NAME", or a folder's own words; names of numbered folders may stand in their numbers' order.
+    A line is "FOLDER<tab>NAME", or the folder's own name in words. For numbered folders the lines may be bare names, in
+    the order of the numbers.
     """
     names, order = lines(list_file), by_number(folders)
     called = {spelled(name): name for name in folders}
@@ -88,7 +89,7 @@ def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
 
 
 def by_number(folders: Sequence[str]) -> list[str]:
-    """Folders in the order of their numbers, "class_2" before "class_10"; none where they aren't numbered alike."""
+    """Folders in the order of their numbers, "class_2" before "class_10"; empty if they aren't all numbered alike."""
     parts = [NUMBERED.fullmatch(name) for name in folders]
     numbers = {int(part["number"]): name for part, name in zip(parts, folders, strict=True) if part}
     alike = len({part and part["stem"] for part in parts}) == 1 and len(numbers) == len(folders)
@@ -96,7 +97,7 @@ def by_number(folders: Sequence[str]) -> list[str]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """The folders in a folder, by number where they are called by numbers; hidden ones are passed over."""
+    """The folders in a folder, in the order of their numbers if they have numbers; hidden folders are skipped."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; docs/transfer.md says what belongs there")
     visible = (path for path in folder.iterdir() if not path.name.startswith(".") and not is_litter(path.name))
@@ -106,13 +107,13 @@ def folders_in(folder: Path) -> list[Path]:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first of some names."""
+    """The first few names, for a message."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(repr(name[:60]) for name in names[:SHOWN]) + more
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a text file that has some; only at its end they may be empty. A newline alone ends one."""
+    """The lines of a text file that isn't empty, split at newlines only; empty lines are allowed only at the end."""
     found = [line.strip() for line in read_text(path).rstrip().split("\n")]
     if not all(found):
         raise UserError(f"{path} has an empty line, or none at all; give one for each")

@@ -1,9 +1,9 @@
 """CLEVR-bind (Lewis et al. 2022, "Does CLIP bind concepts?"): colours, shapes and relations of one or two things.
 
-Five captions, the first one true. Officially the first of equal scores counts: of attributes in the file's order, so
-that a constant scorer is always right; of relations in an order that is drawn. Captions are the texts of the files;
-`clevr-bind-prompted` has them behind the official prompt for CLIP, without a space unless the file has one, as the
-authors' code puts them together.
+Each record has five captions, the first one true. Officially the first of equal scores wins: for attributes in the
+file's order, so that a constant scorer is always right; for relations in a random order. Captions are the files' texts;
+`clevr-bind-prompted` puts the official prompt for CLIP before them, without a space unless the file has one, as the
+authors' code does.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,11 +31,12 @@ PROMPT = "a photo of"
 
 
 class ClevrBind(Photographs):
-    """Groups are a table or a list of a split."""
+    """CLEVR-bind; groups are tables of attributes or lists of relations, per split."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Score an item; of equal scores the first in the file counts, but ties between relations are broken at
-        random."""
+        """Score an item; of equal scores the first in the file wins, but ties between relations are broken at
+        random.
+        """
         return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
@@ -43,12 +44,12 @@ class ClevrBind(Photographs):
 
 
 def build(place: Place) -> ClevrBind:
-    """Tables of attributes and lists of relations, as far as papers test on them."""
+    """Build the benchmark from the tables and lists on which papers test."""
     return prompted("clevr-bind", place, "")
 
 
 def prompted(name: str, place: Place, prompt: str) -> ClevrBind:
-    """The same with a prompt before each caption, and nothing between them."""
+    """The same benchmark with a prompt directly before each caption."""
     records = (*attributes(place), *relations(place))
     shown = [
         record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts)) for record in records
@@ -57,16 +58,16 @@ def prompted(name: str, place: Place, prompt: str) -> ClevrBind:
 
 
 def attributes(place: Place) -> Iterator[Record]:
-    """The records whose distractors stand in the file; white space of texts is as there."""
+    """Yield the records whose false captions are in the file; white space is kept as it is there."""
     for group, (file, images) in TABLES.items():
         for row in read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)):
             image = Photograph(f"{images}/{row.text('file_name')}")
-            texts = tuple(row.cells[option] for option in OPTIONS if row.text(option))  # raises for an empty one
+            texts = tuple(row.cells[option] for option in OPTIONS if row.text(option))  # `text` raises for an empty one
             yield Record(f"{group} {row.line}", group, (image,), texts, image.file)
 
 
 def relations(place: Place) -> Iterator[Record]:
-    """The records whose distractors are made of the true text."""
+    """Yield the records whose false captions are made from the true one."""
     for group, (file, images) in RELATIONS.items():
         for entry in read_json(place.path(f"{FOLDER}/{file}")).values():
             for k, _ in enumerate(entry.texts("pos")):
@@ -76,8 +77,8 @@ def relations(place: Place) -> Iterator[Record]:
 
 
 def options(entry: Entry, text: str) -> tuple[str, ...]:
-    """The true "a R b" as it is, and its distractors: bRa, the opposite of R, and on either side the one shape that is
-    neither a nor b."""
+    """The true caption "a R b", and its four false ones: b R a, a with the opposite of R, and two in which the one
+    shape that is neither a nor b replaces either side."""
     parts = text.split()
     others = [shape for shape in SHAPES if shape not in parts]
     if len(parts) != 3 or parts[1] not in OPPOSITES or len(others) != 1:
@@ -103,7 +104,7 @@ NAME = "clevr-bind-prompted"
 
 
 def build_prompted(place: Place) -> ClevrBind:
-    """The tables and lists of `clevr-bind`."""
+    """Build the benchmark with prompts, from the files of `clevr-bind`."""
     return prompted(NAME, place, PROMPT)
 
 

@@ -1,7 +1,8 @@
-"""Cola (Ray et al. 2023), its multi-object setting: two photographs of Visual Genome, attributes of two things swapped.
+"""Cola (Ray et al. 2023), multi-object setting: two photographs of Visual Genome, with attributes of two things
+swapped.
 
-The authors' accuracy is Winoground's image score: each caption prefers its photograph, strictly. Text and group, which
-others report, stand beside it. Its single-object setting is a mean average precision and isn't here.
+The authors' accuracy is Winoground's image score: each caption prefers its photograph, strictly. Text and group score,
+which others report, are given too. The single-object setting is a mean average precision and isn't implemented.
 """
 
 from collections.abc import Iterator
@@ -22,13 +23,13 @@ def build(place: Place) -> FourWay:
 
 
 def quad_of(row: Row) -> Quad:
-    """Read one record; the files of its photographs have the names at the end of their addresses."""
+    """Read one record; its photographs' files are named by the last part of their addresses."""
     first, second = files_of(row)
     return Quad(row.place, (first, second), (row.text(CAPTIONS[0]), row.text(CAPTIONS[1])))
 
 
 def files_of(row: Row) -> list[str]:
-    """The two photographs of a record."""
+    """The names of the two photographs' files."""
     return [row.text(index).rpartition("/")[2] for index in ADDRESSES]
 
 

@@ -13,7 +13,7 @@ LIST, LINES, IMAGES = "colorswap/test.json", "colorswap/test.jsonl", "colorswap/
 
 
 def build(place: Place) -> FourWay:
-    """All records of the authors' list, or of the same as an object on each line."""
+    """Build the benchmark from the authors' list, or from a file with one JSON object per line."""
     whole, lines = place.path(LIST), place.path(LINES)
     entries = read_json_lines(lines) if lines.is_file() and not whole.is_file() else read_json_list(whole)
     return FourWay("colorswap", IMAGES, list(map(quad_of, entries)), place)

@@ -1,7 +1,7 @@
-"""What Winoground and its followers share: two images and two texts, each true of one, scored in four ways.
+"""The base of Winoground and its followers: two images and two texts, each true of one, scored in three ways.
 
-Each record is there three times, once under each rule of `QUADS`: text (each image prefers its text), image (each text
-prefers its image), group (both). All are strict; chance is 25, 25 and 16.7 %.
+Each record becomes three items, one under each rule of `QUADS`: text (each image prefers its text), image (each text
+prefers its image), group (both). All rules are strict; chance is 25, 25 and 16.7 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,21 +18,21 @@ class Quad(NamedTuple):
 
     name: str
     images: tuple[str, str]
-    """Files below the benchmark's folder of images."""
+    """Paths relative to the benchmark's folder of images."""
     texts: tuple[str, str]
     parts: tuple[str, ...] = ()
     """The tags or types that the record is also reported under."""
 
 
 class FourWay(Photographs):
-    """A benchmark of quads, scored by several rules. Each record is a cluster, and each rule is a group."""
+    """A benchmark of quads, scored by three rules. Each record is a cluster, and each rule is a group."""
 
     def __init__(self, name: str, images: str, quads: Sequence[Quad], place: Place) -> None:
         super().__init__(name, images, [record for quad in quads for record in records_of(quad)], place, QUADS)
         self.parts = {quad.name: quad.parts for quad in quads}
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The three scores of all records, then of each part, "Object: text"."""
+        """The three scores of all records, then those of each part, named "Object: text"."""
         whole = by_group(items, outcomes)
         parts: dict[str, list[Outcome]] = {}
         for item, outcome in zip(items, outcomes, strict=True):
@@ -50,5 +50,7 @@ def records_of(quad: Quad) -> list[Record]:
 
 
 def below_images(path: str) -> str:
-    """A path below the folder `images` of a benchmark, which files may name too: "images/0.png" is "0.png"."""
+    """A path relative to the benchmark's folder `images`, whose name files may include: "images/0.png" becomes
+    "0.png".
+    """
     return path.removeprefix("images/")

@@ -1,7 +1,7 @@
-"""ImageNet-AO (Abbasi et al. 2023): pictures of things with unusual attributes; which of all compositions is it?
+"""ImageNet-AO (Abbasi et al. 2023): pictures of things with unusual attributes, to be matched with all compositions.
 
-What its files look like isn't known for sure: folders "attribute_object" of pictures are read, or a table
-`imagenet_ao.csv` of `filepath,attribute,object`.
+The layout of its files isn't known for sure: accepted are folders of pictures named "attribute_object", or a table
+`imagenet_ao.csv` with the columns `filepath,attribute,object`.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,9 @@ TEMPLATE = f"a photo of a {SLOT}"
 
 
 def build(place: Place) -> ZeroShot:
-    """All pictures, each with all compositions: too many to be options of every record by itself."""
+    """Build the benchmark: each picture is compared with all compositions, which are too many to list for each
+    record.
+    """
     table = place.path(TABLE)
     rows = list(from_table(table) if table.is_file() else from_folders(place.only(FOLDER)))
     records = tuple(Record(file, "", (Photograph(file),), (name,), name) for file, name in rows)
@@ -31,13 +33,13 @@ def build(place: Place) -> ZeroShot:
 
 
 def from_table(table: Path) -> Iterator[tuple[str, str]]:
-    """Files and their compositions, "red cat"."""
+    """Yield each file and its composition, such as "red cat"."""
     for row in read_csv(table, ("filepath", "attribute", "object")):
         yield row.text("filepath"), f"{row.text('attribute')} {row.text('object')}"
 
 
 def from_folders(folder: Path) -> Iterator[tuple[str, str]]:
-    """The same, from folders."""
+    """Yield each file and its composition, from the name of its folder."""
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder} and no table {TABLE}; get ImageNet-AO")
     for path in sorted(path for path in folder.iterdir() if not is_litter(path.name)):

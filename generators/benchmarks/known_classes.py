@@ -1,7 +1,7 @@
-"""Sets of images whose classes and templates are known: CLIP's, by what CLIP_benchmark calls a set.
+"""The image sets whose classes and templates are known: CLIP's names, under CLIP_benchmark's names of the sets.
 
-`data/classes.json` has its names and templates. `data/folders.json` says what the folders of classes are called where
-that isn't their names (WordNet's ids, codes of countries, words of the set's own), and names of ImageNet's variants.
+`data/classes.json` has class names and templates. `data/folders.json` has the names of class folders that aren't class
+names (WordNet's ids, codes of countries, words of the set's own), and the names of ImageNet's variants.
 """
 
 import re
@@ -16,31 +16,31 @@ DATA = Path(__file__).parent / "data"
 SLOT = "{c}"
 TEMPLATES = (f"a photo of a {SLOT}.",)
 IMAGENET = "imagenet1k"
-# Sets of the same classes under other names.
+# Sets that have another set's classes.
 SAME = dict.fromkeys(("imagenetv2", "imagenet_sketch", "imagenet1k-unverified", "imagenet-w"), IMAGENET)
-# Sets that take ImageNet's templates.
+# Sets that use ImageNet's templates.
 VARIANTS = (*SAME, "imagenet-a", "imagenet-r", "imagenet-o", "objectnet")
-# Where folders are numbered and a number isn't the place of a name: fer2013.csv counts sad, surprised, neutral from 4.
+# Class numbers that aren't positions in the list of names: fer2013.csv counts sad, surprised, neutral from 4.
 ORDERS = {"fer2013": (0, 1, 2, 3, 5, 6, 4)}
-FROM_ONE = ("flowers", "pets")  # sets whose authors count from 1
-AS_THEY_ARE = ("cifar100",)  # classes whose names CLIP_benchmark leaves as they are, underscores too
+FROM_ONE = ("flowers", "pets")  # sets whose authors number classes from 1
+AS_THEY_ARE = ("cifar100",)  # sets whose class names CLIP_benchmark leaves unchanged, with underscores
 
 
 class Classes(NamedTuple):
-    """The classes of a set."""
+    """The classes of a set, and how its folders name them."""
 
     names: Sequence[str]
     places: Mapping[str, int]
-    """For each name that a folder may have, in the form of `spelled`, the index of its class in `names`."""
+    """Class index by folder name, as `spelled` writes it."""
     others: frozenset[str]
-    """Folders of the set that its test leaves out, as `spelled`."""
+    """Folders that the set's test leaves out, as `spelled` writes them."""
     from_one: bool
-    """Whether numbered folders may be counted from 1."""
+    """Whether numbered folders may count from 1."""
 
 
 @cache
 def known_classes(name: str) -> Classes | None:
-    """The classes of a set of that name; None where their names aren't known."""
+    """The classes of the set called `name`; None if its class names aren't known."""
     key, listed = SAME.get(key_of(name), key_of(name)), read_json(DATA / "folders.json")
     names = known()["classes"].get(key) or listed["names"].get(key)
     if not names:
@@ -53,13 +53,13 @@ def known_classes(name: str) -> Classes | None:
 
 
 def known_templates(name: str) -> Sequence[str]:
-    """CLIP's templates for a set of that name, or a plain one."""
+    """CLIP's templates for the set called `name`; a plain one for other sets."""
     key = key_of(name)
     return known()["templates"].get(IMAGENET if key in VARIANTS else key, TEMPLATES)
 
 
 def words_of(name: str, folder: str) -> str:
-    """The class of a folder of the set `name` that is called as its class, in CLIP_benchmark's words."""
+    """The class name, in CLIP_benchmark's words, for a folder of the set `name` that is named like its class."""
     key = key_of(name)
     if key in AS_THEY_ARE:
         return folder
@@ -68,28 +68,28 @@ def words_of(name: str, folder: str) -> str:
 
 @cache
 def key_of(name: str) -> str:
-    """CLIP_benchmark's name of a data set, found regardless of capitals and dashes: "eurosat" for "EuroSAT"."""
+    """CLIP_benchmark's name of a data set, ignoring capitals and dashes: "eurosat" for "EuroSAT"."""
     keys = (*known()["classes"], *known()["templates"], *VARIANTS)
     return {letters(key): key for key in keys}.get(letters(name), name)
 
 
 def letters(name: str) -> str:
-    """The letters and digits of a name, small."""
+    """The letters and digits of a name, in lower case."""
     return "".join(filter(str.isalnum, name)).lower()
 
 
 def plain(name: str) -> str:
-    """A folder's name as words."""
+    """A folder's name with spaces between words."""
     return " ".join(re.split(r"[\s_-]+", name)).strip()
 
 
 def spelled(name: str) -> str:
-    """A name to compare: its words in small letters, a number without leading zeros."""
+    """A name normalised for comparison: lower-case words, numbers without leading zeros."""
     words = plain(name).lower()
     return str(int(words)) if words.isdecimal() and words.isascii() else words
 
 
 @cache
 def known() -> dict[str, Any]:
-    """CLIP's names of classes and templates, as CLIP_benchmark has them."""
+    """CLIP's class names and templates, as CLIP_benchmark lists them."""
     return read_json(DATA / "classes.json")

@@ -1,8 +1,8 @@
-"""Benchmarks that compare all images with all texts: retrieval, and classification by the names of classes.
+"""Benchmarks that compare all images with all texts: retrieval, and classification by class names.
 
-Scores are a matrix for each `Pool`, one row an image, one column a text. An image asks for its texts, a text for its
-image: a query is right where one of the true candidates is among the best k. Harnesses take the best k by
-`torch.topk`, whose order of equal scores is open; here officially the first in the file's order is ahead.
+The scores of a `Pool` are a matrix with a row per image and a column per text. A query is an image that looks for its
+texts, or a text that looks for its images; it is right if a true candidate is among the best k. Other harnesses use
+`torch.topk`, which leaves the order of equal scores open; officially, here, the first in the file's order wins.
 """
 
 import math
@@ -20,47 +20,47 @@ from menagerie.generators.captions.templates import Caption
 
 
 class Pool(NamedTuple):
-    """Images and texts that are candidates of one another."""
+    """Images and texts that are candidates for each other."""
 
     name: str
-    """Empty where the benchmark has one alone."""
+    """Name of the pool; empty if the benchmark has only one."""
     records: tuple[Record, ...]
-    """The record that each image belongs to."""
+    """For each image, its record."""
     images: tuple[int, ...]
-    """Numbers of the benchmark's images."""
+    """Indices of the benchmark's images."""
     texts: tuple[tuple[Caption, ...], ...]
-    """The phrasings of each text: one, or several whose codes are averaged."""
+    """For each text, its phrasings; the codes of several are averaged."""
     pairs: tuple[tuple[int, int], ...]
-    """Places of an image and a text that belong together."""
+    """Indices of each image and text in the pool that belong together."""
 
 
 class Measure(NamedTuple):
-    """A recall: the share of queries whose answer is among the best k candidates."""
+    """A recall: the share of queries with a true candidate among the best k."""
 
     name: str
-    """ "I2T R@5"."""
+    """Name in reports, such as "I2T R@5"."""
     of_images: bool
-    """Whether images ask for texts, else texts for images."""
+    """Whether queries are images and candidates texts; else the reverse."""
     k: int
 
 
 class Answer(NamedTuple):
-    """How the candidates of a query are ranked."""
+    """The ranking of a query's candidates."""
 
     true: int
-    """The best true candidate, the first of equals."""
+    """Index of the best true candidate, the first of equal ones."""
     false: int
-    """The best false one."""
+    """Index of the best false candidate."""
     above: int
-    """False ones with a higher score than the best true one."""
+    """Number of false candidates that score higher than the best true one."""
     level: tuple[int, int]
-    """False and true ones with the score of the best true one."""
+    """Numbers of false and of true candidates whose score equals the best true one."""
     ahead: int
-    """How many of the false candidates with that score stand before the first true one."""
+    """Number of false candidates of that score that come before the first true one."""
 
 
 def answer(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t"]) -> Answer:
-    """Rank candidates by their scores; both true and false ones are needed."""
+    """Rank candidates by their scores; there must be true and false ones."""
     false = np.ones(len(scores), bool)
     false[true] = False
     best = scores[true].max()
@@ -78,13 +78,13 @@ def answer(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t"]) -> An
 def among_best(ranked: Answer, k: int) -> Outcome:
     """Whether a true candidate is among the best k."""
     false, true = ranked.level
-    places = max(k - ranked.above, 0)  # left for the candidates on the level of the best true one
+    places = max(k - ranked.above, 0)  # places left for candidates that tie with the best true one
     wrong = math.prod((false - i) / (false + true - i) for i in range(min(places, false + 1)))
     return Outcome(float(ranked.above + ranked.ahead < k), 1 - wrong, 0 < wrong < 1)
 
 
 class MatrixBenchmark(PhotographSet):
-    """Pools of images and texts. It has no items: its tests are the queries of `results`."""
+    """Pools of images and texts. It has no items: its tests are the queries that `results` yields."""
 
     items = ()
     pools: Sequence[Pool] = ()
@@ -95,18 +95,18 @@ class MatrixBenchmark(PhotographSet):
         return list(dict.fromkeys(phrasing for pool in self.pools for text in pool.texts for phrasing in text))
 
     def measures_of(self, pool: Pool) -> Sequence[Measure]:
-        """The measures to report for a pool; most benchmarks report the same ones for every pool."""
+        """The measures to report for a pool; most benchmarks report the same for every pool."""
         return self.measures
 
     def queries(self, pool: Pool, measure: Measure) -> int:
-        """The number of queries of a measure."""
+        """The number of queries of a measure in a pool."""
         return len({pair[0 if measure.of_images else 1] for pair in pool.pairs})
 
     def tests(self) -> Counter[str]:
         return Counter({group_of(p.name, m): self.queries(p, m) for p in self.pools for m in self.measures_of(p)})
 
     def untested(self) -> Counter[str]:
-        """Queries by group that lack their images."""
+        """By group, the number of queries whose images are missing."""
         lost: Counter[str] = Counter()
         measures = {pool.name: self.measures_of(pool) for pool in self.pools}
         for record in self.dropped:
@@ -115,19 +115,21 @@ class MatrixBenchmark(PhotographSet):
         return lost
 
     def content(self) -> Iterator[str]:
-        """Yield all that decides a result, as any benchmark does, and all texts, because some belong to no record."""
+        """Yield everything that decides a result; besides what other benchmarks yield, the texts that belong to no
+        record."""
         yield from super().content()
         yield from (repr(text.text) for text in self.texts)
 
     def reworded(self, texts: Mapping[Caption, Caption]) -> "MatrixBenchmark":
-        """The same with other texts; those of which no word is left are gone, and with them queries without answer."""
+        """A copy with other texts. Texts that become empty are dropped, and so are queries without a true candidate
+        left."""
         made = copy(self)
         made.pools = [reworded(pool, texts) for pool in self.pools]
         return made
 
     def results(self, pool: Pool, scores: Float[np.ndarray, "n m"]) -> Iterator[Result]:
-        """Every query of a pool under every measure: the image or text that asks, with the best true and the best false
-        candidate and their scores."""
+        """Yield the result of every query of a pool under every measure; its item has the query, the best true and the
+        best false candidate."""
         for of_images in (True, False):
             measures = [measure for measure in self.measures_of(pool) if measure.of_images == of_images]
             rows = scores if of_images else scores.T
@@ -141,7 +143,7 @@ class MatrixBenchmark(PhotographSet):
                     yield Result(item._replace(group=group_of(pool.name, measure)), shown, outcome)
 
     def item(self, pool: Pool, of_images: bool, query: int, ranked: Answer) -> Item:
-        """A query with its best candidates."""
+        """An item for a query with its best candidates."""
         if of_images:
             record = pool.records[query]
             texts = tuple(pool.texts[place][0] for place in (ranked.true, ranked.false))
@@ -154,12 +156,12 @@ class MatrixBenchmark(PhotographSet):
 
 
 def group_of(pool: str, measure: Measure) -> str:
-    """ "imagenet1k acc1"."""
+    """The group of a pool's queries under a measure, such as "imagenet1k acc1"."""
     return f"{pool} {measure.name}".strip()
 
 
 def answers_of(pool: Pool, of_images: bool) -> dict[int, Int64[np.ndarray, " t"]]:
-    """The true candidates of each query that has any."""
+    """For each query that has true candidates, their indices."""
     answers: dict[int, list[int]] = {}
     for pair in pool.pairs:
         query, true = pair if of_images else pair[::-1]
@@ -168,7 +170,7 @@ def answers_of(pool: Pool, of_images: bool) -> dict[int, Int64[np.ndarray, " t"]
 
 
 def reworded(pool: Pool, texts: Mapping[Caption, Caption]) -> Pool:
-    """A pool with other texts; those that have no phrasing left are gone."""
+    """A copy of a pool with other texts; texts without any phrasing left are dropped."""
     new = [tuple(texts[phrasing] for phrasing in text if texts[phrasing].text) for text in pool.texts]
     places = {old: place for place, old in enumerate(old for old, text in enumerate(new) if text)}
     pairs = tuple((image, places[text]) for image, text in pool.pairs if text in places)

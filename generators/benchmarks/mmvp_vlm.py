@@ -1,9 +1,8 @@
-"""MMVP-VLM (Tong et al. 2024): pairs of images that CLIP takes for alike, a statement of each, in nine visual patterns.
+"""MMVP-VLM (Tong et al. 2024): pairs of images that CLIP confuses, each with a statement, in nine visual patterns.
 
-The authors' code asks of each statement whether it prefers its image, and counts a pair where both do. It calls the
-second image the answer unless the first has more than half of the softmax: where both images are level the first
-statement is wrong and the second right. Columns, by their places, and folders are those of that code
-(scripts/evaluate_vlm.py of github.com/tsb0601/MMVP).
+The authors' code checks for each statement whether it prefers its image, and counts a pair as right if both do. It
+picks the second image unless the first has more than half of the softmax: on a tie the first statement is wrong and the
+second right. Columns (by position) and folders follow that code (scripts/evaluate_vlm.py of github.com/tsb0601/MMVP).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,18 +23,18 @@ class MmvpVlm(Photographs):
     """The pairs of MMVP-VLM, grouped by their visual pattern."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean over patterns, of which each has 15 pairs."""
+        """The mean over patterns, each of which has 15 pairs."""
         return {"macro over patterns": macro(list(map(summarise, by_group(items, outcomes).values())))}
 
 
 def second_of_level(scores: Scores) -> Outcome:
-    """Score whether each text prefers its image; officially the second image wins a tie."""
+    """Whether each text prefers its image; officially the second image wins a tie."""
     (a, b), (c, d) = scores
     return images_chosen(scores)._replace(official=float(a > c and d >= b))
 
 
 def build(place: Place) -> MmvpVlm:
-    """Build the benchmark; each pair is a line and the next one."""
+    """Build the benchmark; two successive lines make a pair."""
     rows = read_csv(place.path(FILE), (NUMBER, PATTERN, STATEMENT), by_place=True)
     return MmvpVlm("mmvp-vlm", IMAGES, list(pairs(rows)), place, second_of_level)
 

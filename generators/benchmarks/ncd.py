@@ -1,9 +1,9 @@
-"""Composites of natural things in unusual colours, "Natural Colors Dataset" side by side, as the DCSM paper tests them.
+"""Composites of natural things in unusual colours, from the "Natural Colors Dataset", as the DCSM paper tests them.
 
-Files are called "red_apple_green_pear.png": two colours and two things. The false caption exchanges the colours. Both
-captions stand in two orders, a test each: the left thing first, and the right thing first. Mirror images, with MIRROR
-in capitals in their names, and files that are no images are passed over, as by that paper's code ("silver_mirror" is a
-thing like any other).
+Files have names such as "red_apple_green_pear.png": two colours and two things. The false caption exchanges the
+colours. Captions name the left thing first in one test and the right thing first in the other. As in that paper's code,
+mirrored images (MIRROR in capitals in their names) and files that are no images are skipped; "silver_mirror" is a
+normal thing.
 """
 
 import re
@@ -23,14 +23,14 @@ CAPTION = "A picture of a {} {} and a {} {}"
 
 
 class NCD(Photographs):
-    """NCD; each order of the captions is a group."""
+    """NCD; each order of mention is a group."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         return of_groups(items, outcomes)
 
 
 def build(place: Place) -> NCD:
-    """All files of the folder; one of equal colours is no test and is left out."""
+    """Build the benchmark from all files of the folder; composites with two equal colours are left out."""
     folder = place.only(FOLDER)
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; make the composites, or name where they are")

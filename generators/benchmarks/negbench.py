@@ -1,7 +1,7 @@
 """NegBench (Alhamoud et al. 2025, "Vision-language models do not understand negation"): multiple choice and retrieval.
 
 `negbench`: four captions of a COCO or VOC2007 image, one of them true; templates affirm, negate, or do both.
-`negbench-retrieval`: COCO captions as they are, and with what isn't in the picture denied.
+`negbench-retrieval`: COCO captions unchanged, and captions that also deny something absent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,19 +24,20 @@ TEMPLATES = ("positive", "negative", "hybrid")
 
 
 class NegBench(Photographs):
-    """The true caption is put first; officially the first of equal scores, as the file has them, counts."""
+    """Multiple choice. Items list the true caption first; officially the first of equal scores in the file's order
+    wins."""
 
     places: Mapping[str, int]
     """For each record, the position of its true caption in the file."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Right where no caption before the true one scores as high, and none behind it higher."""
+        """Right if no caption before the true one in the file scores as high, and none behind it higher."""
         true, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
         official = float((others[:place] < true).all() and (others[place:] <= true).all())
         return texts_chosen(scores)._replace(official=official)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """All records of each of the two sets of images."""
+        """The mean over all records of each of the two sets of images."""
         parts: dict[str, list[Outcome]] = {}
         for item, outcome in zip(items, outcomes, strict=True):
             parts.setdefault(item.group.partition(" ")[0], []).append(outcome)
@@ -57,7 +58,7 @@ def build(place: Place) -> NegBench:
 
 
 def read(row: Row, name: str) -> Record:
-    """Read one record, and put its true caption first."""
+    """Read one record, with its true caption first."""
     template = row.text("correct_answer_template")
     if template not in TEMPLATES:
         raise row.error(f"has a 'correct_answer_template' that is none of {', '.join(TEMPLATES)}: {template!r}")
@@ -68,7 +69,7 @@ def read(row: Row, name: str) -> Record:
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs of a file that has COCO's."""
+    """The photographs in an annotation file of COCO images."""
     rows = [] if path.name == Path(FILES["voc2007"]).name else read_csv(path, ("image_path",))
     return file_numbers(COCO, path, (row.text("image_path") for row in rows))
 

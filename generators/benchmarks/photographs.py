@@ -1,4 +1,4 @@
-"""Benchmarks of real photographs: records of image files and texts, read from a folder of somebody's data."""
+"""Benchmarks of real photographs: records of image files and texts, read from a user's folder of data."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -36,57 +36,58 @@ class Box(NamedTuple):
 
 
 class Photograph(NamedTuple):
-    """A file below a folder of images, or the part of it in a box."""
+    """An image file, relative to a folder of images, or the part of it in a box."""
 
     file: str
     box: Box | None = None
 
 
 class Record(NamedTuple):
-    """k images and m texts: image i belongs with text i, texts from k on belong with none."""
+    """k images and m texts: image i belongs with text i, and texts from k on are false."""
 
     name: str
     group: str
     images: tuple[Photograph, ...]
     texts: tuple[str, ...]
     cluster: str = ""
-    """Records of one cluster resemble each other: a bootstrap draws them together."""
+    """A name shared by records that resemble each other: a bootstrap draws them together."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """The location of benchmarks' files, and the options by which they are read."""
+    """Where benchmarks' files are, and the options for reading them."""
 
     root: Path
     resolution: int = 224
-    """Side of images as they are read, in pixels."""
+    """Side of the square to which images are scaled, in pixels."""
     parse: Callable[[str], SceneGraph] = one_node
     """Makes the scene graph of a text, for scorers that read graphs."""
     squashed: bool = False
-    """Whether a whole image is squashed to the square, in place of its centre."""
+    """Whether to squash the whole image to a square; otherwise its central square is taken."""
     interpolation: str = "bicubic"
-    """One of Pillow's resampling filters."""
+    """Name of a resampling filter of Pillow."""
     workers: int = 1
-    """Threads that decode images."""
+    """Number of threads that decode images."""
     allow_missing: bool = False
-    """Whether records whose images are missing are left out and counted, in place of an error."""
+    """Whether to leave out and count records whose images are missing; otherwise they raise."""
     folders: Given = field(default_factory=dict)
-    """Folders of images that aren't below the root, by the path that they would have there: all are searched."""
+    """Further folders of images to search, by the path below the root that they stand for."""
     tag: Tagger | None = spacy_tags
-    """Parts of speech of a text, for benchmarks that shuffle words by them; None shuffles none, enough to count."""
+    """Tags a text's parts of speech, for benchmarks that shuffle words by them; None for no shuffling, if only counts
+    matter."""
 
     def path(self, name: str) -> Path:
-        """A file or folder below the root, or where it is instead: the first such place that there is."""
+        """The path of a file or folder: the first existing one, below the root or in `folders`."""
         places = self.places(name)
         return next((place for place in places if place.exists()), places[0])
 
     def places(self, name: str) -> tuple[Path, ...]:
-        """The paths at which a file or folder may lie."""
+        """All paths at which a file or folder may be."""
         part, below = given_above(name, self.folders)
         return tuple(folder / below for folder in self.folders[part]) if part else (self.root / name,)
 
     def only(self, name: str) -> Path:
-        """A folder that is read as a whole; raises where several are given for it."""
+        """The path of a folder that is read as a whole; raises if several folders are given for it."""
         if len(places := self.places(name)) > 1:
             raise UserError(
                 f"--images {name} is given {len(places)} times; what is in it is listed, so give one folder"
@@ -94,7 +95,7 @@ class Place:
         return places[0]
 
     def images(self, name: str) -> SearchedFolders:
-        """A folder of images, with all folders that are given for it and for folders in it."""
+        """A folder of images, searched together with all folders given for it or for folders in it."""
         within = {
             PurePosixPath(given).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
             for given, paths in self.folders.items()
@@ -105,19 +106,19 @@ class Place:
 
 
 class PhotographSet(Benchmark):
-    """Records over image files, whatever is asked of them."""
+    """The base of benchmarks with records of image files."""
 
     made_texts: bool = False
-    """Whether its texts were made here and are part of its results."""
+    """Whether the texts were made by our code, so that results keep them."""
     reader: type[ImageFiles] = ImageFiles
-    """The class that reads the images."""
+    """Class that reads the images."""
     lacking: str
-    """A text that says which images are missing; empty where none is."""
+    """Message that says which images are missing; empty if none are."""
 
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
-        """`folder` is that of its images below the data root.
+        """Check the records and find their images; `folder` is the folder of images below the data root.
 
-        Raises for two records of one name, and where images are missing, unless that is allowed.
+        Raises for two records of one name, and for missing images unless `place` allows them.
         """
         self.name = name
         images = place.images(folder)
@@ -137,18 +138,18 @@ class PhotographSet(Benchmark):
 
     @property
     def groups(self) -> Sequence[str]:
-        """The groups of all records, including groups whose images are missing."""
+        """The groups of all records, including those whose images are missing."""
         return list(dict.fromkeys([*self.tests(), *self.untested()]))
 
     def tests(self) -> Counter[str]:
         return Counter(record.group for record in self.records)
 
     def untested(self) -> Counter[str]:
-        """The number of tests in each group that lack their images."""
+        """By group, the number of tests whose images are missing."""
         return self.missing
 
     def content(self) -> Iterator[str]:
-        """All that decides a result, but for the pixels: records, and the sizes of image files in bytes."""
+        """Yield everything that decides a result except pixels: records, and the sizes of image files in bytes."""
         yield from (repr(tuple(record)) for record in self.records)
         for name in sorted(set(map(self.reader.file_of, images_of(self.records)))):
             yield f"{name} {self.files.place(name).path.stat().st_size}"
@@ -157,29 +158,29 @@ class PhotographSet(Benchmark):
         return self.files.read(numbers)
 
     def fingerprint(self, number: int) -> str:
-        """Hash of all that decides the pixels of an image."""
+        """A hash of everything that decides the pixels of an image."""
         return self.files.fingerprint(number)
 
     def framed(self, resolution: int, squashed: bool, interpolation: str) -> "PhotographSet":
-        """The same records over images that are read as other squares; no annotation is read again."""
+        """A copy whose images are cropped and scaled in another way; annotation files aren't read again."""
         made = copy(self)
         made.files = self.files.framed(resolution, squashed, interpolation)
         return made
 
     @abstractmethod
     def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
-        """The same with other texts, without the tests of which a text has no word left."""
+        """A copy with other texts, without tests in which a text has no word left."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The figures that papers report beside the groups; for most benchmarks the mean over all records."""
+        """The figures that papers report besides the groups; for most benchmarks the mean over all records."""
         return {"all": summarise(outcomes)}
 
 
 class Photographs(PhotographSet):
-    """Each record is scored by itself. The rule is "strictly higher than all others" unless a benchmark has its own."""
+    """A benchmark in which each record is one item. The default rule is "strictly higher than all others"."""
 
     true_texts: int = 1
-    """How many texts of a record are true of image i: text i, and those behind it."""
+    """Number of texts of a record that are true of each image: those of image i start at text i."""
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class Photographs(PhotographSet):
         place: Place,
         rules: Rule | Mapping[str, Rule] = texts_chosen,
     ) -> None:
-        """`rules` are of all records, or by group."""
+        """See `PhotographSet`; `rules` is the rule for all records, or a rule by group."""
         super().__init__(name, folder, records, place)
         self._rules = rules
         captions = {text: Caption(text, place.parse(text)) for record in self.records for text in record.texts}
@@ -205,14 +206,15 @@ class Photographs(PhotographSet):
         ]
 
     def content(self) -> Iterator[str]:
-        """All that decides a result: also the rules, by name, so that one by another rule is scored again."""
+        """Yield everything that decides a result, including the names of the rules, so that a new rule causes new
+        scores."""
         rules = {"": self._rules} if callable(self._rules) else self._rules
         for group, rule in sorted(rules.items()):
             yield f"{group} {getattr(rule, '__qualname__', type(rule).__qualname__)}"
         yield from super().content()
 
     def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
-        """The same with other texts; the items that have none left are gone."""
+        """A copy with other texts, without items in which a text has no word left."""
         made = copy(self)
         kept = (item._replace(texts=tuple(texts[text] for text in item.texts)) for item in self.items)
         made.items = [item for item in kept if all(text.text for text in item.texts)]
@@ -224,7 +226,7 @@ class Photographs(PhotographSet):
 
 
 def check_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:
-    """Raise unless there are some, each with a name of its own that can be written to a file."""
+    """Raise unless there are records, and each has a unique name that can be written to a file."""
     if not records:
         raise UserError(f"{name} has no records in {folder}; get its files again")
     if halved := next((record for record in records if not writable(words_of(record))), None):
@@ -235,24 +237,25 @@ def check_records(name: str, folder: SearchedFolders, records: Sequence[Record])
 
 
 def words_of(record: Record) -> str:
-    """The text that identifies a record in results, apart from its captions: name, group, cluster and image files."""
+    """A text that identifies a record in results, without its captions: name, group, cluster and image files."""
     return " ".join((record.name, record.group, record.cluster, *(image.file for image in record.images)))
 
 
 def images_of(records: Sequence[Record]) -> set[str]:
-    """The images that records name, each a file or in one."""
+    """The names of the images that records show."""
     return {image.file for record in records for image in record.images}
 
 
 def missing_images(folder: SearchedFolders, records: Sequence[Record], reader: type[ImageFiles]) -> set[str]:
-    """The images whose files aren't there; one that would lie elsewhere raises."""
+    """The images whose files don't exist; raises for a path outside the folder."""
     named = images_of(records)
     there = folder.found(set(map(reader.file_of, named)))
     return {name for name in named if reader.file_of(name) not in there}
 
 
 def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader: type[ImageFiles]) -> str:
-    """Say how many of all images are missing, and where the first lies instead if it is near; empty where none is."""
+    """A message with the number of missing images and where the first one lies instead, if nearby; empty if none is
+    missing."""
     if not lost:
         return ""
     first = min(lost)
@@ -262,7 +265,7 @@ def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader
 
 
 def macro(parts: Sequence[Summary]) -> Summary:
-    """The mean over parts, each as heavy as the others; n counts their records."""
+    """The unweighted mean over parts; its n is the sum of theirs."""
     known = [part for part in parts if part.n]
     if not known:
         return summarise([])
@@ -278,5 +281,5 @@ def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, li
 
 
 def of_groups(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, Summary]:
-    """Summarise the outcomes of the items of each group."""
+    """The summary of each group's outcomes."""
     return {group: summarise(part) for group, part in by_group(items, outcomes).items()}

@@ -1,9 +1,10 @@
-"""PUG:SPAR (Bordes et al. 2023, "PUG: Photorealistic and semantically controllable synthetic data"): animals of Unreal.
+"""PUG:SPAR (Bordes et al. 2023, "PUG: Photorealistic and semantically controllable synthetic data"): Unreal Engine
+animals.
 
-Two different animals beside or above one another, in their own looks or in two textures. The tests are the official
-ones with hard negatives, in the table's own words: places of animals in their own looks, textures wherever the animals
-are; the false caption exchanges the animals. One animal alone is no test here, nor are two in one place or texture, or
-in the other order of places or textures. Officially ties are drawn at random.
+Pictures show two different animals beside or above one another, with natural looks or in two textures. The tests are
+the official ones with hard negatives, in the table's own words: places of animals with natural looks, and textures in
+any places; the false caption exchanges the animals. Not tested are pictures of a single animal, of two animals in one
+place or texture, or with the two places or textures in the other order. Officially ties are broken at random.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from menagerie.generators.benchmarks.photographs import Photograph, Photographs,
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.csv_file import Row, read_csv
 
-FOLDER = "pug_spar"  # as it is unpacked, images beside the table; they may also be in a folder of their own
+FOLDER = "pug_spar"  # as unpacked, images beside the table; images may also be in a folder of their own
 TABLE, IMAGES = f"{FOLDER}/labels.csv", f"{FOLDER}/images"
 ABSENT, DEFAULT = "blank", "default"
 ANIMALS = ("character_name", "character2_name")
@@ -32,7 +33,7 @@ KNOWN = {POSITIONS: ("left", "right", "bottom", "top"), TEXTURES: (DEFAULT, "blu
 
 
 class PugSpar(Photographs):
-    """Groups are pairs of places or of textures."""
+    """PUG:SPAR; groups are pairs of places or of textures."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Score an item; ties are broken at random, with the record as seed."""
@@ -43,14 +44,14 @@ class PugSpar(Photographs):
 
 
 def build(place: Place) -> PugSpar:
-    """Build the benchmark of all pictures of two different animals."""
+    """Build the benchmark from all pictures of two different animals."""
     records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
     folder = IMAGES if place.path(IMAGES).is_dir() else FOLDER
     return PugSpar("pug-spar", folder, records, place)
 
 
 def records_of(row: Row) -> Iterator[Record]:
-    """The test of a line, if it is one; raises where two animals have places or textures that aren't known."""
+    """Yield the record of a line if it is a test; raises for unknown places or textures."""
     a, b = (cell(row, column) for column in ANIMALS)
     if not a or not b or a == b:
         return
@@ -65,7 +66,7 @@ def records_of(row: Row) -> Iterator[Record]:
 
 
 def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
-    """The places or the textures of two animals."""
+    """The places, or the textures, of a line's two animals."""
     for column in columns:
         if cell(row, column).lower() not in (known := KNOWN[columns]):
             raise row.error(f"has a {column!r} that is none of {', '.join(known)}: {shown(row.cells[column])}")
@@ -74,7 +75,7 @@ def values(row: Row, columns: tuple[str, str]) -> tuple[str, str]:
 
 
 def cell(row: Row, column: str) -> str:
-    """The text of a row in a column; "" where the value is absent."""
+    """The text in a row's column; "" if there is no value."""
     text = " ".join(row.cells[column].split())
     return "" if text.lower() == ABSENT else text
 

@@ -1,8 +1,8 @@
 """PUG:SPARE (Koishigarina et al. 2025, "CLIP behaves like a bag-of-words model cross-modally but not uni-modally").
 
-PUG:SPAR without its positional shortcuts: 12 animals in 8 textures on 4 backgrounds. Captions are the authors', false
-ones have the textures exchanged; strict. The authors score a tenth of it, drawn for their training; here it is all of
-it. How many images there are isn't known for sure.
+PUG:SPAR without its positional shortcuts: 12 animals in 8 textures on 4 backgrounds. Captions are the authors'; false
+ones exchange the textures; scoring is strict. The authors score a tenth, the part not used for their training; here all
+of it is scored. The number of images isn't known for sure.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ CAPTION = "{} {} and {} {}"
 
 
 def build(place: Place) -> Photographs:
-    """Build the benchmark of all pictures, grouped by background."""
+    """Build the benchmark from all pictures, grouped by background."""
     rows = read_csv(place.path(FILE), ("filename", WORLD, *ANIMALS, *TEXTURES))
     return Photographs("pug-spare", FOLDER, [record for row in rows for record in records_of(row)], place)
 
 
 def records_of(row: Row) -> Iterator[Record]:
-    """The test of a line; one of equal animals or textures is none."""
+    """Yield the record of a line; none if both animals or both textures are equal."""
     a, b = map(row.text, ANIMALS)
     first, second = map(row.text, TEXTURES)
     if a != b and first != second:

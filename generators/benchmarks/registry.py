@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.plugins import Exports
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.plugins import Exports, own_module
 from menagerie.generators.sources.kept_out import PhotographId
 
 if TYPE_CHECKING:
@@ -18,41 +18,68 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BenchmarkSpec:
-    """A benchmark: what it takes, where that comes from, and what papers report of it."""
+    """A benchmark: its files, where to get them, how to read them, and published results."""
 
     name: str
     about: str
-    """A line that says what the benchmark tests."""
+    """One line that says what the benchmark tests."""
     files: tuple[str, ...]
     """Annotation files below the data root."""
     images: tuple[str, ...]
     """Folders of images below the data root."""
     source: str
-    """A text that says where to get the annotation files and the images."""
+    """Where to get the annotation files and the images."""
     licence: str
     build: Callable[["Place"], "PhotographSet"]
-    """Reads the annotation files; raises for what is wrong in them, and for missing images unless they are allowed."""
+    """Reads the annotation files; raises for errors in them, and for missing images unless they are allowed."""
     photographs: Callable[[Path], Iterable[PhotographId]] | None
-    """The photographs of COCO, Visual Genome or Flickr in one of its annotation files, which training leaves out; None
-    where its images are its own."""
+    """Yields the photographs of COCO, Visual Genome or Flickr in an annotation file, so that training leaves them out;
+    None if the benchmark has images of its own."""
     one_of: tuple[str, ...] = ()
-    """Annotation files of which one is enough."""
+    """Alternative annotation files, of which at least one is needed."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """The official number of records of each group; of groups without one it isn't known for sure."""
+    """Official number of records by group; groups of unknown size are missing."""
     sets: Mapping[str, int] = field(default_factory=dict)
-    """The same of groups of which any may be there, and others not."""
+    """Official number of records of groups that are optional."""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Percentages that papers report, by model and measure."""
+    """Published percentages, by model and measure."""
 
 
 EXPORTS = Exports("menagerie.generators.benchmarks", Path(__file__).parent, "BENCHMARK", "benchmark")
 names: Callable[[], tuple[str, ...]] = EXPORTS.names
-load: Callable[[str], BenchmarkSpec] = EXPORTS.load
+
+
+def check_benchmark(name: str) -> str:
+    """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file; else raise. Runs nothing."""
+    path, _, attribute = name.rpartition(":")
+    if not path:
+        return choose("benchmark", name, names())
+    if not Path(path).is_file() or not attribute.isidentifier():
+        raise UserError(f"benchmark {name!r} is no file.py:NAME; there must be a file {path!r} with that BenchmarkSpec")
+    return name
+
+
+def load(name: str) -> BenchmarkSpec:
+    """The benchmark called `name`, or the one in a user's file, file.py:NAME, which is run."""
+    path, _, attribute = check_benchmark(name).rpartition(":")
+    if not path:
+        return EXPORTS.load(name)
+    spec = getattr(own_module(path), attribute, None)
+    if not isinstance(spec, BenchmarkSpec):
+        raise UserError(f"{path} has no {attribute} that is a menagerie.generators.benchmarks.registry.BenchmarkSpec")
+    if spec.name in names():
+        raise UserError(f"{path}: {attribute} has the name of a benchmark that ships, {spec.name!r}; give it another")
+    return spec
 
 
 def chosen(named: Iterable[str]) -> list[BenchmarkSpec]:
-    """The benchmarks of a command line: those that it names, or all; one that is named twice raises."""
+    """The benchmarks that a command line names, or all if it names none; raises if one is named twice."""
     named = tuple(named)
     if again := next((name for name in named if named.count(name) > 1), None):
         raise UserError(f"--benchmarks names {again} twice")
-    return [load(name) for name in tuple(named) or names()]
+    specs = [load(name) for name in tuple(named) or names()]
+    given: dict[str, str] = {}
+    for name, spec in zip(named, specs, strict=False):
+        if given.setdefault(spec.name, name) != name:
+            raise UserError(f"--benchmarks: {given[spec.name]} and {name} are both called {spec.name!r}; rename one")
+    return specs

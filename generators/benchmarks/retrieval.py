@@ -1,9 +1,9 @@
 """Retrieval of photographs and captions: R@1 and R@5 of texts and of images, on test splits of COCO and Flickr30k.
 
-An image is right where any of its captions is among the best k of all captions, a caption where its image is among the
-best k of all images. Captions are taken as they are, all of them. The usual figures are of Karpathy and Fei-Fei's
-(2015) test splits: 5000 images of COCO with 25 010 captions, and 1000 of Flickr30k with 5000. COCO val2017, whose
-images many have, has other images, so other figures.
+An image is right if any of its captions is among the best k of all captions; a caption is right if its image is among
+the best k of all images. All captions are used, unchanged. Published figures use the test splits of Karpathy and
+Fei-Fei (2015): 5000 images of COCO with 25 010 captions, and 1000 of Flickr30k with 5000. COCO val2017, which many
+have, has other images, so its figures differ.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ class Retrieval(MatrixBenchmark):
     measures = MEASURES
 
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
-        """A record is an image with its captions. Raises where a group has fewer than two."""
+        """Each record is an image with its captions. Raises if a group has fewer than two records."""
         super().__init__(name, folder, records, place)
         self.pools = [self._pool(group, place) for group in dict.fromkeys(record.group for record in records)]
 
@@ -47,14 +47,14 @@ class Retrieval(MatrixBenchmark):
 
 
 def records_of(captioned: Iterable[CaptionedImage], group: str = "") -> list[Record]:
-    """Records from image files with their captions."""
+    """Make records from image files and their captions."""
     return [Record(file, group, (Photograph(file),), texts) for file, texts in captioned]
 
 
 def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
-    """The images and captions of Karpathy's test split, from the first of its `forms` that is there.
+    """The images and captions of Karpathy's test split, from the first file in `forms` that exists.
 
-    They are his own file of all splits, BLIP's list of this one, and CLIP_benchmark's file of it.
+    The forms are his own file of all splits, BLIP's list of the test split, and CLIP_benchmark's file of it.
     """
     path = next((path for path in map(place.path, forms) if path.is_file()), None)
     if path is None:
@@ -63,7 +63,7 @@ def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
 
 
 def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
-    """The images and captions of a file that is called like one of the forms."""
+    """The images and captions of a file, which is read in the form that its name tells."""
     karpathys, blip, _ = (Path(form).name for form in forms)
     if path.name == karpathys:
         return karpathy_images(path)
@@ -73,14 +73,14 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
 
 
 def karpathy_images(path: Path) -> list[CaptionedImage]:
-    """The test split of Karpathy's file, which is large and read once: retrieval and word orders share it."""
+    """The test split in Karpathy's file, which is large; it is read once for retrieval and word orders."""
     state = path.stat()
     return list(karpathy_as_it_is(path.resolve(), state.st_size, state.st_mtime_ns))
 
 
 @lru_cache(maxsize=2)
 def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[CaptionedImage, ...]:
-    """The same of a file of `size` bytes that was `changed` at this time."""
+    """Read Karpathy's file; `size` and `changed` (time of the last change) tell versions of it apart in the cache."""
     entries = [entry for entry in read_json(path).entries("images") if entry.text("split") == SPLIT]
     return tuple(
         (entry.text("filename"), tuple(sentence.text("raw") for sentence in entry.entries("sentences")))
@@ -89,18 +89,19 @@ def karpathy_as_it_is(path: Path, size: int, changed: int) -> tuple[CaptionedIma
 
 
 def listed_images(path: Path) -> list[CaptionedImage]:
-    """The images of BLIP's list of the test split."""
+    """The images and captions in BLIP's list of the test split."""
     entries = read_json_list(path)
     return [(name_in(entry.text("image")), entry.texts("caption")) for entry in entries]
 
 
 def coco_captions(path: Path) -> list[CaptionedImage]:
-    """The images of a test split that CLIP_benchmark has as COCO has its captions."""
+    """The images and captions of a test split that CLIP_benchmark keeps in COCO's format."""
     return [(name_in(photograph.file), tuple(photograph.texts)) for photograph in read_photographs(path)]
 
 
 def table_of_captions(path: Path) -> list[CaptionedImage]:
-    """The images of a test split that CLIP_benchmark has as lines FILE.jpg,CAPTION below a line "image,caption"."""
+    """The images and captions of a test split that CLIP_benchmark keeps as lines FILE.jpg,CAPTION below
+    "image,caption"."""
     captions: dict[str, list[str]] = {}
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         name, jpg, text = line.partition(".jpg,")
@@ -113,14 +114,15 @@ def table_of_captions(path: Path) -> list[CaptionedImage]:
 
 
 def name_in(path: str) -> str:
-    """The last part of a path: folders are those of the machine that wrote it."""
+    """The last part of a path, without the folders of the machine that wrote it."""
     return path.rpartition("/")[2]
 
 
 def karpathy(
     name: str, title: str, collection: str, images: str, forms: Sequence[str], count: int, source: str, licence: str
 ) -> BenchmarkSpec:
-    """Karpathy's test split of a collection: `count` images in a folder, their captions in one of several forms."""
+    """The spec of retrieval on Karpathy's test split of a collection: `count` images in a folder, captions in one of
+    several forms."""
 
     def build(place: Place) -> Retrieval:
         return Retrieval(name, images, records_of(karpathy_test(place, forms)), place)

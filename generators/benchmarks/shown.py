@@ -1,4 +1,4 @@
-"""Which photographs of COCO, Visual Genome and Flickr tests have, so that training leaves them out."""
+"""Collects the photographs of COCO, Visual Genome and Flickr that tests show, so that training leaves them out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, KeptOut, 
 from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.visual_genome import IMAGE_DATA, image_numbers
 
-# COCO's validation sets and how many images they have. That of 2014 has 35 504 images of the training set of 2017.
+# COCO's validation sets and their numbers of images. 35 504 images of the 2014 set are in the training set of 2017.
 VALIDATION: Mapping[str, int] = MappingProxyType({"val2017": 5000, "val2014": 40504})
 
 Numbers = Sequence[PhotographId]
@@ -22,10 +22,10 @@ def images_of_tests(
 ) -> KeptOut:
     """The photographs of COCO's validation sets and of all benchmarks below a data root, to be left out of training.
 
-    A benchmark counts with those of its annotation files that are there, whether its images are or not. Where Visual
-    Genome's `image_data.json` is there, a photograph is also known by the numbers that COCO and Flickr give it. What
-    is lacking is `unknown`: an error for the sources that it concerns, unless `allow_unknown`. Raises for annotation
-    files that can't be read.
+    A benchmark's photographs are read from those of its annotation files that exist, whether its images exist or not.
+    If Visual Genome's `image_data.json` exists, photographs are also known by their numbers in COCO and Flickr. Missing
+    information is listed in `unknown`, which raises for sources that need it unless `allow_unknown`. Raises for
+    annotation files that can't be read.
     """
     whole = {split: list(validation_numbers(place, split)) for split in validation}
     images = {number: f"COCO {split}" for split in reversed(whole) for numbers in whole[split] for number in numbers}
@@ -45,7 +45,7 @@ def images_of_tests(
 
 
 def shown(name: str, place: SourcePlace) -> Iterator[PhotographId]:
-    """The photographs of a benchmark, from those of its annotation files that are there."""
+    """Yield the photographs of a benchmark, from those of its annotation files that exist."""
     spec = load(name)
     for file in (*spec.files, *spec.one_of):
         if spec.photographs is not None and place.path(file).exists():
@@ -53,7 +53,7 @@ def shown(name: str, place: SourcePlace) -> Iterator[PhotographId]:
 
 
 def validation_numbers(place: SourcePlace, split: str) -> Iterator[Numbers]:
-    """The numbers of each photograph of one of COCO's validation sets: from annotations, else from its images."""
+    """Yield the numbers of each photograph in a COCO validation set, from its annotations or else from its images."""
     files = (place.path(f"coco/annotations/{kind}_{split}.json") for kind in ("captions", "instances"))
     path = next((file for file in files if file.is_file()), None)
     if path is not None:
@@ -66,7 +66,7 @@ def validation_numbers(place: SourcePlace, split: str) -> Iterator[Numbers]:
 
 
 def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict[PhotographId, str]:
-    """The other numbers of photographs of which one number is known."""
+    """Find the other numbers of photographs of which one number is in `images`."""
     more: dict[PhotographId, str] = {}
     for numbers in every:
         reason = next((images[number] for number in numbers if number in images), "")
@@ -75,7 +75,7 @@ def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict
 
 
 def without_validation(place: SourcePlace, split: str, found: int) -> str:
-    """The message for the case that COCO's validation set isn't known, with the way out."""
+    """The message if COCO's validation set isn't known, with the way out."""
     file = place.path(f"coco/annotations/captions_{split}.json")
     return (
         f"half of Visual Genome's photographs are COCO's, and {found} of the {VALIDATION[split]} of COCO {split} are "
@@ -84,8 +84,8 @@ def without_validation(place: SourcePlace, split: str, found: int) -> str:
 
 
 def without_image_data(place: SourcePlace, images: Mapping[PhotographId, str]) -> str:
-    """The message for the case that benchmarks of Visual Genome are there, but not the file that says which of its
-    photographs COCO has too."""
+    """The message if there are benchmarks of Visual Genome, but not the file that says which of its photographs COCO
+    has too."""
     reason = next(reason for number, reason in images.items() if number.collection == VISUAL_GENOME)
     return (
         f"photographs {reason} are Visual Genome's, and which of them COCO has too stands in {place.path(IMAGE_DATA)}; "

@@ -1,6 +1,6 @@
-"""COCO-spatial and GQA-spatial of What'sUp (Kamath et al. 2023): where one or two things are in a photograph.
+"""COCO-spatial and GQA-spatial of What'sUp (Kamath et al. 2023): the place of one or two things in a photograph.
 
-A true caption and its opposite, of one thing in the picture or of two.
+Each record has a true caption and its opposite.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ MACRO = "macro over one object and two"
 
 
 class SpatialQuestions(Photographs):
-    """Groups are questions of one thing and of two."""
+    """Spatial questions; the groups are questions about one thing and about two."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean of the two groups, as the authors' table 1 has it, and over all records."""
+        """The mean of the two groups, as in the authors' table 1, and the mean over all records."""
         parts = by_group(items, outcomes)
         return {MACRO: macro(list(map(summarise, parts.values()))), "micro": summarise(outcomes)}
 
@@ -33,8 +33,11 @@ def questions(
     counts: Mapping[str, int],
     collection: str,
 ) -> BenchmarkSpec:
-    """A benchmark of such questions: `files` by group, rows of image, true caption and false one;
-    images are numbered as in `collection`."""
+    """The spec of a benchmark of spatial questions: `files` by group, with rows of image, true caption and false
+    caption.
+
+    Photographs are identified by their numbers in `collection`.
+    """
 
     def build(place: Place) -> SpatialQuestions:
         records = [

@@ -1,4 +1,4 @@
-"""A test subset of a split as a benchmark: every binary task, and quads of two images and two captions."""
+"""A test subset of a split as a benchmark: every task with two captions, and quads of two images and two captions."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,9 +14,9 @@ from menagerie.generators.storage.dataset import SplitDataset
 
 
 class SplitTests(Benchmark):
-    """A benchmark made of one subset of a split. Image i is that of record i; the images of partners follow.
+    """A benchmark made of one subset of a split. Image i belongs to record i; partners' images follow.
 
-    The group of an item is its task, or `QUAD`: an image and its partner, of which the hard negative is true.
+    An item's group is its task, or `QUAD`: an image and its partner, of which the hard negative is true.
     """
 
     def __init__(self, data: SplitDataset) -> None:
@@ -40,26 +40,27 @@ class SplitTests(Benchmark):
         ]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """Own images, or those of partners, as `blocks` keeps them."""
+        """Images of records, or of partners; a call must not mix both."""
         n = len(self.data)
         if all(number < n for number in numbers):
             return self.data.images(numbers)
         return self.data.partner_images([number - n for number in numbers])
 
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-        """Own images and those of partners apart."""
+        """Yield batches of images, with records' and partners' images in separate batches."""
         n = len(self.data)
         yield from super().blocks([number for number in numbers if number < n], size)
         yield from super().blocks([number for number in numbers if number >= n], size)
 
 
 def animals(scene: Scene) -> str:
-    """The animals of a scene: tests of one pair resemble each other."""
+    """The names of a scene's animals: tests of one pair form a cluster."""
     return " + ".join(sorted(thing.animal for thing in scene.things))
 
 
 def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
-    """The choices of every task that the world of a split has words for; None for a scene that a task doesn't suit."""
+    """For every task that the world of a split has words for, the choice for each scene; None if the task doesn't
+    apply."""
     split, r = data.split, data.records
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
@@ -67,6 +68,6 @@ def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
     shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
     context = TaskContext(kind, template, seed, split.vocabulary, *shown)
     by_task = {task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)}
-    # The swap is what the file says, whoever made it.
+    # The swap is taken from the file.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
     return {"swap": list(map(Choice, true, false))} | by_task

@@ -1,6 +1,7 @@
 """SugarCrepe (Hsieh et al. 2023, "SugarCrepe: Fixing hackable benchmarks for vision-language compositionality").
 
-Seven files of captions of COCO val2017 images, each with one hard negative; the image prefers its caption strictly.
+Seven files of captions of COCO val2017 images, each with one hard negative. An image is right if its caption scores
+strictly higher.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ class SugarCrepe(Photographs):
 
 
 def build(place: Place) -> SugarCrepe:
-    """Build the benchmark from all seven files. Records keep their keys there; those of swap_obj have gaps."""
+    """Build the benchmark from all seven files. Records keep the files' keys, which have gaps in swap_obj."""
     records = [record for name in COUNTS for record in read_part(place, name)]
     return SugarCrepe("sugarcrepe", IMAGES, records, place)
 

@@ -1,7 +1,7 @@
-"""SugarCrepe++ (Dumpala et al. 2024): SugarCrepe's captions with a second true one in other words.
+"""SugarCrepe++ (Dumpala et al. 2024): SugarCrepe's captions, each with a paraphrase that is also true.
 
-The image prefers both true captions to the false one, strictly (the paper's image-to-text task). Chance is 1/3. Its
-text-only task compares texts alone, which a scorer of images and texts can't, and isn't here.
+An image is right if both true captions score strictly higher than the false one (the paper's image-to-text task).
+Chance is 1/3. The text-only task is missing, because it compares texts with each other.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class SugarCrepePlusPlus(SugarCrepe):
 
 
 def both_above(scores: Scores) -> Outcome:
-    """Two true texts and a false one: both are above it. Where they are level with it, chance orders them."""
+    """Whether both of two true texts score higher than a false one; the neutral accuracy breaks ties at random."""
     *true, false = scores[0]
     lowest, level = min(true), sum(score == false for score in true)
     return Outcome(float(lowest > false), 0.0 if lowest < false else 1 / (1 + level), bool(lowest == false))
@@ -42,7 +42,7 @@ def build(place: Place) -> SugarCrepePlusPlus:
 
 
 def read_part(place: Place, name: str) -> Iterator[Record]:
-    """The records of one file; a photograph is the cluster of its records."""
+    """Yield the records of one file; records of one photograph form a cluster."""
     for entry in read_json_list(place.path(f"{FOLDER}/{name}.json")):
         image = Photograph(entry.text("filename"))
         yield Record(f"{name} {entry.field('id', int)}", name, (image,), tuple(map(entry.text, TEXTS)), image.file)

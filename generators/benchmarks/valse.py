@@ -1,7 +1,7 @@
 """VALSE (Parcalabescu et al. 2022): a caption and a foil that differ in one linguistic phenomenon, eleven files.
 
-Scored are the records of which at least two of three annotators chose the caption alone, as the authors' code does. The
-image prefers the caption strictly: the paper's pairwise accuracy, whose average is over the eleven files.
+As in the authors' code, a record is scored only if at least two of three annotators chose the caption alone. An image
+is right if its caption scores strictly higher: the paper's pairwise accuracy, averaged over the eleven files.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,21 +23,21 @@ COUNTS: Mapping[str, int] = MappingProxyType(
         **{"coreference-standard": 708, "coreference-hard": 104, "foil-it": 943},
     }
 )
-VOTES = 2  # of three
-VISUAL7W = "v7w_"  # leads the number that Visual Genome gives a photograph of Visual7W
+VOTES = 2  # of three annotators
+VISUAL7W = "v7w_"  # prefix of the numbers that Visual Genome gives Visual7W's photographs
 
 
 class Valse(Photographs):
-    """Groups are files."""
+    """VALSE; groups are its files."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The paper's average, over files, and all records alike."""
+        """The mean over files, as in the paper, and the mean over all records."""
         parts = by_group(items, outcomes).values()
         return {"macro": macro(list(map(summarise, parts))), "micro": summarise(outcomes)}
 
 
 def build(place: Place) -> Valse:
-    """The records of all files that the annotators confirm."""
+    """Build the benchmark from the records of all files that the annotators confirm."""
     records = [record for name in COUNTS for record in read_part(place, name)]
     return Valse("valse", IMAGES, records, place)
 
@@ -49,7 +49,7 @@ def read_part(place: Place, name: str) -> Iterator[Record]:
 
 
 def confirmed(path: Path) -> Iterator[Entry]:
-    """The records of a file for whose caption enough annotators voted."""
+    """Yield the records of a file for which enough annotators chose the caption."""
     for entry in read_json(path).values():
         votes = checked(Entry(path, entry.place, entry.field("mturk", dict)))
         if votes.number("caption") >= VOTES:
@@ -57,7 +57,7 @@ def confirmed(path: Path) -> Iterator[Entry]:
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs of COCO and Visual Genome in one file; those of SWiG and VisDial's own are of neither."""
+    """The photographs of COCO and Visual Genome in one file; images of SWiG and VisDial itself are in neither."""
     files = [entry.text("image_file") for entry in confirmed(path)]
     yield from file_numbers(VISUAL_GENOME, path, (f.removeprefix(VISUAL7W) for f in files if f.startswith(VISUAL7W)))
     yield from filter(None, map(coco_number, (file for file in files if not file.startswith("VisualDialog"))))

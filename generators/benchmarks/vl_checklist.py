@@ -1,9 +1,9 @@
 """VL-CheckList (Zhao et al. 2022): objects, attributes and relations of Visual Genome, SWiG and HAKE.
 
-56 lists of `[image, {"POS": [...], "NEG": [...]}]`, of which the first of each is scored: those of the repository's
-corpus.json, which leaves out three of its 59 (Object/Size/swig_size/swig_place). Which folder an image's path begins
-at, the list's own path decides. The official code takes the first 1000 records of a file and passes over
-missing images; all are scored here, and the first 1000 beside them.
+56 lists of `[image, {"POS": [...], "NEG": [...]}]`; the first of each is scored. The lists are those in the
+repository's corpus.json, which leaves out three of 59 (Object/Size/swig_size/swig_place). A list's own path decides
+which folder its images' paths start from. The official code takes the first 1000 records of a file and skips missing
+images; all records are scored here, and the first 1000 are reported too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +18,8 @@ from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, c
 
 FOLDER, IMAGES = "vl_checklist/data", "vl_checklist/images"
 FIRST = 1000
-ROOTS = ("swig", "hake", "vg")  # of images
-SETS = ("swig", "hake", "vaw", "vg")  # the last of either is that of all other files
+ROOTS = ("swig", "hake", "vg")  # folders of images
+SETS = ("swig", "hake", "vaw", "vg")  # names of the data sets; files that name none belong to the last one
 ASPECTS = {"Location": ("center", "margin", "mid"), "Size": ("large", "medium", "small")}
 PARTS = (
     *("hake_{aspect}/hake_obj", "vg_{aspect}/vg_obj", "vg_{aspect}/vg_subj"),
@@ -41,11 +41,11 @@ FILES = (
 
 
 class VLCheckList(Photographs):
-    """Groups are files, such as "Attribute/vg/color"."""
+    """VL-CheckList; groups are files, such as "Attribute/vg/color"."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Object, Attribute and Relation as the authors average them, of all records and of each file's first 1000; the
-        means over files and over records."""
+        """Object, Attribute and Relation averaged as the authors do, over all records and over each file's first 1000;
+        and the means over files and over records."""
         parts = by_group(items, outcomes)
         whole = {name: summarise(part) for name, part in parts.items()}
         first = {name: summarise(part[:FIRST]) for name, part in parts.items()}
@@ -59,10 +59,10 @@ class VLCheckList(Photographs):
 
 
 def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
-    """The mean over the files of each data set, over the data sets of a kind ("color"), over the kinds of a dimension.
+    """Average files per data set, data sets per kind ("color"), and kinds per dimension.
 
-    Files become kinds as corpus.json and radar.py of the official repository (om-ai-lab/VL-CheckList) group and average
-    them. Their code stops at kinds: the mean over kinds, each as heavy as the others, is ours.
+    Files are grouped into kinds and averaged as in corpus.json and radar.py of the official repository
+    (om-ai-lab/VL-CheckList). That code stops at kinds; the unweighted mean over kinds is ours.
     """
     tree: dict[str, dict[str, dict[str, list[Summary]]]] = {}
     for name, summary in files.items():
@@ -76,7 +76,7 @@ def dimensions(files: Mapping[str, Summary]) -> dict[str, Summary]:
 
 
 def named_in(file: str, names: Sequence[str]) -> str:
-    """The first of some names that a file's path has, else the last."""
+    """The first of `names` that occurs in a file's path; else the last name."""
     return next((name for name in names if name in file), names[-1])
 
 
@@ -97,12 +97,12 @@ def read(row: Row, name: str) -> Record:
 
 
 def image_of(row: Row, name: str) -> str:
-    """The image of a row of a file, below the folder of all images."""
+    """The path of a row's image, relative to the folder of all images."""
     return f"{named_in(name, ROOTS)}/{row.text(0)}"
 
 
 def shown(folder: Path) -> Iterator[PhotographId]:
-    """The photographs of Visual Genome and COCO in the files that are there; those of SWiG and most of HAKE are of
+    """Yield the photographs of Visual Genome and COCO in the files that exist; images of SWiG and most of HAKE are in
     neither."""
     for name in FILES:
         for row in rows_of(folder, name) if (folder / f"{name}.json").exists() else ():

@@ -15,17 +15,17 @@ from menagerie.generators.sources.json_file import Entry, read_json_list
 FOLDER = "whatsup"
 PARTS = {"A": "controlled_images", "B": "controlled_clevr"}
 FILES = {"A": f"{FOLDER}/controlled_images_dataset.json", "B": f"{FOLDER}/controlled_clevr_dataset.json"}
-# Opposites have one number: a pair is an arrangement and its opposite.
+# Opposites have the same number, so that an arrangement and its opposite are a pair.
 AXES = {"left_of": 0, "right_of": 0, "on": 1, "under": 1, "in-front_of": 1, "in_front_of": 1, "behind": 1}
 NAME = re.compile(rf"(?P<first>.+)_(?P<arrangement>{'|'.join(AXES)})_(?P<second>.+)\.\w+")
 
 
 class WhatsUp(Photographs):
-    """The first of four captions is true; officially the first of equal scores counts."""
+    """What'sUp. The first of four captions is true; officially the first of equal scores wins."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Opposite pairs and sets of four, each right where all of its images are, and the mean of A and B over images,
-        as the authors' table 1 has it."""
+        """Pairs of opposites and sets of four, right if all their images are, and the mean of A and B over images, as
+        in the authors' table 1."""
         parts = by_group(items, outcomes)
         found = {"macro over A and B": macro(list(map(summarise, parts.values())))}
         for group in self.groups:
@@ -36,7 +36,7 @@ class WhatsUp(Photographs):
 
 
 def together(outcomes: Sequence[tuple[str, Outcome]]) -> Summary:
-    """Accuracy of sets of images, named, that count as right where all of them are."""
+    """The accuracy of named sets of images; a set is right if all its images are."""
     sets: dict[str, list[Outcome]] = {}
     for name, outcome in outcomes:
         sets.setdefault(name, []).append(outcome)
@@ -49,7 +49,7 @@ def together(outcomes: Sequence[tuple[str, Outcome]]) -> Summary:
 
 
 def pair_of(item: Item) -> str:
-    """The pair of opposites that an item is one of."""
+    """The pair of opposite arrangements that an item belongs to."""
     return f"{item.cluster} {AXES[item.record.rpartition(' ')[2]]}"
 
 
@@ -61,7 +61,7 @@ def build(place: Place) -> WhatsUp:
 
 
 def read(entry: Entry, part: str) -> Record:
-    """Read one record; the folder of its image in the file is ignored."""
+    """Read one record; the folder in its image's path is ignored."""
     name = entry.text("image_path").rpartition("/")[2]
     parts = NAME.fullmatch(name)
     if parts is None:

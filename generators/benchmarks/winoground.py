@@ -1,6 +1,6 @@
 """Winoground (Thrush et al. 2022): two images and two captions, each true of one.
 
-400 records; both captions have the same words. Gated, for research only.
+400 records; both captions have the same words. Access is gated, for research only.
 """
 
 from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad
@@ -13,12 +13,12 @@ TAGS = ("collapsed_tag", "secondary_tag")
 
 
 def build(place: Place) -> FourWay:
-    """All records of its file; table 2 of the paper has the three scores by tag."""
+    """Build the benchmark from its file; parts are the tags of the paper's table 2."""
     return FourWay("winoground", IMAGES, [quad_of(entry) for entry in read_json_lines(place.path(FILE))], place)
 
 
 def quad_of(entry: Entry) -> Quad:
-    """Read one record, with those of its tags that it has."""
+    """Read one record, with its tags."""
     return Quad(
         name=str(entry.field("id", int)),
         images=(f"{entry.text('image_0')}.png", f"{entry.text('image_1')}.png"),

@@ -1,11 +1,10 @@
 """COCO-order and Flickr30k-order of ARO (Yuksekgonul et al. 2023): a caption against four shuffles of itself.
 
-Captions are those of Karpathy's test splits. The options are the caption, one with its nouns exchanged and its
-adjectives exchanged, one with all other words exchanged, one with the words of each three exchanged, and one with the
-threes exchanged. All are cleaned and cut to 30 words as ARO does it. A shuffle may give the caption again; officially
-the first of equal scores counts, so that is right. ARO's own shuffles are another draw for each version of its
-libraries: ours depend on the record and `SEED` alone, besides the tagger, whose tokens are used for threes too, and
-what was used is kept with the results.
+Captions are those of Karpathy's test splits. The four shuffles exchange nouns with nouns and adjectives with
+adjectives; exchange all other words; exchange the words within each group of three; exchange the groups of three. All
+texts are cleaned and cut to 30 words as in ARO. A shuffle may equal the caption; officially the first of equal scores
+wins, so that counts as right. ARO's shuffles vary with the versions of its libraries. Ours depend on the record and
+`SEED`, and on the tagger, whose tokens form the groups of three; results keep the texts that were used.
 """
 
 import re
@@ -36,12 +35,12 @@ Shuffle = Callable[[Tokens, np.random.Generator], list[str]]
 
 
 class WordOrder(Photographs):
-    """A benchmark of word order: each caption of each image is a record, whose first option is the caption itself."""
+    """A benchmark of word order: each caption of each image is a record, with the caption as first option."""
 
     made_texts = True
 
     def __init__(self, name: str, folder: str, captioned: Sequence[tuple[str, tuple[str, ...]]], place: Place) -> None:
-        """`captioned` are image files with their captions."""
+        """See `PhotographSet`; `captioned` are image files with their captions."""
         records = [
             Record(f"{file} {k}", GROUP, (Photograph(file),), options(text, f"{file} {k}", place.tag), file)
             for file, texts in captioned
@@ -51,7 +50,7 @@ class WordOrder(Photographs):
 
 
 def options(caption: str, record: str, tag: Tagger | None) -> tuple[str, ...]:
-    """The caption and its shuffles, cleaned; without a tagger the caption alone."""
+    """The caption and its four shuffles, cleaned; only the caption without a tagger."""
     if tag is None:
         return (clean(caption),)
     tokens = tag(caption)
@@ -60,13 +59,13 @@ def options(caption: str, record: str, tag: Tagger | None) -> tuple[str, ...]:
 
 
 def clean(text: str) -> str:
-    """Small letters, without some marks, 30 words at most; what has no other word stays as it is."""
+    """Convert to lower case, remove some punctuation, and cut to 30 words; a text that would become empty is kept."""
     words = DROPPED.sub(" ", text.lower()).split()[:MOST_WORDS]
     return " ".join(words) or text
 
 
 def nouns_and_adjectives(tokens: Tokens, rng: np.random.Generator) -> list[str]:
-    """Nouns change places with nouns, adjectives with adjectives."""
+    """Shuffle nouns among nouns, and adjectives among adjectives."""
     words = [word for word, _ in tokens]
     for kind in (NOUNS, ADJECTIVES):
         words = exchanged(words, [k for k, (_, tag) in enumerate(tokens) if tag in kind], rng)
@@ -80,12 +79,12 @@ def all_others(tokens: Tokens, rng: np.random.Generator) -> list[str]:
 
 
 def within_threes(tokens: Tokens, rng: np.random.Generator) -> list[str]:
-    """The words of each three change places."""
+    """Shuffle the words within each group of three."""
     return [three[k] for three in threes(tokens) for k in rng.permutation(len(three))]
 
 
 def whole_threes(tokens: Tokens, rng: np.random.Generator) -> list[str]:
-    """The threes change places."""
+    """Shuffle the groups of three."""
     parts = list(threes(tokens))
     return [word for k in rng.permutation(len(parts)) for word in parts[k]]
 
@@ -94,19 +93,19 @@ SHUFFLES: tuple[Shuffle, ...] = (nouns_and_adjectives, all_others, within_threes
 
 
 def threes(tokens: Tokens) -> Iterator[list[str]]:
-    """Words by three, the last ones perhaps fewer."""
+    """Yield the words in groups of three; the last may be shorter."""
     words = [word for word, _ in tokens]
     return (words[start : start + 3] for start in range(0, len(words), 3))
 
 
 def exchanged(words: Sequence[str], places: Sequence[int], rng: np.random.Generator) -> list[str]:
-    """The words with those at some places exchanged among these."""
+    """Shuffle the words at some positions among these positions."""
     moved = dict(zip(places, rng.permutation(places).tolist(), strict=True))
     return [words[moved.get(k, k)] for k in range(len(words))]
 
 
 def orders_of(name: str, retrieval: BenchmarkSpec, captions: int, clip: float) -> BenchmarkSpec:
-    """The word orders of the captions of a retrieval benchmark, and what ARO reports of CLIP."""
+    """The spec of word orders of a retrieval benchmark's captions, with ARO's published result for CLIP."""
     (images,) = retrieval.images
 
     def build(place: Place) -> WordOrder:

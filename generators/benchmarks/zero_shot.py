@@ -1,10 +1,10 @@
-"""Zero-shot classification (Radford et al. 2021): which class is a photograph of, by the names of classes in templates?
+"""Zero-shot classification (Radford et al. 2021): images are compared with class names in templates.
 
-`zero_shot/SET/CLASS/*.jpg`, as torchvision's ImageFolder has it. Names of classes and templates are CLIP's where SET is
-called as CLIP_benchmark calls it (imagenet1k, imagenet-a, pets, ...), or those of `SET/classes.txt`
-(`class_folders.py`) and of `SET/templates.txt`, with {c} for the class; else names are those of the folders.
+Images lie at `zero_shot/SET/CLASS/*.jpg`, as in torchvision's ImageFolder. If SET is a name of CLIP_benchmark
+(imagenet1k, imagenet-a, pets, ...), class names and templates are CLIP's; otherwise they are read from
+`SET/classes.txt` (`class_folders.py`) and `SET/templates.txt`, with {c} for the class, or class names are folder names.
 
-The phrasings of a class are averaged: their codes, of length 1, for scorers of vectors, else their scores.
+A class's phrasings are averaged: their codes, scaled to length 1, for scorers of vectors, else their scores.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,23 +28,23 @@ MEASURES = (Measure("acc1", True, 1), Measure("acc5", True, 5))
 
 
 class ImageSet(NamedTuple):
-    """Images of one data set, and what they may show."""
+    """Images of one data set, and its classes."""
 
     name: str
     records: tuple[Record, ...]
-    """Their clusters are keys of their classes."""
+    """The images; each record's cluster is the key of its class."""
     classes: Mapping[str, str]
     """The names of all classes, by key."""
     templates: Sequence[str]
 
 
 class ZeroShot(MatrixBenchmark):
-    """Zero-shot classification: each set of images is a pool whose texts are the names of its classes."""
+    """Zero-shot classification: each set of images is a pool whose texts are class names."""
 
     measures = MEASURES
 
     def __init__(self, name: str, folder: str, sets: Sequence[ImageSet], place: Place) -> None:
-        """`sets` have their images below `folder`."""
+        """See `PhotographSet`; the images of `sets` are below `folder`."""
         super().__init__(name, folder, [record for one in sets for record in one.records], place)
         here = set(self.records)
         self.pools = [self._pool(one, tuple(r for r in one.records if r in here), place) for one in sets]
@@ -59,11 +59,11 @@ class ZeroShot(MatrixBenchmark):
         return Pool(images.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
 
     def measures_of(self, pool: Pool) -> Sequence[Measure]:
-        """Not the best five of fewer than five classes: all are among them."""
+        """Accuracy among the best one and, if there are at least five classes, among the best five."""
         return [measure for measure in MEASURES if measure.k == 1 or measure.k <= len(pool.texts)]
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Accuracy, and the mean over classes of the first."""
+        """For each set, its measures and the mean over classes of the first one."""
         found = dict(super().headlines(items, outcomes))
         for pool in self.pools:
             group = group_of(pool.name, MEASURES[0])
@@ -94,7 +94,7 @@ def set_in(folder: Path) -> ImageSet:
 
 
 def images_of(folder: Path, classes: Iterable[str]) -> Iterator[Record]:
-    """The images of a set, class by class."""
+    """Yield the images of a set, class by class."""
     for name in classes:
         files = pictures_in(folder / name)
         if not files:
@@ -114,7 +114,7 @@ def templates_of(folder: Path) -> Sequence[str]:
 
 
 def read_templates(path: Path) -> list[str]:
-    """The templates of a file; raises for one without a place for the class."""
+    """Read the templates in a file; raises if one has no place for the class."""
     templates = lines(path)
     if bare := next((template for template in templates if SLOT not in template), None):
         raise UserError(f"{path} has a template without {SLOT}: {bare[:80]!r}; put it where the class belongs")
@@ -122,7 +122,7 @@ def read_templates(path: Path) -> list[str]:
 
 
 def phrasings(name: str, templates: Sequence[str]) -> Iterator[str]:
-    """A class in all templates."""
+    """Yield the name of a class in all templates."""
     return (" ".join(template.replace(SLOT, name).split()) for template in templates)
 
 

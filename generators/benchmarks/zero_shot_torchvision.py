@@ -1,7 +1,7 @@
-"""Zero-shot classification of torchvision's data sets, from the folder that torchvision keeps them in.
+"""Zero-shot classification on torchvision's data sets, in the folder where torchvision keeps them.
 
-Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP's templates, except that no pickle is
-opened: of CIFAR the binary form is read (`cifar-10-binary.tar.gz`, `cifar-100-binary.tar.gz`).
+Nothing is downloaded. Test splits are read as torchvision reads them, with CLIP's templates. No pickle is opened: CIFAR
+is read in its binary form (`cifar-10-binary.tar.gz`, `cifar-100-binary.tar.gz`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,14 +22,14 @@ FOLDER = "torchvision"
 
 
 class Labelled(NamedTuple):
-    """A data set: the names of its classes, and its images with the numbers of theirs."""
+    """A data set: the names of its classes, and each image with its class number."""
 
     classes: Sequence[str]
     images: Sequence[tuple[str, int]]
 
 
 class TorchvisionSets(ZeroShot):
-    """The same over files that hold many images."""
+    """Zero-shot classification with image files that hold many images."""
 
     reader = RawImages
 
@@ -44,7 +44,7 @@ def build(place: Place) -> TorchvisionSets:
 
 
 def check_pickles(root: Path) -> None:
-    """Raise for CIFAR as Python's pickle alone, which could run anything."""
+    """Raise if CIFAR exists only as Python pickles, which could run any code."""
     for pickled, (binary, archive) in PICKLED.items():
         if (root / pickled).exists() and not (root / binary).exists():
             raise UserError(
@@ -54,7 +54,7 @@ def check_pickles(root: Path) -> None:
 
 
 def image_set(name: str, labelled: Labelled) -> ImageSet:
-    """A set under CLIP_benchmark's name for it."""
+    """Make a set under CLIP_benchmark's name for it."""
     given = labelled.classes
     if len(given) < 2 or not all(map(is_text, given)):
         raise UserError(f"{name}: its {len(given)} classes aren't all named, or are too few; get its files again")
@@ -70,27 +70,27 @@ def image_set(name: str, labelled: Labelled) -> ImageSet:
 
 
 def cifar(root: Path, file: str, names: str) -> Labelled:
-    """The binary form of CIFAR: a label before each image."""
+    """Read the binary form of CIFAR, which has a label before each image."""
     images = zip(names_in(root, file), labels_in(root, file), strict=True)
     return Labelled(lines(root / names), list(images))
 
 
 def with_labels(root: Path, file: str, labels: str, header: int, first: int, classes: Sequence[str]) -> Labelled:
-    """Raw images whose labels, counted from `first`, are in another file."""
+    """Raw images with their labels in another file, counted from `first`."""
     names, numbers = names_in(root, file), [label - first for label in read_bytes(root / labels)[header:]]
     same_number(root / labels, numbers, names)
     return Labelled(classes, list(zip(names, numbers, strict=True)))
 
 
 def stl10(root: Path) -> Labelled:
-    """STL-10: labels from 1."""
+    """Read STL-10, whose labels count from 1."""
     folder = "stl10_binary"
     classes = lines(root / folder / "class_names.txt")
     return with_labels(root, f"{folder}/test_X.bin", f"{folder}/test_y.bin", 0, 1, classes)
 
 
 def mnist(root: Path) -> Labelled:
-    """MNIST, unpacked."""
+    """Read MNIST's unpacked files."""
     folder = "MNIST/raw/t10k"
     return with_labels(
         root, f"{folder}-images-idx3-ubyte", f"{folder}-labels-idx1-ubyte", 8, 0, known()["classes"]["mnist"]
@@ -98,7 +98,7 @@ def mnist(root: Path) -> Labelled:
 
 
 def food101(root: Path) -> Labelled:
-    """Food-101: a list of images for each class."""
+    """Read Food-101, which lists the images of each class."""
     split = read_json(root / "food-101/meta/test.json")
     classes = sorted(split.content)
     images = ((image, number) for number, name in enumerate(classes) for image in split.texts(name))
@@ -106,7 +106,7 @@ def food101(root: Path) -> Labelled:
 
 
 def pets(root: Path) -> Labelled:
-    """Oxford-IIIT Pet: lines of an image, its class from 1, and more."""
+    """Read Oxford-IIIT Pet, whose lines have an image, its class counted from 1, and more."""
     path = root / "oxford-iiit-pet/annotations/test.txt"
     rows = [line.split() for line in lines(path)]
     if wrong := next((row for row in rows if len(row) < 2 or not is_number(row[1])), None):
@@ -116,14 +116,15 @@ def pets(root: Path) -> Labelled:
 
 
 def textures(root: Path) -> Labelled:
-    """DTD, its first partition: lines CLASS/FILE."""
+    """Read the first partition of DTD, whose lines are CLASS/FILE."""
     files = lines(root / "dtd/dtd/labels/test1.txt")
     classes = sorted({file.partition("/")[0] for file in files})
     return Labelled(classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files])
 
 
 def aircraft(root: Path) -> Labelled:
-    """FGVC-Aircraft by variants: lines of an image and its class, whose list is in another file."""
+    """Read FGVC-Aircraft with its variants as classes; lines have an image and its class, and another file lists
+    classes."""
     folder = root / "fgvc-aircraft-2013b/data"
     classes = lines(folder / "variants.txt")
     numbers = {name: number for number, name in enumerate(classes)}
@@ -133,7 +134,7 @@ def aircraft(root: Path) -> Labelled:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a whole number of few digits."""
+    """Whether a text is a whole number with few digits."""
     return text.isdecimal() and text.isascii() and len(text) < 10
 
 
@@ -143,7 +144,7 @@ PICKLED = MappingProxyType(
         "cifar-100-python": ("cifar-100-binary", "cifar-100-binary.tar.gz"),
     }
 )
-# CLIP_benchmark's name of a set -> its folder, and what reads it.
+# CLIP_benchmark's name of a set -> its folder, and its reader.
 SETS: Mapping[str, tuple[str, Callable[[Path], Labelled]]] = MappingProxyType(
     {
         "cifar10": (

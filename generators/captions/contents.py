@@ -1,4 +1,4 @@
-"""What a caption describes, read back from its graph, so that it can be stated otherwise: falsely, or in part."""
+"""The content of a caption, read from its graph, so that it can be restated: falsely, or in part."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -17,29 +17,29 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 class Content(NamedTuple):
-    """The content of a caption of a scene; a false caption has other things than the scene."""
+    """The content of a caption of a scene; in a false caption the things differ from the scene's."""
 
     scene: Scene
     things: tuple[Thing, ...]
-    """The things in the order of the caption; a texture that it leaves out is ""."""
+    """The things in the order of the caption; an omitted texture is ""."""
     predicate: str = ""
-    """The relation of the first thing to the second; "" where none is stated."""
+    """Relation of the first thing to the second; "" if none is stated."""
     denied: tuple[Thing, ...] = ()
 
     @property
     def kinds(self) -> list[Thing]:
-        """The things without their slots, like ones once."""
+        """The distinct things, ignoring slots."""
         return list(dict.fromkeys(thing._replace(slot="") for thing in self.things))
 
     def with_things(self, change: Mapping[Thing, Thing]) -> "Content":
-        """The content with all things of some kinds changed to others, in their slots."""
+        """A copy in which things are replaced by others in the same slots, as `change` maps them."""
         bare = [thing._replace(slot="") for thing in self.things]
         pairs = zip(self.things, bare, strict=True)
         return self._replace(things=tuple(change.get(kind, kind)._replace(slot=thing.slot) for thing, kind in pairs))
 
 
 class Contents:
-    """Reads and states what captions describe, in the words of a split's recipe, as split files record it."""
+    """Reads captions' contents and states contents as captions, worded as a split's recipe requests."""
 
     def __init__(self, recipe: Mapping[str, Any], vocabulary: Vocabulary) -> None:
         self.seed, self.template = recipe["seed"], template_of(recipe)
@@ -48,13 +48,14 @@ class Contents:
         self._read: dict[tuple[Scene, str], Content] = {}
 
     def read(self, scene: Scene, caption: Caption) -> Content:
-        """Read the content of a caption of `scene`, once; raises if the caption isn't worded as the recipe says."""
+        """Read the content of a caption of `scene`, with a cache; raises if the caption isn't worded as the recipe
+        requests."""
         if (scene, caption.text) not in self._read:
             self._read[scene, caption.text] = self.parsed(scene, caption)
         return self._read[scene, caption.text]
 
     def parsed(self, scene: Scene, caption: Caption) -> Content:
-        """Read a caption as `read` does, but don't remember it."""
+        """Read the content of a caption without the cache."""
         nodes = caption.graph.nodes[:-1]  # the last is the background
         try:
             things = [thing for node in nodes if not node.startswith("no ") for thing in self.shown(scene, node)]
@@ -71,20 +72,21 @@ class Contents:
         return content
 
     def shown(self, scene: Scene, node: str) -> list[Thing]:
-        """The things of `scene` that a node describes, with the attributes that it states."""
+        """The things of `scene` that a node describes, with only the attributes that it states."""
         stated = self.known[node]
         alike = [thing for thing in scene.things if thing.animal == stated.animal]
         return [thing._replace(texture=stated.texture, size=stated.size) for thing in alike]
 
     def parts(self, content: Content, count: int, seed: int) -> list[Caption]:
-        """Captions of parts of a content, drawn by a seed."""
+        """`count` captions, each of a random part of a content."""
         if len(content.kinds) == 1:  # there is nothing to draw
             return [self.state(content._replace(denied=()))] * count
         random = generator(seed, "parts", content.scene.key)
         return [self.state(self.part(content, random)) for _ in range(count)]
 
     def part(self, content: Content, random: np.random.Generator) -> Content:
-        """Some of the things, at least one kind of them, in random order if captions have one; nothing denied."""
+        """A random part of a content: at least one kind of thing, in random order if the template has one, nothing
+        negated."""
         kinds = content.kinds
         chosen = random.permutation(len(kinds))[: random.integers(1, len(kinds) + 1)]
         if self.template.mention_order != "random":
@@ -96,7 +98,7 @@ class Contents:
         return Content(content.scene, tuple(things), predicate)
 
     def state(self, content: Content) -> Caption:
-        """The caption of a content, in the phrasing of its scene's own."""
+        """The caption of a content, in the phrasing drawn for its scene."""
         scene = content.scene
         if scene not in self._phrasings:
             self._phrasings[scene] = phrasing_of(scene, self.seed, self.template)
@@ -104,7 +106,7 @@ class Contents:
 
 
 def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:
-    """Every noun phrase of a vocabulary, of one thing or several, and its thing, in no slot."""
+    """Yield every noun phrase of a vocabulary, for one or several things, and its thing, without a slot."""
     for animal, texture, size in product(words.animals, ("", *words.textures), ("", *words.sizes)):
         thing = Thing(animal, texture, "", size)
         for number in range(1, len(NUMBERS) + 2):
@@ -112,5 +114,5 @@ def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:
 
 
 def affirmed(graph: SceneGraph) -> SceneGraph:
-    """The graph without what it denies; denied nodes have no edges."""
+    """The graph without negated nodes, which have no edges."""
     return graph._replace(nodes=tuple(node for node in graph.nodes if not node.startswith("no ")))

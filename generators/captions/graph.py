@@ -1,4 +1,4 @@
-"""Scene graphs, the content of a caption as nodes and directed edges; and errors in them, such as parsers make."""
+"""Scene graphs: the content of a caption as nodes and directed edges; and random errors like those of parsers."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -25,9 +25,9 @@ class SceneGraph(NamedTuple):
 
 
 def without_nodes(graph: SceneGraph, share: float, random: np.random.Generator) -> SceneGraph:
-    """The graph without each of its nodes with probability `share`, and without the edges of those.
+    """Drop each node with probability `share`, together with its edges.
 
-    One node always stays. What is left out at a lower share is left out at a higher one too.
+    At least one node stays. A node dropped at a lower share is also dropped at a higher one.
     """
     draws = random.random(len(graph.nodes))
     kept = np.flatnonzero((draws >= share) | (draws == draws.max())).tolist()
@@ -43,11 +43,11 @@ def without_nodes(graph: SceneGraph, share: float, random: np.random.Generator) 
 def with_moved_attributes(
     graph: SceneGraph, share: float, known: Mapping[str, Thing], random: np.random.Generator
 ) -> SceneGraph:
-    """The graph with the attributes of each thing moved to another one with probability `share`.
+    """Move the attributes of each thing to another thing with probability `share`.
 
-    "red cat" and "white dog" become "cat" and "red white dog", or "white cat" and "red dog" where both move. `known`
-    says which nodes are things, by their phrases (`menagerie.generators.captions.contents.phrases`): a background has
-    no attributes, and gets none. A thing that is alone keeps its own.
+    "red cat" and "white dog" become "cat" and "red white dog", or "white cat" and "red dog" if both move. `known` maps
+    the phrases of things to things (`menagerie.generators.captions.contents.phrases`), so that backgrounds neither lose
+    nor gain attributes. The only thing in a graph keeps its own.
     """
     things = [i for i, node in enumerate(graph.nodes) if node in known]
     if len(things) < 2:

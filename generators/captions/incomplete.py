@@ -1,7 +1,7 @@
 """Training captions that describe their scene incompletely.
 
-Three properties of photograph captions with which CLIP fails to learn binding (Gurung, Hoffmann and Brox 2025,
-"Common data properties limit object-attribute binding in CLIP"): objects are not mentioned, attributes are left
+They have three properties of photographs' captions with which CLIP fails to learn binding (Gurung, Hoffmann and Brox
+2025, "Common data properties limit object-attribute binding in CLIP"): objects are not mentioned, attributes are left
 out, and salient objects are mentioned more often. All draws depend on (seed, scene) only.
 """
 
@@ -19,16 +19,18 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 class Chances(NamedTuple):
-    """Probabilities that decide what a training caption mentions; by default captions are complete."""
+    """Probabilities that decide what a training caption mentions; the defaults give complete captions."""
 
     mentioned: float = 1.0
-    """That a thing of a pair is mentioned; one of the two always is."""
+    """Probability that a thing of a pair is mentioned; at least one of the two always is."""
     attributes: float = 1.0
-    """That a mentioned thing has its texture in the caption."""
+    """Probability that a mentioned thing has its texture in the caption."""
     salient: float = 0.0
-    """That only the salient thing of a pair is mentioned, regardless of `mentioned` (see `salient_slot`)."""
+    """Probability that only the salient thing of a pair is mentioned, regardless of `mentioned` (see
+    `salient_slot`).
+    """
     negated: float = 0.0
-    """That an absent object is negated: "a red cat and no white caribou" (Alhamoud et al. 2025,
+    """Probability that an absent object is negated: "a red cat and no white caribou" (Alhamoud et al. 2025,
     "Vision-language models do not understand negation": hybrid captions)."""
 
 
@@ -45,7 +47,7 @@ def mentioned_things(scene: Scene, seed: int, chances: Chances, order: str = "ra
 
 
 def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...], chance: float) -> tuple[Thing, ...]:
-    """The thing that a training caption negates: with probability `chance` one absent from the scene, else none.
+    """The things that a training caption negates: with probability `chance` one that the scene doesn't show, else none.
 
     Things that a rule holds out are not negated either, so that no training text names them.
     """
@@ -58,7 +60,7 @@ def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...]
 
 
 def absent_things(scene: Scene, words: World | Vocabulary) -> list[Thing]:
-    """The textured animals that neither the scene nor its texture swap shows, in all sizes."""
+    """The textured animals, in all sizes, that neither the scene nor its texture swap shows."""
     shown = set(product((t.animal for t in scene.things), (t.texture for t in scene.things)))
     things = product(words.animals, words.textures, words.sizes or ("",))
     return [Thing(*pair, "center", size) for *pair, size in things if tuple(pair) not in shown]
@@ -74,9 +76,9 @@ def mentioned_slots(scene: Scene, seed: int, chances: Chances) -> set[str]:
 
 
 def salient_slot(scene: Scene) -> str:
-    """The slot of the salient thing: the biggest one, and the one in the first slot among equally big ones.
+    """The slot of the salient thing: the biggest one, or the first in slot order among equally big ones.
 
-    In worlds without sizes all animals have about one visual size, and visible areas are known only after
-    rendering; there the first slot is salient by definition.
+    In worlds without sizes all animals have about one visual size, and visible areas are known only after rendering;
+    there the first slot is salient by definition.
     """
     return max(scene.things, key=lambda thing: size_factor(thing.size)).slot

@@ -9,7 +9,7 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import phrase, plural
 from menagerie.generators.vocabulary import Vocabulary
 
-# Relation -> the predicate of the thing in its first slot, and of the thing in its second (OC-CLIP, A.5.1).
+# Relation -> the predicates of the things in its first and in its second slot (OC-CLIP, A.5.1).
 PREDICATES: dict[str, tuple[str, str]] = {
     "left/right": ("to the left of", "to the right of"),
     "above/under": ("above", "under"),
@@ -21,7 +21,7 @@ CONVERSES = {one: other for both in PREDICATES.values() for one, other in (both,
 
 
 def names_in(world: World | Vocabulary) -> frozenset[str]:
-    """The names of a world that have several words, which nothing shortens: a sea lion is no lion."""
+    """The names of a world that have several words. They can't be shortened: a sea lion is no lion."""
     nouns = (*world.animals, *map(plural, world.animals), *world.backgrounds)
     return frozenset(noun for noun in nouns if " " in noun)
 
@@ -29,10 +29,10 @@ def names_in(world: World | Vocabulary) -> frozenset[str]:
 def claims(graph: SceneGraph, names: frozenset[str] = frozenset()) -> frozenset[str]:
     """All statements that `graph` implies, as texts in a canonical form.
 
-    They are its nodes, and its edges with phrases in place of indices: "b to the right of a" becomes "a to the left
-    of b". A phrase implies its shorter forms: a small red cat is a small cat, a red cat and a cat. Every word but the
-    last may be dropped (a giant tortoise is a tortoise), but for `names`, which are wholes (`names_in`). This is of
-    worlds, whose words are known: what is typed elsewhere is compared as a whole. Our graphs have no phrase twice.
+    They are its nodes, and its edges with phrases in place of indices: "b to the right of a" becomes "a to the left of
+    b". A phrase implies its shorter forms: a small red cat is a small cat, a red cat and a cat. Every word but the last
+    may be dropped (a giant tortoise is a tortoise), except within `names` (`names_in`). This is valid for worlds, whose
+    words are known; phrases of other captions are compared whole. Our graphs have no phrase twice.
     """
     claimed = {less for node in graph.nodes for less in shortened(node, names)}
     for predicate, subject, object_ in graph.edges:
@@ -45,9 +45,10 @@ def claims(graph: SceneGraph, names: frozenset[str] = frozenset()) -> frozenset[
 
 @cache
 def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
-    """ "red cat" -> "red cat", "cat": a phrase with any of the words before its last, or before its name, left out.
+    """The phrase and its shorter forms, without any of the words before its last word or before its name: "red cat"
+    gives "red cat" and "cat".
 
-    Nothing may be left out of a negation ("no red cat").
+    A negation ("no red cat") can't be shortened.
     """
     if text.startswith("no "):
         return frozenset({text})
@@ -58,12 +59,12 @@ def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
 
 
 def predicate_of(scene: Scene, subject: int) -> str:
-    """The predicate of thing number `subject` (0 or 1) of a scene with a relation."""
+    """The predicate of which thing `subject` (0 or 1) is the subject, in a scene with a relation."""
     return PREDICATES[scene.relation][subject]
 
 
 def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
-    """Whether one edge of `graph` is true of `scene`; an edge to a node that isn't a thing is false.
+    """Whether an edge of `graph` is true of `scene`; an edge to a node that isn't a thing is false.
 
     Nodes may omit attributes: "cat" matches a red cat.
     """

@@ -1,4 +1,4 @@
-"""From a scene to a caption and its scene graph: templates by name, and the fields of a recipe that change one.
+"""Templates that turn a scene into a caption and its scene graph, and the recipe's fields that modify a template.
 
 A template has one phrasing, or several from which one is drawn for each scene. Captions and graphs are built together
 from the scene; nothing is parsed.
@@ -17,7 +17,7 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import attributes, counted, named, phrase, stated
 from menagerie.generators.captions.relations import predicate_of
 
-# What joins two things whose relation a caption doesn't state.
+# Words that join two things if the caption doesn't state their relation.
 CONJUNCTIONS = ("and", "while", "with", "but", "plus", "beside", "next to", "as well as", "together with")
 ARTICLES = ("a", "the")
 # `slots`: the thing in the first slot first (left before right, above before under).
@@ -28,21 +28,21 @@ class Template(NamedTuple):
     """One or several phrasings of the same content, and the words in them."""
 
     phrasings: tuple[str, ...]
-    """Each with {things}, and with {place} ("in the desert") or {background} ("desert")."""
+    """Phrasings, each with {things}, and with {place} ("in the desert") or {background} ("desert")."""
     relation: bool = False
-    """Whether it states the relation of two things; if not, they are joined by the conjunction."""
+    """Whether captions state the relation of two things; if not, a conjunction joins them."""
     statement: bool = False
     """Whether things are stated, "the cat is red", rather than named, "a red cat"."""
     conjunction: str = "and"
-    """One of `CONJUNCTIONS`."""
+    """Word that joins two things; one of `CONJUNCTIONS`."""
     mention_order: str = "random"
-    """The order in which things are mentioned: one of `ORDERS`; a random one is drawn for each scene."""
+    """Order in which things are mentioned; one of `ORDERS`. A random order is drawn for each scene."""
     article: str = "a"
-    """One of `ARTICLES`; "a" is "an" before a vowel."""
+    """Article of things, one of `ARTICLES`; "a" becomes "an" before a vowel."""
 
 
 class Phrasing(NamedTuple):
-    """One phrasing of a template."""
+    """A single phrasing of a template, as drawn for a scene."""
 
     text: str
     template: Template
@@ -50,8 +50,8 @@ class Phrasing(NamedTuple):
 
 # OC-CLIP's: "a red cat and a white caribou in the desert".
 PAPER = "{things} {place}"
-# In the manner of PUG:SPAR (Bordes et al. 2023), a word shorter than "in a ... environment": small text towers read
-# what the longest text takes.
+# In the style of PUG:SPAR (Bordes et al. 2023), a word shorter than "in a ... environment": the longest text decides
+# how long small text towers take.
 PUG = "a photo of {things} in {background} surroundings"
 FREE = (
     PAPER,
@@ -75,12 +75,12 @@ TEMPLATES: dict[str, Template] = {
     "free-relation": Template(FREE, relation=True),
     "statement-relation": Template(STATED, relation=True, statement=True, article="the"),
 }
-# Fields of a recipe that replace those of its template, with their values; empty ones replace nothing.
+# Fields of a recipe that replace those of its template, with their allowed values; an empty field replaces nothing.
 CHOICES = {"conjunction": CONJUNCTIONS, "mention_order": ORDERS, "article": ARTICLES}
 
 
 def template_of(recipe: Mapping[str, Any]) -> Template:
-    """The template that a recipe's fields describe; of all but `template` they may be missing."""
+    """The template that a recipe's fields describe; all fields but `template` are optional."""
     return _template(
         recipe["template"], tuple(recipe.get("phrasings", ())), *(recipe.get(name, "") for name in CHOICES)
     )
@@ -100,7 +100,7 @@ def _template(name: str, phrasings: tuple[str, ...], *chosen: str) -> Template:
 
 
 def check_phrasing(text: str) -> None:
-    """Raise unless a phrasing of one's own has what a caption needs, and lower-case words besides."""
+    """Raise unless a user's phrasing has the placeholders that a caption needs, and otherwise lower-case words."""
     fields = sorted(re.findall(r"{([^{}]*)}", text))
     if fields not in (["place", "things"], ["background", "things"]):
         raise UserError(f"the phrasing {text!r} must have {{things}}, and {{place}} or {{background}}, each once")
@@ -115,27 +115,27 @@ class Caption(NamedTuple):
     graph: SceneGraph
 
 
-AnyTemplate = str | Template  # by name, or as it is
+AnyTemplate = str | Template  # a name, or the template itself
 
-# The words for a background; any other is "in the ...".
+# Words for some backgrounds; all others become "in the ...".
 IN_PLACE = {"ocean floor": "on the ocean floor", "circus": "at the circus"}
 
 
 def place(scene: Scene) -> str:
-    """ "in the desert"."""
+    """Words for a scene's background: "in the desert"."""
     return IN_PLACE.get(scene.background, f"in the {scene.background}")
 
 
 def build_caption(
     phrasing: Phrasing, scene: Scene, things: Sequence[Thing], predicate: str = "", denied: Sequence[Thing] = ()
 ) -> Caption:
-    """The caption of `things`, in the order given, in the background of `scene`, with its graph.
+    """The caption of `things`, in the order given, on the background of `scene`, with its graph.
 
     With a predicate, the first thing is its subject. Each of `denied` adds "no white caribou" to the text and, as a
-    node, to the graph. The background is a node too: the caption mentions it like the animals, and it gives
-    shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
+    node, to the graph. The background is a node too: the caption mentions it like the animals, and it gives shuffled
+    graphs (OC-CLIP, eq. 6) a third node to draw.
     """
-    numbers = Counter(thing._replace(slot="") for thing in things)  # like things together: "two red cats"
+    numbers = Counter(thing._replace(slot="") for thing in things)  # equal things are counted: "two red cats"
     phrases = [counted(attributes(thing), thing.animal, number) for thing, number in numbers.items()]
     phrases += [f"no {phrase(thing)}" for thing in denied]
     joined = joined_things(phrasing.template, numbers, predicate, denied)
@@ -145,7 +145,8 @@ def build_caption(
 
 
 def joined_things(template: Template, numbers: Counter[Thing], predicate: str, denied: Sequence[Thing]) -> str:
-    """ "a red cat and a white pig", "the cat is red and the pig is white", "a red cat above a white pig"."""
+    """The things in words: "a red cat and a white pig", "the cat is red and the pig is white", "a red cat above a white
+    pig"."""
     word = stated if template.statement and not predicate else named
     texts = [word(thing, number, template.article) for thing, number in numbers.items()]
     texts += [word(thing, no=True) for thing in denied]
@@ -154,7 +155,7 @@ def joined_things(template: Template, numbers: Counter[Thing], predicate: str, d
 
 
 def bare_mentions(template: Template, animals: Iterable[str]) -> Iterator[str]:
-    """ "a cat", "the cat is there": each animal as captions mention it without its texture."""
+    """Yield each animal as captions mention it without its texture: "a cat", "the cat is there"."""
     word = stated if template.statement else named
     return (word(Thing(animal, "", ""), 1, template.article) for animal in animals)
 
@@ -167,7 +168,7 @@ def phrasing_of(scene: Scene, seed: int, template: AnyTemplate) -> Phrasing:
     """The phrasing of a template that is drawn for `scene`."""
     template = as_template(template)
     phrasings = template.phrasings
-    if len(phrasings) == 1:  # the draw, of which there is one for each scene, takes most of a caption's time
+    if len(phrasings) == 1:  # skip the draw, which takes most of a caption's time
         return Phrasing(phrasings[0], template)
     return Phrasing(phrasings[generator(seed, "phrasing", scene.key).integers(len(phrasings))], template)
 
@@ -179,9 +180,10 @@ def predicate_for(scene: Scene, things: Sequence[Thing], template: AnyTemplate) 
     return predicate_of(scene, [thing.slot for thing in scene.things].index(things[0].slot))
 
 
-@lru_cache(maxsize=16)  # caption and hard negative of a scene have one order
+@lru_cache(maxsize=16)  # a scene's caption and hard negative have the same order
 def mention_order(scene: Scene, seed: int, order: str = "random") -> tuple[Thing, ...]:
-    """The things of `scene`, by default in random order, so that word order carries no information about position."""
+    """The things of `scene` in the order in which its caption mentions them; a random order keeps position out of the
+    text."""
     if order == "slots":
         return scene.things
     drawn = generator(seed, "mention", scene.key).permutation(len(scene.things))

@@ -1,7 +1,7 @@
 """The formats of exports.
 
-A format is a function from subsets to the files of the export, in order and not yet written. Its
-docstring becomes part of the data sheet, where it describes the files.
+A format is a function from subsets to the files of the export, in order and not yet written. Its docstring becomes part
+of the data sheet, where it describes the files.
 """
 
 import io
@@ -20,7 +20,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Records
 
-SHARD_SAMPLES = 1000  # of one tar file
+SHARD_SAMPLES = 1000  # samples in one tar file
 
 
 class File(NamedTuple):
@@ -41,13 +41,13 @@ class ExportPart:
     reader: PixelReader
 
     def png(self, index: int) -> bytes:
-        """The image of a record."""
+        """The image of a record as a PNG file."""
         buffer = io.BytesIO()
         Image.fromarray(self.reader.read(int(self.records.rows[index]))).save(buffer, "PNG")
         return buffer.getvalue()
 
     def facts(self, index: int) -> dict[str, Any]:
-        """Everything that the split records of a sample, apart from image and caption."""
+        """Everything that the split records about a sample, except image and caption."""
         r = self.records
         return {
             "key": r.scenes[index].key,
@@ -59,17 +59,17 @@ class ExportPart:
 
 
 def thing_facts(thing: Thing) -> dict[str, str]:
-    """A thing as JSON: with a size only in worlds with sizes."""
+    """A thing for JSON; only worlds with sizes have a size."""
     return {name: value for name, value in thing._asdict().items() if name != "size" or value}
 
 
 def graph_facts(graph: SceneGraph) -> dict[str, Any]:
-    """A graph as JSON: edges are [predicate, index of the subject, index of the object]."""
+    """A graph for JSON: edges are [predicate, index of the subject, index of the object]."""
     return {"nodes": list(graph.nodes), "edges": [list(edge) for edge in graph.edges]}
 
 
 def json_file(path: str, subset: str, content: Callable[[], object]) -> File:
-    """A JSON file; `content` is called when it is written."""
+    """A JSON file of an export; `content` is called when the file is written."""
     return File(path, subset, 0, lambda temporary: temporary.write_text(json.dumps(content(), indent=1), "utf-8"))
 
 
@@ -79,7 +79,7 @@ def picture_name(part: ExportPart, index: int) -> str:
 
 
 def pictures(part: ExportPart, indices: Iterable[int]) -> Iterator[File]:
-    """The pictures of records as single files."""
+    """Records' pictures as single files of an export."""
     for i in indices:
         yield File(f"images/{picture_name(part, i)}", part.name, 1, lambda path, i=i: path.write_bytes(part.png(i)))
 
@@ -125,7 +125,7 @@ def coco(parts: Sequence[ExportPart]) -> Iterator[File]:
 
 
 def coco_captions(part: ExportPart) -> dict[str, Any]:
-    """The captions of a subset in COCO's structure; ids count from 1."""
+    """The captions of a subset in COCO's structure; ids start at 1."""
     r, images, annotations = part.records, [], []
     height, width = part.reader.read(int(r.rows[0])).shape[:2] if len(r) else (0, 0)
     for i, caption in enumerate(r.captions):

@@ -66,7 +66,7 @@ OWN = "\nThis world is defined by its user: the meshes and pictures in it may ha
 def data_sheet(
     split: Split, form: str, out: Path, subsets: Sequence[str], counts: Mapping[str, tuple[int, int]]
 ) -> str:
-    """The sheet as Markdown; its command names no parent folders, as the export may be shared."""
+    """The data sheet as Markdown; its command names no parent folders, because the export may be shared."""
     call = ["menagerie", "export", split.path.name, "--format", form, "--out", out.absolute().name]
     return TEMPLATE.format(
         name=split.path.name,
@@ -113,21 +113,21 @@ def export(
 def chosen(split: Split, subsets: Sequence[str]) -> Split:
     """The split with the named subsets only."""
     names = {choose(f"subset of {split.path}", name, split.subsets) for name in subsets or split.subsets}
-    for name in names:  # they become names of files, and the split may not be trusted
+    for name in names:  # they become file names, and the split may come from a stranger
         if not re.fullmatch(r"[A-Za-z0-9_]+", name):
             raise UserError(f"{split.path} has a subset {name!r}, which can't name a file; do not trust this file")
     return replace(split, subsets={name: records for name, records in split.subsets.items() if name in names})
 
 
 def mark(split: Split, form: str) -> str:
-    """Identifies the content of an export; without rows, so that a packed split gives the same."""
+    """A digest of the content of an export; it ignores rows, so that a packed split gives the same."""
     subsets = {name: replace(r, rows=0 * r.rows, partners=0 * r.partners) for name, r in split.subsets.items()}
     content = {"format": form, "store": split.identity, "checksum": checksum(split.recipe, subsets)}
     return json.dumps(content, indent=1)
 
 
 def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -> None:
-    """Write the files that are not there yet."""
+    """Write the files that don't exist yet."""
     done, total = 0, sum(file.samples for file in files)
     for file in files:
         if not (out / file.path).exists():
@@ -140,7 +140,7 @@ def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -
 
 @contextlib.contextmanager
 def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
-    """Lock the folder `out` for this export, new or continued; a folder with other content raises."""
+    """Lock the folder `out` for this export, new or continued; raises if it has other content."""
     check_folder(out, mark, planned)
     out.mkdir(exist_ok=True)
     if not (out / MARK).exists():
@@ -156,7 +156,7 @@ def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
 
 
 def check_folder(out: Path, mark: str, planned: set[str]) -> None:
-    """Raise unless `out` is new, or holds only a part of this same export."""
+    """Raise unless `out` is empty or new, or holds only a part of this same export."""
     if not out.absolute().parent.is_dir():
         raise UserError(f"there is no folder {out.parent} to make {out.name} in; make it, or choose another --out")
     if out.exists() and not out.is_dir():

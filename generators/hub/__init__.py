@@ -1,1 +1,1 @@
-"""Data sets as the Hugging Face hub has them, made the official files that our loaders read."""
+"""Converts data sets in the form of the Hugging Face hub to the official files that our loaders read."""

@@ -1,7 +1,7 @@
-"""Which columns of the Hugging Face hub make which benchmark, and which file of it: a table, one entry for each form.
+"""Forms of benchmarks on the Hugging Face hub: which columns a table has, and which official file is made of it.
 
-Columns are those of data cards and of code that loads the sets. Not confirmed: `attributes` of VG-Attribution, and
-that the pictures of both ARO sets are whole (their sizes say so), to be cut by `bbox` as in the authors' files.
+Columns follow data cards and code that loads the sets. Not confirmed: `attributes` of VG-Attribution, and that the
+pictures of both ARO sets are whole images (their sizes suggest it), to be cut by `bbox` as in the authors' files.
 """
 
 import re
@@ -22,7 +22,7 @@ from menagerie.generators.benchmarks.aro import IMAGES as ARO_IMAGES
 from menagerie.generators.benchmarks.aro import SIDES
 from menagerie.generators.sources.json_file import Entry
 
-# Writes the picture in a column of a row, perhaps under a name that is given, and returns the name of its file.
+# Writes the picture in a column of a row, perhaps under a given name; returns the name of its file.
 Keep = Callable[..., str]
 
 
@@ -32,46 +32,46 @@ class Form:
 
     benchmark: str
     source: str
-    """A set of the hub that has this form."""
+    """Name of a data set on the hub in this form."""
     columns: tuple[str, ...]
-    """Columns that it is known by."""
+    """Columns by which the form is recognised."""
     images: str
     """Folder of images below the data root."""
     file: str
-    """Annotation file below the data root, {part} for the part of a benchmark that has several; empty where only the
-    images are of use."""
+    """Annotation file below the data root, with {part} if the benchmark has several parts; empty if only the images are
+    needed."""
     record: Callable[[Entry, Keep], Any]
     """Makes the entry of the annotation file from a row."""
     more: tuple[str, ...] = ()
-    """Further columns that are read where they are there."""
+    """Further columns, read if the table has them."""
     parts: tuple[str, ...] = ()
-    """The parts of a benchmark that has a file for each; a table, its split or a column is called like one."""
+    """Parts of a benchmark that has a file for each; the name of the table, its split or a column tells which one."""
     part_column: str = ""
     keyed: bool = False
-    """Whether the file is an object of records by their number, in place of a list."""
+    """Whether the file is an object with numbers as keys; otherwise it is a list."""
     note: str = ""
-    """Says what else the benchmark needs."""
+    """Text that says what else the benchmark needs."""
 
 
 SPELLINGS = {r"attribute|atribute": "att", r"object": "obj", r"relation": "rel", r"[^a-z]+": "_"}
 
 
 def part_in(form: Form, text: str) -> str:
-    """The part of a benchmark that a name names; empty where it names none."""
+    """The part of a benchmark that occurs in a name; empty if none does."""
     for pattern, short in SPELLINGS.items():
         text = re.sub(pattern, short, text.lower())
     return next((part for part in form.parts if part in text), "")
 
 
 def sugarcrepe_record(row: Entry, keep: Keep, image: str = "image") -> dict[str, Any]:
-    """The true caption and the false one."""
+    """Make a record with the true and the false caption."""
     texts = {key: row.text(key) for key in ("caption", "negative_caption")}
     name = row.text("filename") if row.content.get("filename") else ""
     return {"filename": keep(image, name.rpartition("/")[2]), **texts}
 
 
 def labelled_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """The same from both captions and the true one, which the file has as a class."""
+    """Make a record from both captions and a class that says which one is true."""
     texts, true = row.texts("tested_labels", 2), " ".join(str(row.content["true_label"]).split())
     if true not in texts:
         raise row.error(f"has a 'true_label' that is none of its 'tested_labels': {true[:80]!r}")
@@ -80,13 +80,13 @@ def labelled_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def sugarcrepe_pp_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """Two true captions and a false one; the hub has no pixels of it."""
+    """Make a record with two true captions and a false one; the hub has no images for it."""
     texts = {key: row.text(key) for key in ("caption", "caption2", "negative_caption")}
     return {"id": row.field("id", int), "filename": row.text("filename"), **texts}
 
 
 def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """Make a record of Winoground and keep both images under the authors' names; the record has these without an
+    """Make a record of Winoground and save both images under the authors' names; the record has the names without
     ending."""
     number = row.field("id", int)
     names = {f"image_{k}": f"ex_{number}_img_{k}" for k in range(2)}
@@ -98,7 +98,7 @@ def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def aro_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """An image and its box, with both captions and what groups them."""
+    """Make a record with an image, its box, both captions and the group of the record."""
     box = row.content.get("bbox")
     named = {f"bbox_{key}": value for key, value in box.items()} if isinstance(box, dict) else row.content
     sides = row._replace(content=named)
@@ -116,7 +116,7 @@ def colorswap_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def bivlc_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """The true and the false caption, each with its image."""
+    """Make a record with the true and the false caption, each with its image."""
     images = {key: keep(key) for key in ("image", "negative_image")}
     return images | {key: row.text(key) for key in ("caption", "negative_caption", "type", "subtype")}
 

@@ -1,4 +1,6 @@
-"""Pictures of a table of the hub as files: columns hold their bytes, or the names of files in the table's folder."""
+"""Saves the pictures in a hub table as files; columns hold bytes of pictures, or names of files in the table's
+folder.
+"""
 
 import hashlib
 import re
@@ -16,11 +18,11 @@ from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_p
 
 SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
 PLAIN = re.compile(r"\w[\w .,+()-]{0,120}\.(jpe?g|png|webp)", re.ASCII | re.IGNORECASE)
-LETTERS = 16  # of a hash that is a name
+LETTERS = 16  # of a hash in a file name
 
 
 class PictureFolder:
-    """Writes pictures into `out`; those that are files lie in `folder`."""
+    """Writes pictures into `out`; pictures that are given by name are read from `folder`."""
 
     def __init__(self, folder: Path, out: Path) -> None:
         self.folder, self.out = folder.resolve(), out
@@ -30,9 +32,9 @@ class PictureFolder:
     def keep(self, row: Entry, column: str, name: str = "") -> str:
         """Write the picture in a column of a row, once; returns its file's name.
 
-        That is `name`, or where none is given the name that the table has for it, as far as that is plain and no other
-        picture's; else it is made of the content. A picture that comes twice is one file. Raises for what is no
-        picture, for a `name` that another one has, and for a path that leads out of the folder.
+        The name is `name` if given; otherwise the picture's name in the table if it is valid and unused, else a hash of
+        the content. Equal pictures are saved once. Raises for a file that is no picture, for a `name` already used by
+        another picture, and for a path that leads out of the folder.
         """
         if name and not PLAIN.fullmatch(name):
             raise row.error(f"calls its picture in {column!r} as no file can be called: {name!r}")
@@ -48,7 +50,7 @@ class PictureFolder:
         raise row.error(f"calls its picture in {column!r} as another one is called: {name or made[1]!r}")
 
     def read(self, row: Entry, column: str) -> tuple[bytes, str]:
-        """The bytes of a picture, and the name that it has in the table, which may be empty."""
+        """The bytes of a picture, and its name in the table, which may be empty."""
         value = row.content[column]
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
@@ -81,13 +83,14 @@ class PictureFolder:
 
 
 def suffix_of(row: Entry, column: str, content: bytes) -> str:
-    """The ending of a picture's format, from its header; raises for a foreign or too large one."""
+    """The file ending for a picture's format, from its header; raises for a format that isn't allowed and for one too
+    large."""
     try:
         with Image.open(BytesIO(content), formats=FORMATS) as picture:
             check_picture(picture)
             return SUFFIXES.get(picture.format or "", ".jpg")
     except UnidentifiedImageError:
         reason = "it is no JPEG, PNG or WebP"
-    except Exception as error:  # as many kinds as there are decoders
+    except Exception as error:  # decoders raise exceptions of many types
         reason = str(error)
     raise row.error(f"has a picture in {column!r} that can't be used: {reason}")

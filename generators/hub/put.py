@@ -1,4 +1,4 @@
-"""Folders of the Hugging Face hub and of a data root: what one is called, and files put below the other, all or none.
+"""Names of the hub's folders, and moving finished files below a data root, all or none.
 
 In the hub's own cache, `datasets--OWNER--SET/snapshots/COMMIT` is a folder of links to `datasets--OWNER--SET/blobs`.
 """
@@ -25,40 +25,40 @@ def own_name(folder: Path) -> str:
 
 
 def is_cached(folder: Path) -> bool:
-    """Whether a folder lies in the cache, where files are links."""
+    """Whether a folder lies in the hub's cache, where files are links."""
     return SNAPSHOTS in folder.resolve().parent.parts
 
 
 class Made(NamedTuple):
-    """The benchmark files that were made of a folder of the hub."""
+    """The benchmark files made from a folder of the hub."""
 
     benchmark: str
     folder: str
-    """The folder of its images, below the data root."""
+    """Folder of the images, below the data root."""
     records: Mapping[str, int]
-    """The number of records of each part of the benchmark; the part is "" where there is only one."""
+    """Number of records by part of the benchmark; the part is "" if there is only one."""
     images: int
     read: Sequence[str]
-    """The tables that were read, or the split."""
+    """Tables that were read, or the split."""
     left_out: Sequence[str]
-    """The tables or splits that weren't read, and the reasons why samples were refused, with their numbers."""
+    """Tables or splits that were not read, and reasons for refusing samples, with their numbers."""
     note: str = ""
-    """Says what else the benchmark needs."""
+    """Text that says what else the benchmark needs."""
     warning: str = ""
-    """Says what these files can't be used for."""
+    """Text that says what these files can't be used for."""
 
 
 def scratch_below(root: Path) -> AbstractContextManager[Path]:
-    """A folder for what is made, on the disk of the data root, which may not be there yet; deleted at the end."""
+    """A temporary folder on the disk of the data root, which may not exist yet; deleted at the end."""
     place = root.absolute()
     return scratch_folder(next(folder for folder in (place, *place.parents) if folder.exists()))
 
 
 def put_below(root: Path, scratch: Path, first: str = "") -> None:
-    """Move all files below `scratch` to their places below `root`.
+    """Move all files below `scratch` to the same paths below `root`.
 
-    The folder `first`, of images, goes first, so that annotations never name one that isn't there yet. Files that are
-    there stay; one of the same name and another content is an error before anything is moved.
+    The folder `first`, of images, is moved first, so that annotations never name an image that isn't there yet.
+    Existing files are kept; if one differs from the new file of its name, this raises before anything is moved.
     """
     for path in scratch.rglob("*"):
         target = root / path.relative_to(scratch)
@@ -71,7 +71,7 @@ def put_below(root: Path, scratch: Path, first: str = "") -> None:
 
 
 def move(path: Path, target: Path) -> None:
-    """Move a folder, at once where there is none of its name, or else what is in it, folders first."""
+    """Move a folder, in one step if the target doesn't exist, else its content, folders first."""
     if not target.exists():
         path.rename(target)
     elif path.is_dir():

@@ -1,8 +1,8 @@
-"""The tables of a folder of the Hugging Face hub: parquet as it publishes them, arrow as `datasets` saves them.
+"""The tables in a folder of the Hugging Face hub: parquet as the hub publishes it, arrow as `datasets` saves it.
 
-A table is a split of a configuration, in one file or in several. Files are called SPLIT-00000-of-00002.parquet,
-CONFIGURATION/SPLIT/0000.parquet, SPLIT.parquet, or as `save_to_disk` calls them, SPLIT/data-00000-of-00001.arrow beside
-a `state.json`. Rows are read a few at a time, and only the columns that are wanted.
+A table is a split of a configuration, in one file or in several. File names are SPLIT-00000-of-00002.parquet,
+CONFIGURATION/SPLIT/0000.parquet, SPLIT.parquet, or for `save_to_disk` SPLIT/data-00000-of-00001.arrow beside a
+`state.json`. Rows are read a few at a time, and only the requested columns.
 """
 
 import re
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     Read = Callable[[list[str]], Iterator[pa.RecordBatch]]
 
-ROWS = 64  # that are read at a time: images may be large
+ROWS = 64  # rows read at a time: images may be large
 SUFFIXES = (".parquet", ".arrow")
 STATE = "state.json"
 SHARD = re.compile(r"(?P<name>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(-[0-9a-f]{16})?")
 NUMBER = re.compile(r"\d{4,}")
 END, MAGIC = b"\xff\xff\xff\xff\0\0\0\0", b"ARROW1"  # the last bytes of arrow's two formats
-SAVED = "data"  # what `save_to_disk` calls a table, and the hub a folder of them
+SAVED = "data"  # name of files that `save_to_disk` writes, and of a folder of tables on the hub
 EXTRA = "pip install 'binding-menagerie[parquet]'"
 
 
@@ -44,7 +44,7 @@ class Table(NamedTuple):
 
 
 def tables_in(folder: Path) -> list[Table]:
-    """All tables of a folder, sorted; raises where there are none, and for one of which a file is missing."""
+    """All tables in a folder, sorted; raises if there are none, or if a file of one is missing."""
     files: dict[tuple[str, str], list[Path]] = {}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -56,7 +56,7 @@ def tables_in(folder: Path) -> list[Table]:
 
 
 def is_data(path: Path) -> bool:
-    """Whether a file is part of a table: `datasets` keeps what it computed in others beside them."""
+    """Whether a file is part of a table; `datasets` keeps cached results in other files beside them."""
     state = path.parent / STATE
     if path.suffix != ".arrow" or not state.is_file():
         return not path.name.startswith("cache-")
@@ -71,18 +71,18 @@ def is_data(path: Path) -> bool:
 
 
 def names_of(path: Path, inner: Path) -> tuple[str, str]:
-    """The configuration and the split of a file."""
+    """The configuration and the split to which a file belongs."""
     folders = [part for part in inner.parent.parts if part != SAVED]
     name = found["name"] if (found := SHARD.fullmatch(path.stem)) else path.stem
-    if (path.parent / STATE).is_file() or name == SAVED or NUMBER.fullmatch(name):  # its folder is called as the split
+    if (path.parent / STATE).is_file() or name == SAVED or NUMBER.fullmatch(name):  # its folder has the split's name
         split = folders.pop() if folders else saved_split(path)
     else:
-        split = name if path.suffix == ".parquet" else name.rpartition("-")[2]  # a cache has NAME-SPLIT
+        split = name if path.suffix == ".parquet" else name.rpartition("-")[2]  # in a cache the name is NAME-SPLIT
     return "/".join(folders), split
 
 
 def saved_split(path: Path) -> str:
-    """The split that `save_to_disk` notes; empty where there is none."""
+    """The split's name as `save_to_disk` records it; empty if there is none."""
     state = path.parent / STATE
     split = read_state(state).get("_split") if state.is_file() else None
     return split if isinstance(split, str) else ""
@@ -97,13 +97,13 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def whole(files: list[Path]) -> tuple[Path, ...]:
-    """The files of a table in order; raises where one of several is missing."""
+    """The files of a table in order; raises if one is missing."""
     parts = [SHARD.fullmatch(path.stem) for path in files]
     names = [part["number"] if part else path.stem for part, path in zip(parts, files, strict=True)]
     numbers = [int(name) for name in names if NUMBER.fullmatch(name)]
     if len(files) == 1 and not numbers:
         return tuple(files)
-    counts = {int(part["count"]) if part else len(files) for part in parts}  # 0000.parquet doesn't say how many
+    counts = {int(part["count"]) if part else len(files) for part in parts}  # 0000.parquet has no count
     if len(set(numbers)) != len(files) or len(counts) > 1 or len(files) > max(counts):
         raise UserError(f"{files[0]} is of a table among whose files others lie; get the folder again")
     if (missing := next((number for number in range(max(counts)) if number not in numbers), None)) is not None:
@@ -112,13 +112,13 @@ def whole(files: list[Path]) -> tuple[Path, ...]:
 
 
 def columns_of(table: Table) -> list[str]:
-    """The names of a table's columns, of its first file."""
+    """The names of a table's columns, from its first file."""
     with opened(table.files[0]) as (schema, _):
         return list(schema.names)
 
 
 def rows_of(table: Table, columns: Sequence[str]) -> Iterator[Entry]:
-    """The rows of a table, each with those of `columns` that it has; classes are given by their names."""
+    """Yield the rows of a table as objects with the requested columns that exist; class numbers become class names."""
     for path in table.files:
         number = 0
         with opened(path) as (schema, read):
@@ -131,9 +131,10 @@ def rows_of(table: Table, columns: Sequence[str]) -> Iterator[Entry]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
-    """The columns of a file, and what reads some of them, a few rows at a time; whatever is wrong is one error.
+    """Yield a file's schema, and a function that reads some columns, a few rows at a time; any fault raises one
+    `UserError`.
 
-    Nothing is unpickled: pyarrow before 14.0.1 did for types of its own, and is refused by our extra.
+    Nothing is unpickled: pyarrow before 14.0.1 did so for its own types, and our extra excludes those versions.
     """
     try:
         import pyarrow as pa
@@ -158,7 +159,8 @@ def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
 
 
 def arrow_reader(file: Any) -> Any:
-    """A reader of arrow's stream, which `datasets` writes, or of its other format; a torn stream raises."""
+    """A reader for arrow's stream format, which `datasets` writes, or its file format; raises if the stream is cut
+    short."""
     import pyarrow as pa
 
     file.seek(max(0, file.size() - len(END)))
@@ -172,7 +174,8 @@ def arrow_reader(file: Any) -> Any:
 
 
 def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
-    """Some columns of an arrow file, a few rows at a time, checked first: arrow trusts a file's offsets."""
+    """Yield some columns of an arrow file, a few rows at a time, after validation: arrow itself trusts a file's
+    offsets."""
     count = getattr(reader, "num_record_batches", None)
     for batch in reader if count is None else map(reader.get_batch, range(count)):
         for start in range(0, batch.num_rows, ROWS):
@@ -182,7 +185,7 @@ def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
 
 
 def class_names(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
-    """The names of classes by column, as `datasets` notes them in a file."""
+    """The names of classes by column, as `datasets` records them in a file."""
     try:
         content = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"), f"what {path} notes of its columns")
     except Unreadable as error:
@@ -195,6 +198,6 @@ def class_names(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
 
 
 def named(value: Any, classes: list[str] | None) -> Any:
-    """A value, a class by its name."""
+    """A value; a class number is replaced by its name."""
     known = classes is not None and type(value) is int and 0 <= value < len(classes)
     return classes[value] if known and classes else value

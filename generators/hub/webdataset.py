@@ -1,8 +1,8 @@
-"""CLIP_benchmark's webdatasets of classes as folders of images: what `zero-shot` reads.
+"""Converts CLIP_benchmark's webdatasets to folders of images by class, which `zero-shot` reads.
 
-`classnames.txt`, a name a line; `zeroshot_classification_templates.txt`, with {c} for the class; and for each split a
-folder of tar files, their number in `nshards.txt`: an image, and its class's number from 0 in KEY.cls (the `wds_` sets
-of huggingface.co/clip-benchmark).
+Files: `classnames.txt`, one name a line; `zeroshot_classification_templates.txt`, with {c} for the class; and for each
+split a folder of tar files, their number in `nshards.txt`. A sample is an image, and its class's number, from 0, in
+KEY.cls (the `wds_` sets of huggingface.co/clip-benchmark).
 """
 
 from collections import Counter
@@ -21,12 +21,12 @@ from menagerie.generators.sources.nearby import CLASSES
 from menagerie.generators.sources.shard import IMAGES, Member, further_images, grouped, list_members
 
 TEMPLATES, TYPE, NUMBER = "zeroshot_classification_templates.txt", "dataset_type.txt", "nshards.txt"
-OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark takes any other for one of classes
-LONGEST = 20  # bytes of a number
+OTHER_TYPES = ("retrieval", "multilabel")  # CLIP_benchmark treats all other types as classification
+LONGEST = 20  # bytes of a class number
 
 
 def import_webdataset(folder: Path, root: Path, split: str) -> Made:
-    """Write the images of a split by class below the data root `root`, with names and templates beside them."""
+    """Write the images of a split by class below the data root `root`, with class names and templates beside them."""
     kind = read_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
     if kind in OTHER_TYPES:
         raise UserError(f"{folder} is a webdataset for {kind}, of which no benchmark here is; name one of classes")
@@ -56,7 +56,7 @@ def import_webdataset(folder: Path, root: Path, split: str) -> Made:
 
 
 def check_options(folder: Path, benchmark: str, part: str) -> None:
-    """Raise for options that a webdataset has no use for."""
+    """Raise for options that don't apply to webdatasets."""
     if benchmark not in ("", BENCHMARK.name):
         raise UserError(f"{folder} is a webdataset of classes, for {BENCHMARK.name}; leave --benchmark {benchmark} out")
     if part:
@@ -64,7 +64,7 @@ def check_options(folder: Path, benchmark: str, part: str) -> None:
 
 
 def check_classes(folder: Path, names: list[str], found: Collection[int]) -> None:
-    """Raise where a split isn't one that `zero-shot` reads: a class has no images, or there is but one class."""
+    """Raise if `zero-shot` couldn't read the split: a class has no images, or there is only one class."""
     if not found:
         raise UserError(f"{folder} has no images with classes; get it again")
     if bare := [name for number, name in enumerate(names) if number not in found]:
@@ -74,7 +74,7 @@ def check_classes(folder: Path, names: list[str], found: Collection[int]) -> Non
 
 
 def shards(folder: Path) -> list[Path]:
-    """The tar files of a split; raises where some are missing."""
+    """The tar files of a split; raises if some are missing."""
     found = sorted(folder.glob("*.tar"), key=lambda path: (len(path.stem), path.stem))
     number = read_text(folder / NUMBER).strip() if (folder / NUMBER).is_file() else str(len(found))
     if not found or number != str(len(found)):
@@ -83,7 +83,7 @@ def shards(folder: Path) -> list[Path]:
 
 
 def samples(shard: Path, refused: Counter[str]) -> Iterator[Entry]:
-    """The images of a tar file, each with the text of its class."""
+    """Yield the images in a tar file, each with the text of its class."""
     with open_file(shard) as file:
         for key, files in grouped(list_members(shard, refused), refused).items():
             refused.update(further_images(files))

@@ -1,4 +1,5 @@
-"""Makes the official files of a benchmark of a folder of the hub: finds out which one it is, and writes it whole."""
+"""Converts a folder of the hub to the official files of a benchmark: recognises which benchmark it is, and writes all
+files."""
 
 import json
 import re
@@ -17,13 +18,14 @@ from menagerie.generators.hub.tables import Table, columns_of, rows_of, tables_i
 from menagerie.generators.hub.webdataset import check_options, import_webdataset
 from menagerie.generators.sources.nearby import is_webdataset
 
-SPLIT = "test"  # which is read where there are several
-# Splits that are for other things than a test: "train", "validation", "winoground-dev".
+SPLIT = "test"  # the split that is read if there are several
+# Splits that are no tests: "train", "validation", "winoground-dev".
 OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re.IGNORECASE)
 
 
 def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
-    """The form whose columns a table has: of several the one with most of them; raises where none or two fit."""
+    """The form whose columns a table has; if several fit, the one with most columns. Raises if none fits, or two
+    equally well."""
     table = of_split(tables, split)[0]
     columns = columns_of(table)
     forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
@@ -44,7 +46,7 @@ def fits(form: Form, columns: Sequence[str]) -> bool:
 
 
 def of_split(tables: Sequence[Table], split: str) -> list[Table]:
-    """The tables of a split, or all where none is named."""
+    """The tables of a split; all tables if `split` is empty."""
     found = [table for table in tables if split in ("", table.split)]
     if not found:
         choose("--split", split, sorted({table.split for table in tables}))
@@ -52,9 +54,9 @@ def of_split(tables: Sequence[Table], split: str) -> list[Table]:
 
 
 def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
-    """The tables that are read: of each configuration one split, or all of them where they are parts.
+    """The tables to read: one split of each configuration, or all splits if they are parts of the benchmark.
 
-    A split that is there alone is read, but for one that is called like what models are trained on.
+    A split that is alone is read, unless its name is one of training or validation.
     """
     taken = []
     named = of_split(tables, split)
@@ -88,9 +90,9 @@ Records = Mapping[str, Sequence[Any]]
 def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "", split: str = "") -> Made:
     """Write the official files of a folder of the hub below the data root `root`.
 
-    What isn't named is found out: the `benchmark` by the columns, the `part` of one that has a file for each by the
-    names of tables and of the folder, the `split` as "test". Files that are there stay, and others of the same name are
-    an error. Nothing is left behind by an import that ends in an error.
+    Options that aren't given are inferred: `benchmark` from the columns, `part` (of a benchmark with a file for each)
+    from the names of tables and of the folder, `split` as "test". Existing files are kept; raises if one differs from
+    the new file of its name. An import that fails leaves nothing behind.
     """
     check_place("--data-root", root)
     if not folder.is_dir():
@@ -118,7 +120,7 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
 
 
 def check_part(form: Form, part: str) -> None:
-    """Raise for a part that a benchmark doesn't have, or that isn't for the user to say."""
+    """Raise for a part that the benchmark doesn't have, or that can't be chosen by the user."""
     if part and form.part_column:
         raise UserError(f"the column {form.part_column!r} says which part a row is of; leave --part out")
     if part:
@@ -126,7 +128,7 @@ def check_part(form: Form, part: str) -> None:
 
 
 def part_of(form: Form, folder: Path, part: str, table: Table) -> str:
-    """The part that a table is, as far as that is known without its rows."""
+    """The part that a table holds, if that is known without reading its rows."""
     names = (part, table.split, table.configuration, own_name(folder))
     return next(filter(None, (part_in(form, name) for name in names)), "")
 
@@ -134,7 +136,7 @@ def part_of(form: Form, folder: Path, part: str, table: Table) -> str:
 def records_of(
     tables: Sequence[Table], form: Form, part_of: Callable[[Table], str], pictures: PictureFolder
 ) -> dict[str, list[Any]]:
-    """The records of all rows by part; their pictures are written."""
+    """Write the pictures of all rows; returns the records by part."""
     records: dict[str, list[Any]] = {}
     for table in tables:
         by_part: dict[str, list[Any]] = {}
@@ -151,7 +153,7 @@ def records_of(
 
 
 def read_table(table: Table, form: Form, part: str, pictures: PictureFolder) -> Iterator[tuple[str, Any]]:
-    """The record of each row, and the part of the benchmark that it belongs to."""
+    """Yield each row's part of the benchmark, and its record."""
     for row in rows_of(table, (*form.columns, *form.more)):
         row_part = part_in(form, row.text(form.part_column)) if form.part_column else part
         if form.part_column and not row_part:
@@ -173,9 +175,9 @@ def write_annotations(scratch: Path, form: Form, records: Records) -> None:
 
 
 def unnumbered(scratch: Path, form: Form, records: Records) -> str:
-    """A warning where annotations don't name photographs by their numbers in their collections; else empty.
+    """A warning if annotations don't name photographs by their numbers in COCO or Visual Genome; else empty.
 
-    Training reads these numbers to leave such photographs out, and is refused where there are none.
+    Training needs these numbers to leave out such photographs, and is refused without them.
     """
     spec = load(form.benchmark)
     for path in (scratch / form.file.format(part=part) for part in records if form.file and spec.photographs):

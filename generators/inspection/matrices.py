@@ -26,24 +26,24 @@ from matplotlib.ticker import MaxNLocator
 
 Counts = Int64[np.ndarray, "rows columns"]
 
-# Roles of an animal pair in a split; a pair with several has the first of them.
+# Roles of an animal pair in a split; if a pair has several, the first of them counts.
 ROLES = ("train, swapped too", "train", "unseen_pairs", "validation", HELD_OUT, "another subset", "not in the file")
 
 
 def mentioned_relations(split: Split) -> list[str | None]:
-    """The relations that captions state; [None], which stands for any relation, if they state none."""
+    """The relations that captions state; [None] if they state none, which stands for any relation."""
     scenes = [scene for records in split.subsets.values() for scene in records.scenes]
     shown = {scene.relation for scene in scenes} if TEMPLATES[split.recipe["template"]].relation else set()
     return [relation for relation in RELATIONS.values() if relation in shown] or [None]
 
 
 def in_relation(scenes: Iterable[Scene], relation: str | None) -> list[Scene]:
-    """The scenes in a relation; all scenes for None."""
+    """The scenes in a relation; all scenes if it is None."""
     return [scene for scene in scenes if relation in (None, scene.relation)]
 
 
 def tally(entries: Iterable[tuple[str, str]], rows: Sequence[str], columns: Sequence[str]) -> Counts:
-    """How often each (row, column) occurs in `entries`."""
+    """Count each (row, column) in `entries`."""
     table = np.zeros((len(rows), len(columns)), np.int64)
     for (row, column), count in Counter(entries).items():
         table[rows.index(row), columns.index(column)] = count
@@ -51,9 +51,9 @@ def tally(entries: Iterable[tuple[str, str]], rows: Sequence[str], columns: Sequ
 
 
 def animal_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, relation: str | None = None) -> Counts:
-    """Number of scenes with both animals, (animals, animals).
+    """For each two animals the number of scenes with both, as a matrix (animals, animals).
 
-    Symmetric; with a relation, rows are the animals in its first slot.
+    It is symmetric. With a relation, rows are the animals in its first slot.
     """
     if relation is None:
         entries = (both for s in scenes for both in set(permutations([thing.animal for thing in s.things], 2)))
@@ -63,32 +63,33 @@ def animal_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, relation: str
 
 
 def attribute_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> Counts:
-    """Number of things by animal and "texture" or "size", (animals, textures) or (animals, sizes)."""
+    """For each animal and "texture" or "size" the number of things, as a matrix (animals, textures) or (animals,
+    sizes)."""
     entries = ((thing.animal, getattr(thing, attribute)) for scene in scenes for thing in scene.things)
     return tally(entries, vocabulary.animals, getattr(vocabulary, f"{attribute}s"))
 
 
 def background_counts(scenes: Sequence[Scene], vocabulary: Vocabulary) -> Counts:
-    """Number of things by animal and background, (animals, backgrounds)."""
+    """For each animal and background the number of things, as a matrix (animals, backgrounds)."""
     entries = ((thing.animal, scene.background) for scene in scenes for thing in scene.things)
     return tally(entries, vocabulary.animals, vocabulary.backgrounds)
 
 
 def pair_coverage(split: Split, relation: str | None = None) -> Counts:
-    """The role of every pair of two different animals, as indices of `ROLES` (animals, animals), symmetric.
+    """For each two different animals the index of the pair's role in `ROLES`, as a symmetric matrix (animals, animals).
 
-    With a relation: its role in the scenes of that relation.
+    With a relation, only scenes in that relation count.
     """
     animals = split.vocabulary.animals
     table = np.full((len(animals), len(animals)), len(ROLES) - 1, np.int64)
-    for role, scenes in reversed(list(enumerate(role_scenes(split)))):  # the first role is written last
+    for role, scenes in reversed(list(enumerate(role_scenes(split)))):  # the first role is written last and wins
         counts = animal_counts(in_relation(scenes, relation), split.vocabulary)
         table[counts > 0] = role
     return table
 
 
 def role_scenes(split: Split) -> list[list[Scene]]:
-    """For each of `ROLES` but the last, the scenes in which a pair has this role."""
+    """For each of `ROLES` except the last, the scenes that give a pair this role."""
     of = {name: records.scenes for name, records in split.subsets.items()}
     unseen = [scene for name in of if name.endswith("unseen_pairs") for scene in of[name]]
     everything = [scene for scenes in of.values() for scene in scenes]
@@ -96,13 +97,13 @@ def role_scenes(split: Split) -> list[list[Scene]]:
 
 
 def swapped_too(split: Split) -> list[Scene]:
-    """The scenes of two things in train whose swap is another scene of train."""
+    """The scenes of two things in train whose swap is in train, too."""
     train, swap = split.subsets["train"].scenes, SWAPS[split.recipe["kind"]]
     known = set(train)
     return [scene for scene in train if len(scene.things) == 2 and scene != (other := swap(scene)) and other in known]
 
 
-CELL = 0.3  # inches: with 20 animals a matrix is as wide as the page
+CELL = 0.3  # inches; so that a matrix of 20 animals is as wide as the page
 
 # A palette for colour-blind readers, and letters for printing in grey.
 ROLE_COLOURS = ("#0072b2", "#56b4e9", "#e69f00", "#cc79a7", "#d55e00", "#009e73", "#eeeeee")
@@ -112,7 +113,7 @@ ROLE_LETTERS = ("S", "T", "U", "V", "H", "O", "")
 def count_matrix(
     table: Counts, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str], counted: str
 ) -> Figure:
-    """Counts as colours and numbers; zero is grey. `axes` are the labels of rows and columns."""
+    """Draw counts as colours and numbers; zero is grey. `axes` are the labels of rows and columns."""
     figure, axis = framed(rows, columns, axes)
     most = max(int(table.max(initial=0)), 1)
     scale = {"cmap": "viridis", "vmin": 0, "vmax": most}
@@ -129,7 +130,7 @@ def count_matrix(
 
 
 def role_matrix(table: Int64[np.ndarray, "n n"], animals: Sequence[str]) -> Figure:
-    """The role of every animal pair as colour and letter; the legend counts the pairs of each."""
+    """Draw each animal pair's role as colour and letter; the legend counts the pairs of each role."""
     figure, axis = framed(animals, animals, ("", ""))
     shown = np.ma.masked_where(np.eye(len(animals), dtype=bool), table)
     axis.imshow(shown, cmap=ListedColormap(ROLE_COLOURS), vmin=-0.5, vmax=len(ROLES) - 0.5)
@@ -149,11 +150,11 @@ def role_matrix(table: Int64[np.ndarray, "n n"], animals: Sequence[str]) -> Figu
 
 
 def framed(rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str]) -> tuple[Figure, Axes]:
-    """An empty matrix that fills its figure, with row and column names; cells have a fixed size."""
+    """An empty matrix that fills its figure, with names of rows and columns; cells have a fixed size."""
     figure = Figure((CELL * len(columns), CELL * len(rows)))
     axis = figure.add_axes((0, 0, 1, 1))
     axis.set_facecolor("0.9")
-    # Names may not be trusted: text between dollar signs is no formula.
+    # Names may come from strangers: text between dollar signs is not read as a formula.
     axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8, parse_math=False)
     axis.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
     axis.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)

@@ -22,7 +22,7 @@ from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Split
 
-SAMPLES = 5  # of each subset
+SAMPLES = 5  # samples of each subset
 
 
 class Picture(NamedTuple):
@@ -65,7 +65,7 @@ def write_page(split: Split, out: Path) -> None:
 
 
 def samples(split: Split) -> dict[str, list[Sample]]:
-    """For each subset a few evenly spaced records."""
+    """For each subset, a few evenly spaced records."""
     reader, shown = PixelReader(split), {}
     for name in (row.subset for row in subset_rows(split)):
         records = split.subsets[name]
@@ -76,7 +76,7 @@ def samples(split: Split) -> dict[str, list[Sample]]:
 
 
 def together(split: Split, relation: str | None) -> Picture:
-    """Matrix of the number of train scenes that show two animals together."""
+    """A matrix with the number of train scenes that show each two animals together."""
     v = split.vocabulary
     table = animal_counts(split.subsets["train"].scenes, v, relation)
     axes = SLOTS_OF[relation] if relation else ("", "")
@@ -86,14 +86,14 @@ def together(split: Split, relation: str | None) -> Picture:
 
 
 def coverage(split: Split, relation: str | None) -> Picture:
-    """Matrix of the role of every animal pair."""
+    """A matrix with the role of every animal pair."""
     figure = role_matrix(pair_coverage(split, relation), split.vocabulary.animals)
     alt = f"Matrix of animals by animals: the role of each pair{f', {relation}' if relation else ''}"
     return Picture(data_uri(png(figure, fitted=True)), alt, relation)
 
 
 def beside(table: Counts, animals: tuple[str, ...], names: tuple[str, ...], what: str) -> Picture:
-    """Matrix of how often train shows each animal in each texture, size, or on each background."""
+    """A matrix with the number of things in train by animal, and by texture, size or background."""
     figure = count_matrix(table, animals, names, ("", what), "animals of train")
     return Picture(
         data_uri(png(figure, fitted=True)), f"Matrix of animals by {what}s: how often both are together in train"

@@ -1,4 +1,4 @@
-"""The content of a split file in numbers: its recipe, its subsets, and what of its world is in train."""
+"""A split file in numbers: its recipe, its subsets, and the part of its world that train shows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
@@ -40,23 +40,23 @@ class SubsetRow(NamedTuple):
     images: int
     captions: int
     pairs: int
-    """Animal pairs, in any order."""
+    """Number of animal pairs, in any order."""
     negatives: int
-    """Scenes with a hard negative."""
+    """Number of scenes with a hard negative."""
     singles: int
-    """Scenes of a single animal."""
+    """Number of scenes with a single animal."""
     views: tuple[int, ...]
-    """Numbers of the views, each once."""
+    """Numbers of the views, without duplicates."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """A text for each of `COLUMNS`."""
+        """The row as texts, one for each of `COLUMNS`."""
         singles = f"{self.singles / self.scenes:.0%}" if self.scenes else "–"
         return (self.subset, *map(str, self[1:6]), singles, ranges(self.views))
 
 
 def open_inspected(path: Path) -> Split:
-    """Open an intact split with train and validation; anything else raises."""
+    """Open a split that is undamaged and has train and validation; else raise."""
     split = open_split(path)
     for name in ("train", "validation"):
         choose(f"subset of {path}", name, split.subsets)
@@ -64,7 +64,7 @@ def open_inspected(path: Path) -> Split:
 
 
 def facts(split: Split) -> dict[str, str]:
-    """The split's properties and what of its world is in train: name -> short text."""
+    """The split's properties, and the part of its world that train shows: name -> short text."""
     recipe, v, train = split.recipe, split.vocabulary, split.subsets["train"].scenes
     words = f"{len(v.animals)} animals, {len(v.textures)} textures, {len(v.backgrounds)} backgrounds"
     words += f", {len(v.sizes)} sizes" if v.sizes else ""
@@ -95,7 +95,7 @@ def changed(recipe: dict) -> list[str]:
 
 
 def resolution(split: Split) -> str:
-    """Height and width of the images, from one of them; "unknown" if there is none."""
+    """Height and width of an image as text; "unknown" if there is no image."""
     row = next((int(r.rows[0]) for r in split.subsets.values() if len(r)), None)
     if row is None:
         return "unknown"
@@ -116,7 +116,7 @@ def fractions(split: Split) -> dict[str, str]:
 
 
 def train_pairs(split: Split) -> dict[str, str]:
-    """How many of the world's animal pairs are in train; by relation if captions state one."""
+    """A label and the number of the world's animal pairs in train, in all or, if captions state relations, for each."""
     total = comb(len(split.vocabulary.animals), 2)
     texts = {}
     for relation in mentioned_relations(split):
@@ -127,13 +127,13 @@ def train_pairs(split: Split) -> dict[str, str]:
 
 
 def shares(table: Counts, names: Sequence[str]) -> str:
-    """The share of each column of a table (animals, names) in its sum, as text."""
+    """The share of each column of a table (animals, names) in the table's sum, as text."""
     counts = table.sum(0)
     return ", ".join(f"{name} {n / max(counts.sum(), 1):.1%}" for name, n in zip(names, counts, strict=True))
 
 
 def subset_rows(split: Split) -> list[SubsetRow]:
-    """Every subset in numbers, train first."""
+    """A row for every subset, train first."""
     names = sorted(split.subsets, key=lambda name: (name != "train", name))
     return [subset_row(name, split.subsets[name]) for name in names]
 
@@ -152,7 +152,7 @@ def subset_row(name: str, records: Records) -> SubsetRow:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Sorted whole numbers as ranges: "0–3, 7"; a dash for none."""
+    """Sorted whole numbers as ranges: "0–3, 7"; a dash if there are none."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

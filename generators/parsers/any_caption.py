@@ -1,4 +1,4 @@
-"""A caption that somebody typed, to its scene graph."""
+"""Parses a caption of our worlds that somebody typed."""
 
 from dataclasses import replace
 from functools import cache
@@ -15,7 +15,7 @@ from menagerie.generators.captions.templates import CONJUNCTIONS, IN_PLACE, TEMP
 from menagerie.generators.parsers.world_grammar import parse as parse_in_world
 from menagerie.generators.vocabulary import Vocabulary
 
-# Stands for a background where a caption names none; no caption has this word.
+# Takes the place of a background that a caption doesn't name; no caption has this word.
 NOWHERE = "nowhere-at-all"
 EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the graph yourself"
 
@@ -23,15 +23,15 @@ EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the
 def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
     """The scene graph of a caption of our worlds: nodes are its things in order of mention, then the background.
 
-    `world` is a name, a TOML file or a vocabulary; without it, all animals, textures and backgrounds that ship are
+    `world` is a name, a TOML file or a vocabulary; without it, all built-in animals, textures and backgrounds are
     known. Capitals and punctuation don't matter, and the background may be missing. Raises `UserError` for a caption
-    that doesn't follow the grammar (`menagerie.generators.parsers.world_grammar`), or has a word that captions of the
-    world don't have, with the nearest one.
+    that doesn't follow the grammar (`menagerie.generators.parsers.world_grammar`), and for a word that no caption of
+    the world has; the message suggests the nearest word.
     """
     words, text = vocabulary_of(world), plain_text(caption)
     if not text:
         raise UserError(f"an empty caption has no scene graph; {EXAMPLE}")
-    check_words(caption, words)  # the grammar passes over words that it doesn't know: here they may be things
+    check_words(caption, words)  # the grammar skips unknown words, but here they may be meant as things
     known = with_optional_sizes(words)
     if graph := parse_in_world(text, known) or without_background(text, known):
         return graph
@@ -39,20 +39,20 @@ def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
 
 
 def vocabulary_of(world: str | World | Vocabulary) -> World | Vocabulary:
-    """The names of a world; all that ship for ""."""
+    """The names of a world; for "", all built-in names."""
     if not isinstance(world, str):
         return world
     return load_world(world) if world else all_names()
 
 
 def all_names() -> Vocabulary:
-    """The names of all animals, textures and backgrounds that ship, in whatever world."""
+    """All built-in animals, textures and backgrounds, of any world."""
     animals, textures, backgrounds = map(catalog.names, ("animals", "textures", "backgrounds"))
     return Vocabulary(animals, textures, backgrounds, tuple(SLOTS), tuple(SIZES))
 
 
 def with_optional_sizes(words: World | Vocabulary) -> World | Vocabulary:
-    """A vocabulary whose sizes are attributes like textures: a caption may state them of some things only."""
+    """A vocabulary whose sizes are treated like textures, so that a caption may give them for only some things."""
     both = (f"{size} {texture}" for size in words.sizes for texture in words.textures)
     return replace(words, sizes=(), textures=(*words.textures, *words.sizes, *both))
 
@@ -65,7 +65,7 @@ def without_background(text: str, words: World | Vocabulary) -> SceneGraph | Non
 
 @cache
 def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
-    """All words that captions of a vocabulary may have."""
+    """All words that can occur in captions of a vocabulary."""
     names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]
     phrasings = [p.format(things="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
     links = ["a an the no in is are there", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *IN_PLACE.values(), *phrasings]
@@ -73,7 +73,7 @@ def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
 
 
 def check_words(caption: str, words: World | Vocabulary) -> None:
-    """Raise for a word that no caption of the vocabulary has, with the nearest that one has."""
+    """Raise for a word that no caption of the vocabulary has, and suggest the nearest."""
     known = words_of_captions(words)
     for word in plain_text(caption).split():
         if word not in known:

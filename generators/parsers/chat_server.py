@@ -1,4 +1,4 @@
-"""Requests to a server of the OpenAI chat-completions protocol, with patience: it may be busy, slow, or gone."""
+"""Requests to a server of the OpenAI chat-completions protocol, repeated if it is busy, slow, or unreachable."""
 
 import contextlib
 import email.utils
@@ -18,19 +18,19 @@ from typing import Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import parse_json
 
-# Answers after which the same request may succeed, and those after which no request will.
+# HTTP statuses after which the same request may succeed, and statuses after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 HOPELESS = {401: "it refuses the key", 403: "it forbids this", 404: "it has no such model or path"}
 LARGEST = 4 << 20  # bytes of an answer
-FIRST_WAIT = 0.5  # seconds before a request is repeated; then twice as long each time
+FIRST_WAIT = 0.5  # seconds before the first repetition; each wait is twice the one before
 
 
 class NoAnswer(Exception):
-    """A request that got no answer, after all attempts: "KIND: DETAIL"."""
+    """A request got no answer in all its attempts. The text is "KIND: DETAIL"."""
 
 
 class Reply(NamedTuple):
-    """The reply of a model, with its counts of tokens."""
+    """A model's reply, with the numbers of tokens."""
 
     text: str
     tokens_in: int
@@ -38,10 +38,10 @@ class Reply(NamedTuple):
 
 
 class _Redirected(urllib.request.HTTPRedirectHandler):
-    """Refuses to follow: a key would travel to another host."""
+    """Refuses redirections, which would send the key to another host."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Nowhere."""
+        """Follow no redirection."""
 
 
 @dataclass
@@ -51,16 +51,16 @@ class ChatServer:
     url: str
     key: str = field(default="", repr=False)
     timeout: float = 60.0
-    """Seconds for one request, from beginning to end."""
+    """Seconds for one request, until its answer is complete."""
     attempts: int = 5
-    """Times that a request is sent before it is given up."""
+    """Number of times a request is sent before it fails."""
     longest_wait: float = 120.0
-    """Seconds that a server may request to wait (Retry-After); one that requests more gives no answer."""
+    """Longest wait, in seconds, that a server may ask for (Retry-After); if it asks for more, the request fails."""
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
             raise UserError(f"{self.url!r} is no address of a server; write http://HOST:PORT/v1")
-        if "@" in self.url or "?" in self.url:  # addresses are written to results
+        if "@" in self.url or "?" in self.url:  # the address is written to results, so it must hold no password or key
             raise UserError(
                 "the address of a server has a name, a password or a query; put its key into the environment (key=NAME)"
             )
@@ -68,19 +68,19 @@ class ChatServer:
         """Requests, repeated ones, and tokens."""
         self._opener = urllib.request.build_opener(_Redirected)
         self._lock = threading.Lock()
-        self._not_before = 0.0  # which all threads keep to
+        self._not_before = 0.0  # no thread sends before this time
 
     def chat(self, settings: Mapping[str, Any], stopped: threading.Event) -> Reply:
         """Send a request, `settings` as JSON, and return the model's reply; sends nothing more once `stopped`.
 
-        Raises `NoAnswer` where there is no answer after all attempts, and `UserError` where there will never be one.
+        Raises `NoAnswer` if all attempts fail, and `UserError` if no attempt could ever succeed.
         """
         body, problem, wait = json.dumps(settings).encode(), "not requested: the server had stopped answering", 0.0
         for attempt in range(self.attempts):
             if not self._waited(wait, stopped):
                 break
             self._count(requests=1, repeated=int(attempt > 0))
-            wait = FIRST_WAIT * 2**attempt * random.uniform(0.75, 1.25)  # not the same for all who wait
+            wait = FIRST_WAIT * 2**attempt * random.uniform(0.75, 1.25)  # threads shouldn't repeat at once
             try:
                 reply = read_reply(self._send(body))
             except urllib.error.HTTPError as error:
@@ -93,7 +93,7 @@ class ChatServer:
         raise NoAnswer(problem)
 
     def _waited(self, seconds: float, stopped: threading.Event) -> bool:
-        """Wait as long as that, and as the server requested of all; False if stopped meanwhile."""
+        """Wait this many seconds, and as long as the server asked all requests to; False if stopped meanwhile."""
         while not stopped.wait(seconds):
             with self._lock:
                 seconds = self._not_before - time.monotonic()
@@ -114,12 +114,12 @@ class ChatServer:
                     raise TimeoutError(f"its answer dripped for {self.timeout:g} s")
                 if size > LARGEST:
                     raise ValueError(f"an answer of more than {LARGEST >> 20} MB")
-            if response.length:  # which read1 doesn't check
+            if response.length:  # read1 doesn't check the length
                 raise http.client.IncompleteRead(b"", response.length)
         return b"".join(parts)
 
     def _refused(self, error: urllib.error.HTTPError) -> str:
-        """Describe a response whose status isn't 200; raises if the request is not to be repeated."""
+        """Describe an HTTP error; raises if the request shouldn't be repeated."""
         with error:
             said, wait = beginning(error), retry_after(error.headers.get("Retry-After"))
         if error.code in HOPELESS or 300 <= error.code < 400:
@@ -140,7 +140,7 @@ class ChatServer:
 
 
 def beginning(error: urllib.error.HTTPError) -> str:
-    """The beginning of a server's text with an error, in one line."""
+    """The beginning of the text that a server sent with an error, in one line."""
     try:
         return " ".join(error.read(500).decode(errors="replace").split())
     except (OSError, http.client.HTTPException):
@@ -160,7 +160,7 @@ def read_reply(body: bytes) -> Reply:
 
 
 def kind_of(error: Exception) -> str:
-    """ "timeout", "connection" or "no protocol"."""
+    """The kind of a failed request: "timeout", "connection" or "no protocol"."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, TimeoutError):
         return "timeout"
@@ -168,7 +168,7 @@ def kind_of(error: Exception) -> str:
 
 
 def retry_after(text: str | None) -> float | None:
-    """The seconds of a Retry-After: a number, or a date; None where there is none."""
+    """The seconds in a Retry-After header, given as a number or a date; None if there is none."""
     if text is None:
         return None
     with contextlib.suppress(ValueError):

@@ -17,36 +17,36 @@ class Word(NamedTuple):
     part: str
     """Part of speech: NOUN, VERB, ADP, …"""
     label: str
-    """Dependency on its head: amod, nsubj, pobj, …"""
+    """Index of the word that it depends on; a root has its own index."""
     head: int
     """Place of the word that it depends on, its own for a root."""
 
 
 NOUNS = {"NOUN", "PROPN"}
 VERBS = {"VERB", "AUX"}
-# Words before a noun that are part of its phrase, and before those.
+# Labels of words before a noun that are part of its phrase, and of words before those.
 MODIFIERS = {"amod", "compound", "nummod", "nmod", "neg", "quantmod", "advmod", "predet"}
 JOINED = {"cc", "conj", "punct", "hyph"}
-# "on the left of X": such a noun is no thing, but part of the relation.
+# Nouns that belong to a relation and are no things, as in "on the left of X".
 SIDES = {"left", "right", "top", "bottom", "front", "back", "side", "middle", "center", "centre", "edge", "rear"}
-# "a group of X" is one thing, and "a photo of X" is X.
+# "a group of X" is one thing; "a photo of X" is X.
 AMOUNTS = {"group", "bunch", "couple", "pair", "herd", "flock", "crowd", "piece", "slice", "stack", "pile", "row"}
 PICTURES = {"photo", "picture", "image", "photograph", "closeup", "shot", "view"}
 BE = {"is", "are", "was", "were", "be", "been", "being"}
 SUBJECTS = {"nsubj", "nsubjpass"}
-# Verbs that have the subject of the verb they depend on, unless they have their own.
+# Labels of verbs that share the subject of the verb they depend on, unless they have their own.
 DEPENDENT = {"conj", "xcomp", "advcl", "ccomp", "pcomp"}
 
 
 class Tree:
-    """The words of one caption."""
+    """The dependency tree of a caption's words."""
 
     def __init__(self, words: Sequence[Word]) -> None:
         self.words = words
 
     @cached_property
     def children(self) -> list[list[int]]:
-        """The places of the words that depend on each."""
+        """For each word, the indices of the words that depend on it."""
         below: list[list[int]] = [[] for _ in self.words]
         for place, word in enumerate(self.words):
             if word.head != place:
@@ -54,20 +54,20 @@ class Tree:
         return below
 
     def below(self, place: int, *labels: str) -> list[int]:
-        """Words that depend on one by one of these labels."""
+        """The indices of words that depend on a word by one of these labels."""
         return [child for child in self.children[place] if self.words[child].label in labels]
 
     def text(self, place: int) -> str:
-        """A word in lower case."""
+        """The word in lower case."""
         return self.words[place].text.lower()
 
     def of(self, place: int) -> int | None:
-        """The noun behind a noun's "of"."""
+        """The noun after a noun's "of"; None if there is none."""
         ofs = (prep for prep in self.below(place, "prep") if self.text(prep) == "of")
         return next((noun for prep in ofs for noun in self.nouns(self.below(prep, "pobj"))), None)
 
     def nouns(self, places: Iterable[int]) -> list[int]:
-        """Nouns among words, each with those that "and" joins to it."""
+        """The nouns among some words, each followed by the nouns that "and" joins to it."""
         found = []
         for place in places:
             if self.words[place].part in NOUNS:
@@ -75,7 +75,7 @@ class Tree:
         return found
 
     def is_thing(self, place: int) -> bool:
-        """Whether a word is the noun of a thing."""
+        """Whether a word is a noun that names a thing."""
         word = self.words[place]
         if word.part not in NOUNS or word.label in ("compound", "npadvmod", "nmod"):
             return False
@@ -84,24 +84,24 @@ class Tree:
         return not self.counted(place) and not self.is_place(place)
 
     def is_place(self, place: int) -> bool:
-        """Whether a noun is the "left" of "on the left of"."""
+        """Whether a noun is part of a relation, as "left" in "on the left of"."""
         return self.text(place) in SIDES and self.words[place].label == "pobj" and self.of(place) is not None
 
     def counted(self, place: int) -> bool:
-        """Whether a noun is the "people" of "a group of people"."""
+        """Whether a noun is counted by a group, as "people" in "a group of people"."""
         prep = self.words[place].head
         amount = self.words[prep].head
         return self.words[place].label == "pobj" and self.text(prep) == "of" and self.text(amount) in AMOUNTS
 
     def phrase(self, place: int) -> str:
-        """A noun with what stands before it: "small brown cat", "group of two people"."""
+        """A noun with the words before it: "small brown cat", "group of two people"."""
         start = self.modified(place)
         words = [self.text(i) for i in sorted({*start, place})]
         behind = self.of(place) if self.text(place) in AMOUNTS else None
         return " ".join([*words, *([] if behind is None else ["of", self.phrase(behind)])])
 
     def modified(self, place: int) -> set[int]:
-        """The words before a word that belong to it, with those that belong to them."""
+        """The indices of the words before a word that modify it, and of those that modify these."""
         before = [child for child in self.below(place, *MODIFIERS) if child < place]
         before += [child for child in self.below(place, "det") if self.text(child) == "no"]
         before += [child for outer in before for child in self.below(outer, *JOINED) if child < place]
@@ -109,11 +109,11 @@ class Tree:
 
 
 def graph_of(words: Sequence[Word]) -> SceneGraph | None:
-    """The scene graph of a caption's tree; None where it names no thing.
+    """The scene graph of a caption's tree; None if it names no thing.
 
-    Nodes are nouns with what stands before them, in order of mention. An edge is a preposition between two of them or
-    between a verb's subject and its object, with that verb; a verb and its object; or a possessive ("of"). What is
-    denied ("no cat") has no edges. Pronouns are no nodes: what is said of them is lost.
+    Nodes are nouns with the words before them, in order of mention. An edge is a preposition between two nodes, or
+    between a verb's subject and its object, together with the verb; or a verb with subject and object; or a possessive
+    ("of"). Negated nodes ("no cat") have no edges. Pronouns are no nodes, so statements about them are lost.
     """
     tree = Tree(words)
     things = [place for place in range(len(words)) if tree.is_thing(place)]
@@ -129,14 +129,15 @@ def graph_of(words: Sequence[Word]) -> SceneGraph | None:
 
 
 def stands_for(tree: Tree, place: int) -> int | None:
-    """The thing that a noun which is none stands for: X for "photo of X", the group for its people."""
+    """The thing that another noun stands for: X for "photo" in "photo of X", the group for its people; None if there is
+    none."""
     if tree.text(place) in PICTURES:
         return tree.of(place)
     return tree.words[tree.words[place].head].head if tree.counted(place) else None
 
 
 def relations(tree: Tree) -> Iterator[tuple[str, int, int]]:
-    """Predicates with the words at both ends."""
+    """Yield predicates with the words at both ends."""
     for place, word in enumerate(tree.words):
         if word.label in ("prep", "agent") and not part_of_noun(tree, place):
             predicate, nouns = reached(tree, place)
@@ -151,13 +152,13 @@ def relations(tree: Tree) -> Iterator[tuple[str, int, int]]:
 
 
 def part_of_noun(tree: Tree, place: int) -> bool:
-    """Whether a preposition is the "of" of "group of", "photo of" or "left of"."""
+    """Whether a preposition is the "of" in "group of", "photo of" or "left of"."""
     head = tree.words[place].head
     return tree.text(place) == "of" and (tree.text(head) in AMOUNTS | PICTURES or tree.is_place(head))
 
 
 def reached(tree: Tree, place: int) -> tuple[str, list[int]]:
-    """A preposition's words and the nouns behind it: "on the left of" and "dog"; "out of" and "box"."""
+    """The words of a preposition and the nouns after it: "on the left of" and "dog"; "out of" and "box"."""
     nouns = tree.nouns(tree.below(place, "pobj"))
     if nouns and tree.is_place(nouns[0]):
         prep = next(prep for prep in tree.below(nouns[0], "prep") if tree.text(prep) == "of")
@@ -167,14 +168,15 @@ def reached(tree: Tree, place: int) -> tuple[str, list[int]]:
 
 
 def starts(tree: Tree, head: int) -> Iterator[tuple[str, int]]:
-    """Where a preposition's relation starts: words before it, and a noun. `head` is what the preposition depends on."""
+    """Yield the words that start a preposition's relation, and its subject; `head` is the word that the preposition
+    depends on."""
     part = tree.words[head].part
     if part in NOUNS:
         yield "", head
     elif part in VERBS:
-        bare = tree.text(head) in BE or tree.below(head, "dobj", "obj")  # "is on", "riding a horse on"
+        bare = tree.text(head) in BE or tree.below(head, "dobj", "obj")  # no verb: "is on", "riding a horse on"
         yield from (("" if bare else verb(tree, head), noun) for noun in subjects(tree, head))
-    elif tree.words[head].head != head:  # "next to", "out of"
+    elif tree.words[head].head != head:  # a preposition after another word: "next to", "out of"
         for before, noun in starts(tree, tree.words[head].head):
             yield f"{before} {tree.text(head)}".strip(), noun
 
@@ -185,14 +187,14 @@ def verb(tree: Tree, place: int) -> str:
 
 
 def subjects(tree: Tree, place: int) -> list[int]:
-    """The nouns that do what a verb says."""
+    """The subjects of a verb."""
     word = tree.words[place]
     named = tree.below(place, *SUBJECTS)
     if found := tree.nouns(named):
         return found
-    if tree.below(place, "expl"):  # "there is a cat"
+    if tree.below(place, "expl"):  # "there is a cat": the object is the subject
         return tree.nouns(tree.below(place, "attr"))
-    if word.label in ("acl", "relcl"):  # "a cat sitting", "a cat that sits"
+    if word.label in ("acl", "relcl"):  # the noun that is described: "a cat sitting", "a cat that sits"
         return tree.nouns([word.head])[:1]
     if not named and word.label in DEPENDENT and word.head != place:
         return subjects(tree, word.head) if tree.words[word.head].part in VERBS else tree.nouns([word.head])[:1]

@@ -1,4 +1,4 @@
-"""Scene graphs as JSON: whether what somebody else wrote is one, and those of a parser on disk, none parsed twice."""
+"""Scene graphs as JSON: strict reading of graphs from outside, and a cache on disk of parsed captions."""
 
 import json
 import os
@@ -21,16 +21,16 @@ ARTICLES = ("a", "an", "the")
 
 
 class NotAGraph(ValueError):
-    """Why something is no scene graph: "KIND: DETAIL"."""
+    """Something isn't a scene graph. The text is "KIND: DETAIL"."""
 
 
 def as_json(graph: SceneGraph) -> dict[str, Any]:
-    """{"nodes": ["brown cat", "computer"], "edges": [["lying on", 0, 1]]}."""
+    """A graph for JSON: {"nodes": ["brown cat", "computer"], "edges": [["lying on", 0, 1]]}."""
     return {"nodes": list(graph.nodes), "edges": [list(edge) for edge in graph.edges]}
 
 
 def from_json(content: Any) -> SceneGraph:
-    """The graph that `as_json` wrote; raises `NotAGraph`."""
+    """Read a graph that `as_json` wrote; raises `NotAGraph`."""
     nodes, edges = (content.get(key) if isinstance(content, dict) else None for key in ("nodes", "edges"))
     if not isinstance(nodes, list) or not isinstance(edges, list):
         raise NotAGraph("no graph: no lists 'nodes' and 'edges'")
@@ -40,7 +40,9 @@ def from_json(content: Any) -> SceneGraph:
 
 
 def checked(nodes: Sequence[Any], edges: Sequence[Sequence[Any]]) -> SceneGraph:
-    """The graph of texts and of triples (predicate, subject, object) of whatever types; raises `NotAGraph`."""
+    """Make a graph of phrases and triples (predicate, subject, object), whose types are unchecked; raises
+    `NotAGraph`.
+    """
     if not nodes:
         raise NotAGraph("no nodes: there is nothing in it")
     if len(nodes) > MOST_NODES:
@@ -49,7 +51,7 @@ def checked(nodes: Sequence[Any], edges: Sequence[Sequence[Any]]) -> SceneGraph:
         if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
             raise NotAGraph(f"no phrase: {str(text)[:40]!r}")
     for predicate, *ends in edges:
-        if not all(type(end) is int for end in ends):  # exactly: true is no index
+        if not all(type(end) is int for end in ends):  # `type`, because True is an int
             raise NotAGraph(f"index: {ends} of {predicate[:40]!r} are no whole numbers")
         if not all(0 <= end < len(nodes) for end in ends):
             raise NotAGraph(f"index: {ends} of {predicate[:40]!r}, there are {len(nodes)} nodes")
@@ -61,13 +63,14 @@ def checked(nodes: Sequence[Any], edges: Sequence[Sequence[Any]]) -> SceneGraph:
 
 
 def plain_phrase(text: str) -> str:
-    """ "The brown Cat," -> "brown cat": as nodes are written, whoever parsed them; empty for an article alone."""
+    """A phrase in the form in which all parsers write nodes: "The brown Cat," -> "brown cat"; empty for an article
+    alone."""
     first, *rest = plain_text(text).split() or [""]
     return " ".join(rest if first in ARTICLES else (first, *rest))
 
 
 def plain_graph(graph: SceneGraph) -> SceneGraph:
-    """A graph in plain phrases; raises `NotAGraph` where nothing is left of one."""
+    """A graph with all phrases in plain form; raises `NotAGraph` if one becomes empty."""
     nodes = [plain_phrase(node) for node in graph.nodes]
     edges = dict.fromkeys((plain_text(edge.predicate), edge.subject, edge.object) for edge in graph.edges)
     if not all([*nodes, *(predicate for predicate, *_ in edges)]):
@@ -76,19 +79,19 @@ def plain_graph(graph: SceneGraph) -> SceneGraph:
 
 
 LONGEST_LINE, LARGEST = 1 << 20, 16 << 30  # bytes of a line and of the file
-Entry = tuple[SceneGraph | None, str]  # a graph, or why there is none
+Entry = tuple[SceneGraph | None, str]  # a graph; or None, and the reason
 
 
 class ParseCache:
     """The answers of one parser: a folder with `parser.json`, its identity, and `graphs.jsonl`, a line a caption.
 
-    Which folder below `root` follows from the identity, so another prompt or model has another one. Lines are only
-    added, each in one write with a digest, also by several processes at once; what a killed one left half-written, or
-    the disk changed, is passed over and parsed anew, and so are lines that were copied from another parser's folder.
+    The folder's name below `root` depends on the identity, so each prompt or model has its own. Lines are only added,
+    each in one write with a digest, also by several processes at once. Skipped and parsed again are lines that a killed
+    process left half-written, lines damaged on disk, and lines copied from another parser's folder.
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
-        """Reads what is there; raises `UserError` where the folder can't be written."""
+        """Read the existing entries; raises `UserError` if the folder can't be written to."""
         self.folder = root / f"{name}-{digest(identity)}"
         self.damaged = 0
         """Lines that were passed over."""
@@ -110,16 +113,16 @@ class ParseCache:
         return len(self._entries)
 
     def get(self, caption: str) -> Entry | None:
-        """The entry of a caption; None where there is none."""
+        """The entry of a caption; None if there is none."""
         return self._entries.get(caption)
 
     def add(self, caption: str, graph: SceneGraph | None, problem: str = "") -> None:
-        """Keep a graph, or why there is none."""
+        """Keep a graph, or None and the reason."""
         what = as_json(graph) if graph else {"problem": problem}
         line = sealed({"caption": caption, **what}, salt=self.folder.name).encode()
         with writing(self.path), self._lock, self.path.open("ab+") as file:
             size = file.seek(0, os.SEEK_END)
-            if size and os.pread(file.fileno(), 1, size - 1) != b"\n":  # half a line, of a process that was killed
+            if size and os.pread(file.fileno(), 1, size - 1) != b"\n":  # a killed process left half a line
                 line = b"\n" + line
             os.write(file.fileno(), line + b"\n")
         self._entries[caption] = graph, problem
@@ -143,8 +146,10 @@ class ParseCache:
 
 
 def read_line(line: bytes, owner: str) -> tuple[str, Entry]:
-    """A caption and what `owner`, the name of a parser's folder, made of it; raises `ValueError` for a line that isn't
-    whole or that another parser has written."""
+    """Read a line: a caption, and its entry by the parser whose folder is called `owner`.
+
+    Raises `ValueError` for a line that is incomplete, damaged or of another parser.
+    """
     content = unsealed(line.decode(), "a line", owner)
     caption = content.get("caption") if isinstance(content, dict) else None
     if not isinstance(caption, str):

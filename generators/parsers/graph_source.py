@@ -1,8 +1,8 @@
-"""Which scene graphs models read of captions of our worlds: the generator's, a parser's, or either with errors.
+"""Where models get the scene graphs of our captions: from the generator, a parser, or either with added errors.
 
-The generator makes caption and graph of one scene, so its graph is right and whole. A parser has the caption alone, and
-errs. What a caption means for a loss (which other images it is true of) stays as the generator says, for all models
-alike: only what is read changes.
+The generator makes caption and graph from one scene, so its graphs are right and complete. A parser sees only the
+caption, and makes errors. The losses of all models decide by the generator's graphs which other images a caption is
+true of; the source changes only what models read.
 """
 
 from collections.abc import Mapping
@@ -28,22 +28,22 @@ GRAPHS_AT: tuple[GraphsAt, ...] = get_args(GraphsAt)
 
 @dataclass(frozen=True)
 class GraphSource:
-    """Where the graphs come from that models read, for models that read graphs."""
+    """The source of the graphs that models read, if they read graphs."""
 
     graphs: Annotated[str, DATA] = GENERATOR
-    """What makes them: generator, or a parser that reads the caption alone, NAME or NAME:OPTION=VALUE,…
+    """Source of graphs: generator, or a parser that reads the caption alone, NAME or NAME:OPTION=VALUE,…
     (docs/parsing.md), such as rules and spacy-rules."""
     dropped_nodes: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that a graph lacks one of its nodes, with its edges; one always stays."""
+    """Probability that a node and its edges are missing from a graph; at least one node always stays."""
     moved_attributes: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that the attributes of a thing are those of another thing in the graph."""
+    """Probability that a thing's attributes are given to another thing in the graph."""
     graphs_at: Annotated[GraphsAt, DATA] = "both"
-    """Where models read these graphs: train, test or both; elsewhere they read the generator's."""
+    """When models read these graphs: in train, test or both; otherwise they read the generator's."""
 
     def __post_init__(self) -> None:
         validate(self)
         if self.graphs != GENERATOR:
-            read_parser(self.graphs)  # raises for one that there is not
+            read_parser(self.graphs)  # raises if there is no such parser
         elif self.plain and self.graphs_at != "both":
             raise UserError(
                 f"--graphs-at {self.graphs_at} changes nothing where graphs are the generator's; give --graphs, "
@@ -56,40 +56,43 @@ class GraphSource:
         return self.graphs == GENERATOR and not self.dropped_nodes and not self.moved_attributes
 
     def at(self, place: str) -> "GraphSource":
-        """What models read in "train" or "test"."""
+        """The source that models read in "train" or "test"."""
         return replace(self, graphs_at="both") if self.graphs_at in (place, "both") else GraphSource()
 
     @property
     def trained_with(self) -> "GraphSource":
-        """The source that is read in training as this one, and in tests the generator's."""
+        """The same source in training, but the generator's graphs in tests."""
         here = self.at("train")
         return here if here.plain else replace(here, graphs_at="train")
 
 
 def parser_digest(graphs: str) -> str:
-    """Hash of all that decides a parser's graphs; empty for the generator. Raises where the parser can't work here."""
+    """A hash of everything that decides a parser's graphs; empty for the generator. Raises if the parser can't run
+    here."""
     return "" if graphs == GENERATOR else digest(open_parser(graphs).identity())
 
 
 class ReadGraphs:
-    """The graph that is read of each caption. The same caption and seed always give the same."""
+    """Gives the graph that models read for each caption; the same caption and seed always give the same graph."""
 
     def __init__(self, source: GraphSource, words: Vocabulary, seed: int, parses: Path | None = None) -> None:
-        """`parses` is the folder where slow parsers keep their graphs. Raises `UserError` where the parser can't work
-        here, and on parsing where its server gives no answer."""
+        """Open the parser of `source`. `parses` is the folder in which slow parsers keep their graphs.
+
+        Raises `UserError` if the parser can't run here; later, `__call__` raises if its server gives no answer.
+        """
         self.source, self.seed = source, seed
         self.known: Mapping[str, Thing] = dict(phrases(words)) if source.moved_attributes else {}
         self.parser: CaptionParser | None = None if source.graphs == GENERATOR else open_parser(source.graphs, parses)
         self._read: dict[str, SceneGraph] = {}
 
     def __call__(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """The graph that models read of a caption; `graph` is the generator's."""
+        """The graph that models read for a caption; `graph` is the generator's."""
         if caption not in self._read:
             self._read[caption] = self.noisy(caption, self.parser(caption) if self.parser else graph)
         return self._read[caption]
 
     def noisy(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """The graph with the errors that are drawn for a caption."""
+        """The graph with the errors drawn for this caption."""
         if share := self.source.moved_attributes:
             random = generator(self.seed, "moved attributes", caption)
             graph = with_moved_attributes(graph, share, self.known, random)

@@ -1,6 +1,6 @@
-"""Parses captions with a language model behind any server of the OpenAI protocol (OC-CLIP, A.3 and A.6).
+"""Parses captions with a language model on any server of the OpenAI protocol (OC-CLIP, A.3 and A.6).
 
-What the model is asked, and the strict reading of what it answers, come first.
+The file begins with the prompt and the strict reading of answers.
 """
 
 import json
@@ -22,7 +22,7 @@ from menagerie.generators.parsers.registry import ParserSpec
 
 OPEN, CLOSE = "[ANS]", "[/ANS]"
 LONGEST = 50_000  # characters of an answer
-MOST_REPEATED = 4000  # characters of one that is sent back
+MOST_REPEATED = 4000  # characters of an answer that is sent back
 KEYS = {"relationship", "subject", "object"}
 EXAMPLES = (
     (
@@ -72,12 +72,12 @@ def prompt() -> list[dict[str, str]]:
 
 
 def question(caption: str) -> dict[str, str]:
-    """The message with a caption; whatever the caption says is data, behind its mark."""
+    """The message with a caption. The caption is data, marked as such, whatever it says."""
     return {"role": "user", "content": f"Caption: {caption}"}
 
 
 def correction(answer: str, problem: str) -> list[dict[str, str]]:
-    """The messages after an answer that can't be used; of a long one its beginning."""
+    """The messages that follow an unusable answer: the answer, shortened if it is long, and the problem with it."""
     return [
         {"role": "assistant", "content": answer[:MOST_REPEATED]},
         {"role": "user", "content": AGAIN.format(problem=problem)},
@@ -85,7 +85,7 @@ def correction(answer: str, problem: str) -> list[dict[str, str]]:
 
 
 def read_answer(text: str) -> SceneGraph:
-    """The graph in an answer; raises `NotAGraph` for anything but one JSON object of the described form."""
+    """Read the graph from an answer; raises `NotAGraph` for anything but one JSON object of the described form."""
     if len(text) > LONGEST:
         raise NotAGraph(f"too large: an answer of {len(text)} characters")
     inside, closed, _ = text.partition(OPEN)[2].partition(CLOSE)
@@ -100,7 +100,7 @@ def read_answer(text: str) -> SceneGraph:
 
 
 def graph_of(content: Any) -> SceneGraph:
-    """The graph that an answer's JSON states."""
+    """Make the graph that an answer's JSON states."""
     if not isinstance(content, dict) or content.keys() != {"entities", "relationships"}:
         raise NotAGraph("keys: it isn't one object with 'entities' and 'relationships' alone")
     entities, relationships = content["entities"], content["relationships"]
@@ -112,49 +112,50 @@ def graph_of(content: Any) -> SceneGraph:
     return plain_graph(checked(entities, edges))
 
 
-VERSION = 1  # of how answers are read
+VERSION = 1  # of the way in which answers are read
 
 
 @dataclass(frozen=True)
 class LLMOptions:
-    """Of a language model."""
+    """The options of a language model."""
 
     model: str = ""
-    """Its name at the server; required."""
+    """Name of the model on the server; required."""
     url: str = "http://localhost:8000/v1"
     """Address of the server."""
     key: str = ""
-    """Name of the environment variable that has the server's key, such as OPENAI_API_KEY."""
+    """Name of the environment variable that holds the server's key, such as OPENAI_API_KEY."""
     concurrency: Annotated[int, COUNT] = 16
-    """Requests at a time."""
+    """Number of requests sent at the same time."""
     timeout: Annotated[float, COUNT] = 60.0
     """Seconds for one request."""
     attempts: Annotated[int, COUNT] = 5
-    """Times that a request is sent before it is given up."""
+    """Number of times a request is sent before it fails."""
     answers: Annotated[int, COUNT] = 3
-    """Answers that the model may give to a caption until one can be used."""
+    """Number of answers that the model may give for a caption until one is usable."""
     tokens: Annotated[int, COUNT] = 1024
-    """Longest answer, in tokens."""
+    """Length of the longest answer, in tokens."""
 
 
 class LanguageModel:
-    """Requests a graph of each caption, several at a time, at temperature 0.
+    """Asks the model for the graph of each caption, several at a time, at temperature 0.
 
-    An answer that can't be used is sent back with what is wrong with it. After as many captions without any answer as
-    there are requests at a time, nothing more is requested: the server is gone.
+    An unusable answer is sent back with a description of the problem. Once as many captions in a row as there are
+    simultaneous requests have got no answer, the server counts as gone, and no more requests are sent.
     """
 
     def __init__(self, options: LLMOptions, server: ChatServer) -> None:
         self.options, self.server = options, server
-        self._silent = 0  # captions without an answer since the last that had one
+        self._silent = 0  # captions without an answer since the last answer
 
     def identity(self) -> Mapping[str, Any]:
-        """The model, the messages before the caption, and how its answers are read; not which server it is."""
+        """The model, the messages before the caption, and the version of reading; the server's address is not part of
+        it."""
         options = {"model": self.options.model, "answers": self.options.answers, "tokens": self.options.tokens}
         return {"parser": "llm", "version": VERSION, **options, "prompt": prompt()}
 
     def spent(self) -> Mapping[str, int]:
-        """Requests, repeated ones, and tokens, as the server counts them."""
+        """Numbers of requests, of repeated requests, and of tokens as the server counts them."""
         return dict(self.server.counts)
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
@@ -176,7 +177,7 @@ class LanguageModel:
                     return
 
         for _ in range(min(self.options.concurrency, len(captions))):
-            threading.Thread(target=work, daemon=True).start()  # which an interrupt doesn't wait for
+            threading.Thread(target=work, daemon=True).start()  # daemons don't delay Ctrl-C
         try:
             for _ in captions:
                 outcome = done.get()
@@ -215,7 +216,7 @@ def build(options: LLMOptions) -> LanguageModel:
     if options.key and not os.environ.get(options.key):
         raise UserError(f"the environment has no {options.key}, which is to have the server's key; set it")
     key = os.environ[options.key].strip() if options.key else ""
-    if not key.isascii() or not key.isprintable():  # the header would be refused with the key in the message
+    if not key.isascii() or not key.isprintable():  # otherwise the error about the header would show the key
         raise UserError(f"what the environment has as {options.key} is no key: it has line breaks or foreign letters")
     server = ChatServer(options.url, key, options.timeout, options.attempts)
     return LanguageModel(options, server)

@@ -1,4 +1,4 @@
-"""What a parser of open captions is, and what runs it: known graphs are kept, and what can't be parsed is one node."""
+"""The protocol of caption parsers, and the class that runs them: it caches graphs, and falls back to a single node."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,41 +14,41 @@ class Parsed(NamedTuple):
 
     caption: str
     graph: SceneGraph | None
-    """The scene graph; None where parsing failed."""
+    """The scene graph; None if parsing failed."""
     problem: str = ""
-    """Why there is none: "KIND: DETAIL"; counts are by kind."""
+    """Reason for a missing graph: "KIND: DETAIL"; failures are counted by kind."""
     answered: bool = True
-    """Whether this is the parser's answer, which is kept; not where its server didn't give any."""
+    """Whether this is the parser's answer, to be cached; False if its server gave none."""
 
 
 @runtime_checkable
 class Parser(Protocol):
-    """Makes scene graphs of captions in everyday English. One file of this folder each, with a `PARSER`."""
+    """Makes scene graphs of captions in everyday English. Each parser is a file of this folder with a `PARSER`."""
 
     def identity(self) -> Mapping[str, Any]:
-        """All that decides its graphs, as JSON can hold it: model, prompt, version of its rules."""
+        """Everything that decides its graphs, as JSON values: model, prompt, version of its rules."""
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Parse `captions`, which are distinct; yields each once, in any order, as soon as it is finished."""
+        """Parse distinct captions; yields each once, in any order, as soon as it is finished."""
 
     def spent(self) -> Mapping[str, int]:
-        """What parsing has cost so far, such as requests and tokens."""
+        """The cost of parsing so far, such as numbers of requests and tokens."""
 
 
 class Unanswered(UserError):
-    """Captions to which a parser's server gave no answer."""
+    """A parser's server gave no answer to some captions."""
 
 
 class Counts(NamedTuple):
-    """Captions by what became of them."""
+    """Numbers of captions by result."""
 
     captions: int
-    """Distinct ones."""
+    """Number of distinct captions."""
     parsed: int
     fell_back: Mapping[str, int]
-    """Captions that are one node, by why."""
+    """Number of captions represented by a single node, by reason."""
     kept: int
-    """Captions that were parsed before, in this process or another."""
+    """Number of captions that had been parsed before, by this process or another."""
 
     @property
     def text(self) -> str:
@@ -60,12 +60,13 @@ class Counts(NamedTuple):
 class CaptionParser:
     """Gives the scene graph of each caption, by one parser.
 
-    A caption that it can't parse is one node, all of it, and counted. Graphs are kept in memory and in `cache`.
+    A caption that can't be parsed becomes a single node with the whole text, and is counted. Graphs are kept in memory
+    and in `cache`.
     """
 
     def __init__(self, name: str, parser: Parser, cache: ParseCache | None, allow_unanswered: bool = False) -> None:
-        """`allow_unanswered`: captions to which the parser's server gave no answer are one node too, until they are
-        parsed again; otherwise they raise."""
+        """With `allow_unanswered`, captions to which the parser's server gave no answer become single nodes until they
+        are parsed again; otherwise they raise."""
         self.name, self.parser, self.cache, self.allow_unanswered = name, parser, cache, allow_unanswered
         self._known: dict[str, Parsed] = {}
         self._kept = 0
@@ -79,8 +80,8 @@ class CaptionParser:
     def parse(self, captions: Sequence[str], report: Callable[[int, int], None] | None = None) -> list[SceneGraph]:
         """The scene graphs of captions, in their order; many at once are faster than one by one.
 
-        `report` receives how many are finished, of how many. What is answered is in the cache when this returns or
-        raises. Raises `UserError` where the parser can't work at all, and `Unanswered` for captions without an answer.
+        Calls `report` with the number finished and the total. All answers are in the cache when this returns or raises.
+        Raises `UserError` if the parser can't work at all, and `Unanswered` for captions without an answer.
         """
         wanted = list(dict.fromkeys(captions))
         self._recall(wanted)
@@ -97,11 +98,11 @@ class CaptionParser:
         return [self.graph(caption) for caption in captions]
 
     def graph(self, caption: str) -> SceneGraph:
-        """The graph of a caption that was parsed before, or all of it as one node."""
+        """The graph of a caption that was parsed before; a single node with the whole text if that failed."""
         return self._known[caption].graph or SceneGraph((caption,))
 
     def fell_back(self, caption: str) -> bool:
-        """Whether a caption that was parsed before is one node because there is no graph of it."""
+        """Whether parsing failed for a caption that was parsed before."""
         return self._known[caption].graph is None
 
     def unanswered(self) -> list[str]:
@@ -114,7 +115,7 @@ class CaptionParser:
         return Counts(len(outcomes), len(outcomes) - failed.total(), failed, self._kept)
 
     def _recall(self, captions: Sequence[str]) -> None:
-        """Take what the cache has, and drop what was given up before: it may be answered now."""
+        """Load captions from the cache, and forget failures: they may be answered now."""
         for caption in captions:
             if caption in self._known and not self._known[caption].answered:
                 del self._known[caption]

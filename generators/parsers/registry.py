@@ -17,20 +17,21 @@ DEFAULT = "one-node"
 
 @dataclass(frozen=True)
 class NoOptions:
-    """Of a parser that has none."""
+    """The options of a parser that has none."""
 
 
 @dataclass(frozen=True)
 class ParserSpec:
-    """A parser: what it does, and how one is made from its options, a frozen dataclass of plain values."""
+    """A parser: a description, its options (a frozen dataclass of plain values), and a function that makes it from
+    them."""
 
     name: str
     about: str
     build: Callable[[Any], Parser]
-    """Raises `UserError` where a library, a model or an option is missing; imports what is heavy only then."""
+    """Makes the parser; raises `UserError` if a library, a model or an option is missing. Heavy imports happen here."""
     options: type = NoOptions
     kept: bool = True
-    """Whether parsing takes long enough for its graphs to be kept on disk."""
+    """Whether parsing is slow enough for its graphs to be kept on disk."""
 
 
 EXPORTS = Exports("menagerie.generators.parsers", Path(__file__).parent, "PARSER", "parser")
@@ -39,10 +40,10 @@ load: Callable[[str], ParserSpec] = EXPORTS.load
 
 
 def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = False) -> CaptionParser:
-    """The parser that a command line names: "spacy", or "llm:model=NAME,url=http://HOST:8000/v1" with its options.
+    """Open the parser that a command line names: "spacy", or "llm:model=NAME,url=http://HOST:8000/v1" with its options.
 
-    `parses` is the folder of graphs that are kept. Raises `UserError` for a name, an option or a value that is wrong,
-    and where what the parser needs isn't installed.
+    `parses` is the folder of cached graphs. Raises `UserError` for an unknown name, option or value, and if something
+    that the parser needs isn't installed.
     """
     spec, options = read_parser(text)
     parser = spec.build(options)
@@ -51,14 +52,14 @@ def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = 
 
 
 def read_parser(text: str) -> tuple[ParserSpec, Any]:
-    """Read "NAME:OPTION=VALUE,OPTION=VALUE" as a parser's spec and its options; doesn't start the parser."""
+    """Read "NAME:OPTION=VALUE,OPTION=VALUE" into a parser's spec and its options; doesn't start the parser."""
     name, _, given = text.partition(":")
     spec = load(name)
     return spec, options_from(spec, given)
 
 
 def options_from(spec: ParserSpec, text: str) -> Any:
-    """The options "model=NAME,timeout=30" of a parser."""
+    """Read a parser's options from a text such as "model=NAME,timeout=30"."""
     values: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         key, found, value = part.partition("=")

@@ -1,4 +1,4 @@
-"""Parsers without a model: `rules`, by the grammar of our worlds' captions, and `one-node`, which parses nothing."""
+"""Parsers without a model: `rules`, which knows the grammar of our captions, and `one-node`, which parses nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ VERSION = 1  # of the grammar in generators/parsers/world_grammar.py
 
 @dataclass(frozen=True)
 class RulesOptions:
-    """Of the grammar."""
+    """The options of `rules`."""
 
     world: str = ""
-    """A world by name, or its TOML file, whose names are known; without one all names that ship."""
+    """World whose names are known, by name or TOML file; if empty, all built-in names are known."""
 
 
 class GrammarRules:
-    """Graphs by the rules of `menagerie.generators.parsers.world_grammar`."""
+    """Makes graphs by the rules of `menagerie.generators.parsers.world_grammar`."""
 
     def __init__(self, options: RulesOptions) -> None:
-        """Raises `UserError` for a world that isn't there."""
+        """Load the names of the world; raises `UserError` if there is no such world."""
         self.words = Vocabulary.of(vocabulary_of(options.world)) if options.world else vocabulary_of("")
 
     def identity(self) -> Mapping[str, Any]:
-        """Version of the rules, and the names that they know."""
+        """The version of the rules, and the known names."""
         return {"parser": "rules", "version": VERSION, "words": digest(self.words.to_json())}
 
     def spent(self) -> Mapping[str, int]:
         return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Parse captions in order; fails for a caption with words that no world of ours has."""
+        """Parse captions in order; parsing fails for a caption with words that no world of ours has."""
         for caption in captions:
             try:
                 yield Parsed(caption, parse(caption, self.words))
@@ -51,7 +51,7 @@ PARSER = ParserSpec(
 
 
 class OneNode:
-    """Leaves captions as they are."""
+    """Makes a single node of each caption."""
 
     def identity(self) -> Mapping[str, str]:
         return {"parser": "one-node"}

@@ -14,23 +14,23 @@ from menagerie.generators.parsers.registry import ParserSpec
 
 @dataclass(frozen=True)
 class SpacyOptions:
-    """Of spaCy."""
+    """The options of the spaCy parser."""
 
     model: str = "en_core_web_sm"
-    """An installed English pipeline of spaCy, or its folder."""
+    """Name of an installed English pipeline of spaCy, or its folder."""
     batch: Annotated[int, COUNT] = 256
-    """Captions that it parses together."""
+    """Number of captions parsed together."""
 
 
 class DependencyRules:
-    """Graphs by the rules of `menagerie.generators.parsers.dependency_rules`."""
+    """Makes graphs by the rules of `menagerie.generators.parsers.dependency_rules`."""
 
     def __init__(self, options: SpacyOptions, pipeline: Any) -> None:
         """`pipeline` is a loaded `spacy.Language`."""
         self.options, self.pipeline = options, pipeline
 
     def identity(self) -> Mapping[str, Any]:
-        """Version of the rules; name and version of the pipeline."""
+        """The version of the rules, and the name and version of the pipeline."""
         meta = self.pipeline.meta
         model = f"{meta['lang']}_{meta['name']} {meta['version']}"
         return {"parser": "spacy-rules", "version": VERSION, "model": model}
@@ -44,7 +44,7 @@ class DependencyRules:
 
 
 def parsed(caption: str, words: Sequence[Word]) -> Parsed:
-    """The graph of a caption's tree, where it has one of sensible size."""
+    """The graph of a caption's dependency tree; a failure if there is none of sensible size."""
     try:
         graph = graph_of(words)
         return Parsed(caption, checked(*graph), "") if graph else Parsed(caption, None, "no nodes: it names no thing")

@@ -15,30 +15,31 @@ from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_gr
 from menagerie.generators.parsers.parser import Parsed
 from menagerie.generators.parsers.registry import ParserSpec
 
-VERSION = 1  # of how facts are read
+VERSION = 1  # of the way in which facts are read
 FACT = re.compile(r"\(([^()]*)\)")
-BEHIND = {"in", "on", "with", "of", "at", "made", "covered", "full"}  # attributes that begin so stand behind their noun
+BEHIND = {"in", "on", "with", "of", "at", "made", "covered", "full"}  # attributes that begin with these follow the noun
 
 
 @dataclass(frozen=True)
 class T5Options:
-    """Of the T5."""
+    """The options of the T5 parser."""
 
     model: str = "lizhuang144/flan-t5-base-VG-factual-sg"
-    """A model of the Hugging Face hub, or its folder."""
+    """Name of a model on the Hugging Face hub, or its folder."""
     device: str = "cpu"
-    """cpu or cuda."""
+    """Device: cpu or cuda."""
     batch: Annotated[int, COUNT] = 32
-    """Captions that it parses together."""
+    """Number of captions parsed together."""
     beams: Annotated[int, COUNT] = 5
-    """Beams of its search."""
+    """Number of beams of the search."""
 
 
 class FactualT5:
-    """Reads the facts that the model writes."""
+    """Makes graphs of the facts that the model writes."""
 
     def __init__(self, options: T5Options, model: Any) -> None:
-        """`model` is a `factual_scene_graph.parser.scene_graph_parser.SceneGraphParser`, or what parses like one."""
+        """`model` is a `factual_scene_graph.parser.scene_graph_parser.SceneGraphParser`, or an object with its
+        interface."""
         self.options, self.model = options, model
 
     def identity(self) -> Mapping[str, Any]:
@@ -55,14 +56,14 @@ class FactualT5:
     def _facts(self, captions: Sequence[str]) -> list[str]:
         settings = {"beam_size": self.options.beams, "max_input_len": 128, "max_output_len": 256}
         try:
-            with contextlib.redirect_stderr(io.StringIO()):  # a bar for each batch
+            with contextlib.redirect_stderr(io.StringIO()):  # hide a progress bar for each batch
                 return self.model.parse(captions, return_text=True, **settings)
         except (AttributeError, RuntimeError, TypeError, ValueError) as error:
             raise UserError(f"FactualSceneGraph fails ({one_line(error)}); it needs transformers below 5") from error
 
 
 def parsed(caption: str, facts: str) -> Parsed:
-    """The graph of "( cat , is , brown ) , ( cat , lie on , computer )"."""
+    """Read the graph from facts such as "( cat , is , brown ) , ( cat , lie on , computer )"."""
     try:
         return Parsed(caption, graph_of(facts))
     except NotAGraph as error:
@@ -72,7 +73,7 @@ def parsed(caption: str, facts: str) -> Parsed:
 def graph_of(text: str) -> SceneGraph:
     """The graph of facts: things with their attributes, and relations; raises `NotAGraph`.
 
-    The model gives things no numbers: two of one name are one node.
+    The model doesn't number things, so two things of one name become one node.
     """
     facts = [[part.strip() for part in fact.split(",")] for fact in FACT.findall(text)]
     if FACT.sub("", text).strip(" ,") or any(len(fact) not in (1, 3) or not all(fact) for fact in facts):
@@ -92,7 +93,7 @@ def graph_of(text: str) -> SceneGraph:
 
 
 def phrase(name: str, attributes: Sequence[str]) -> str:
-    """ "two brown cats", "woman in red"."""
+    """The phrase of a thing with its attributes: "two brown cats", "woman in red"."""
     numbers = [one for one in attributes if one.isdigit()]
     behind = [one for one in attributes if one.split()[0] in BEHIND]
     before = [one for one in attributes if one not in (*numbers, *behind)]
@@ -100,7 +101,7 @@ def phrase(name: str, attributes: Sequence[str]) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """The beginning of what an error says."""
+    """The beginning of an error's text, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
 
 

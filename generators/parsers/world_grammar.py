@@ -4,12 +4,13 @@ It shares only the words for numbers, relations and conjunctions with `menagerie
 captions, so that tests and the audit check one against the other. The grammar, in any phrasing:
 
 - a thing is named, "a TEXTURE ANIMAL", "NUMBER TEXTURE ANIMALS" or "no TEXTURE ANIMAL", where the texture is optional;
-  or it is stated, "the ANIMAL is TEXTURE", "NUMBER ANIMALS are TEXTURE" or "no ANIMAL is TEXTURE", with "there" for no
-  texture. The article is "a" or "the", the same for all; in worlds with sizes a SIZE stands before texture and animal;
+  or it is stated, "the ANIMAL is TEXTURE", "NUMBER ANIMALS are TEXTURE" or "no ANIMAL is TEXTURE", with "there" if it
+  has no texture. The article is "a" or "the", the same for all; in worlds with sizes a SIZE stands before texture and
+  animal;
 - two things are joined by a conjunction, or by a predicate, which is an edge of the graph and may have "is" before it;
 - the text before the first thing and after the last names exactly one background.
 
-`check_phrasings` alone makes captions: it tells whether those of a phrasing can be parsed back.
+`check_phrasings` is the only function that makes captions: it checks whether a phrasing's captions can be parsed back.
 """
 
 import re
@@ -32,13 +33,13 @@ PREDICATES = {joint: predicate for predicate in CONVERSES for joint in (predicat
 
 
 class Reading(NamedTuple):
-    """A caption's graph and the words that the graph leaves out."""
+    """A caption's graph, and the words that the graph leaves out."""
 
     graph: SceneGraph
     article: str
-    """ "a" or "the"; "" if all things are counted or negated."""
+    """Article of the things, "a" or "the"; "" if all are counted or negated."""
     joints: tuple[str, ...]
-    """The words between each thing and the next."""
+    """Words between each thing and the next."""
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -63,7 +64,7 @@ def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str
 
 
 def phrase_of(thing: re.Match[str]) -> str:
-    """ "small red cat", "two red cats", "no red cat": the phrase of a thing that is named or stated."""
+    """The phrase of a thing that is named or stated: "small red cat", "two red cats", "no red cat"."""
     texture = thing["texture"] or (thing["state"] if thing["state"] != "there" else "")
     return " ".join(filter(None, (thing["no"], thing["number"], thing["size"], texture, thing["animal"])))
 
@@ -100,9 +101,9 @@ def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
 
 @lru_cache(maxsize=64)
 def check_phrasings(template: Template, world: World) -> None:
-    """Raise for a phrasing that has a word of the world: its captions would say more than their scenes."""
+    """Raise for a phrasing with a word of the world: its captions would say more than their scenes."""
     size = world.sizes[0] if world.sizes else ""
-    textures = (world.textures * 2)[:2]  # of things in their own colours there is one
+    textures = (world.textures * 2)[:2]  # a world of things in their own colours has only one
     names = tuple(zip(world.animals[:2], textures, strict=True))
     for text, background, slots in product(template.phrasings, world.backgrounds, RELATIONS):
         things = [Thing(*name, slot, size) for name, slot in zip(names, slots, strict=True)]

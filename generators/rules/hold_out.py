@@ -1,10 +1,10 @@
 """Hold-out rules of a split, its test `held_out`, and groups of animals that rules name.
 
-A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the subset `held_out`, in test
-views. Its animals may be in other scenes of train: only the composition that the rule describes is
-unseen. Pairs of which the rules leave no scene are not trainable; fractions count the others.
-With several rules each also has a test of its own, `held_out 1`, `held_out 2`, in the recipe's order.
-A recipe's groups, "felines={cat, lion}", are known together with those of its world.
+A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the subset `held_out`, in test views.
+Its animals may be in other scenes of train: only the composition that the rule describes is unseen. Pairs of which the
+rules leave no scene are not trainable; fractions count the others. With several rules each also has a test of its own,
+`held_out 1`, `held_out 2`, in the recipe's order. A recipe's groups, "felines={cat, lion}", can be used together with
+those of its world.
 """
 
 import re
@@ -23,12 +23,12 @@ FORM = "felines={cat, lion}"
 
 
 def group_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The groups of a TOML table as recipes hold them."""
+    """Write the groups in a TOML table as recipes hold them."""
     return tuple(f"{name}={{{', '.join(members)}}}" for name, members in table.items())
 
 
 def checked_table(table: Mapping[str, object]) -> dict[str, list[str]]:
-    """The [groups] of a TOML file; values other than lists of names raise."""
+    """The [groups] table of a TOML file; raises if a value isn't a list of names."""
     checked: dict[str, list[str]] = {}
     for name, members in table.items():
         if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
@@ -38,7 +38,7 @@ def checked_table(table: Mapping[str, object]) -> dict[str, list[str]]:
 
 
 def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Names and members of the groups in a recipe; one without = or a second one of a name raises."""
+    """The members of each group in a recipe; raises for a text without = and for a second group of the same name."""
     groups: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, equals, members = (part.strip() for part in text.partition("="))
@@ -53,7 +53,9 @@ def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=64)
 def with_groups(world: World, texts: tuple[str, ...]) -> World:
-    """`world` with the groups of a recipe besides its own; a mistake in one, or a second meaning of a name, raises."""
+    """A copy of `world` with a recipe's groups added; raises for an invalid group, or a name that has another
+    meaning.
+    """
     groups, added = dict(world.groups), checked_groups(read_groups(texts), world.animals)
     for name, members in added:
         if set(groups.get(name, members)) != set(members):
@@ -63,24 +65,24 @@ def with_groups(world: World, texts: tuple[str, ...]) -> World:
 
 
 HELD_OUT = "held_out"
-MOST_RULES = 200  # each has a test of its own
+MOST_RULES = 200  # a test for each
 
 
 def held_out_tests(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The test subsets of hold-out rules, each with the rules that its scenes match at least one of."""
+    """The test subsets of hold-out rules, each with its rules; its scenes match at least one of them."""
     whole = {HELD_OUT: tuple(texts)} if texts else {}
     return whole | ({f"{HELD_OUT} {k}": (text,) for k, text in enumerate(texts, 1)} if len(texts) > 1 else {})
 
 
 def test_label(test: str, texts: Sequence[str]) -> str:
-    """A test subset's name for people: with the rule that it is for, "held_out 1: texture=red & animal=cat"."""
+    """A test subset's name for people: "held_out 1: texture=red & animal=cat" for the test of a rule."""
     rules = held_out_tests(texts).get(test, ())
     return f"{test}: {rules[0]}" if len(rules) == 1 else test
 
 
 @lru_cache(maxsize=64)
 def parsed(texts: tuple[str, ...], world: World) -> tuple[Rule, ...]:
-    """The rules of a recipe; an invalid or repeated one raises."""
+    """Parse the rules of a recipe; raises for an invalid or repeated one."""
     if len(texts) > MOST_RULES:
         raise UserError(f"hold_out has {len(texts)} rules, from {texts[0]!r:.60} on; at most {MOST_RULES} are read")
     for text in texts:
@@ -92,7 +94,7 @@ def parsed(texts: tuple[str, ...], world: World) -> tuple[Rule, ...]:
 
 
 def matched(rules: Iterable[Rule], scene: Scene) -> bool:
-    """Whether any rule matches."""
+    """Whether any rule matches `scene`."""
     return any(rule.matches(scene) for rule in rules)
 
 
@@ -102,18 +104,18 @@ def kept(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
 
 
 def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) -> bool:
-    """Whether there is a scene that no rule matches, in some sizes of its animals."""
+    """Whether the rules leave at least one of `scenes`, in any sizes of its animals."""
     return any(not matched(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
 
 
 def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
-    """The hold-out rules that a split records, with the groups that it records: its world's file isn't needed."""
+    """The hold-out rules that a split records, with the groups that it records; the world's file isn't needed."""
     return parsed(tuple(recipe.get("hold_out", ())), with_groups(world_of(words), tuple(recipe.get("groups", ()))))
 
 
 @cache
 def world_of(words: Vocabulary) -> World:
-    """A world with the names of a vocabulary, for rules only: it can't be rendered."""
+    """A world with the names of a vocabulary, for parsing rules; it can't be rendered."""
     return World("", words.animals, words.textures, words.backgrounds, words.sizes)
 
 

@@ -1,4 +1,4 @@
-"""Parses the text of a hold-out rule (see `menagerie.generators.rules.rule`) to a tree, by recursive descent."""
+"""Parses the text of a hold-out rule (see `menagerie.generators.rules.rule`) into a tree, by recursive descent."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -23,13 +23,13 @@ from menagerie.generators.rules.tree import (
 
 MOST_DEPTH = 50  # of parentheses and `not`, to bound the recursion
 FIELDS = (*THING_FIELDS, *SCENE_FIELDS)
-# Views are int32 in split files.
+# Split files store views as int32.
 NUMBERS = {"count": range(1, MOST_THINGS + 1), "view": range(2**31), "index": range(MOST_THINGS)}
 VALUES_OF = {
     "pair": "animal",
     "first": "animal",
     "second": "animal",
-}  # the kind of a field's names, if not its own
+}  # kinds of names by field, if they differ from the field's name
 
 
 class Parser(Tokens):
@@ -55,12 +55,12 @@ class Parser(Tokens):
         return expression if self.next.kind == "end" else self.expected("'&', '|' or the end")
 
     def alternatives(self) -> Expression:
-        """Conjunctions with `|` between them."""
+        """Parse conjunctions joined by `|`."""
         parts = self.chain("|", self.conjunction)
         return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
     def conjunction(self) -> Conjunction:
-        """Comparisons and groups with `&` between them."""
+        """Parse comparisons and groups joined by `&`."""
         start = self.next
         parts = self.chain("&", self.part)
         comparisons = tuple(part for part in parts if isinstance(part, Comparison))
@@ -68,14 +68,15 @@ class Parser(Tokens):
         return Conjunction(comparisons, groups, self.turned(comparisons, start))
 
     def chain(self, sign: str, parse: Callable) -> list:
-        """The results of `parse`, called once and again after each `sign`."""
+        """Parse a list of parts separated by `sign`."""
         parts = [parse()]
         while self.take(sign):
             parts.append(parse())
         return parts
 
     def turned(self, comparisons: tuple[Comparison, ...], start: Token) -> frozenset[str]:
-        """The relations named by their second slot; naming one by both slots raises if `first` or `second` is used."""
+        """The relations that are named by their second slot; naming one by both slots raises if `first` or `second` is
+        used."""
         named = {direction for comparison in comparisons for direction in comparison.directions}
         turned = frozenset(relation for relation, second in named if second)
         ends = [comparison.left.field for comparison in comparisons if comparison.left.field in ("first", "second")]
@@ -85,7 +86,7 @@ class Parser(Tokens):
         return turned
 
     def part(self) -> Comparison | Expression:
-        """A comparison, a negated part or a group in parentheses."""
+        """Parse a comparison, a negated part or a group in parentheses."""
         if self.take("!"):
             part = self.nested(self.part)
             return Not(Conjunction((part,)) if isinstance(part, Comparison) else part)
@@ -95,7 +96,7 @@ class Parser(Tokens):
         return self.comparison()
 
     def nested(self, parse: Callable) -> Comparison | Expression:
-        """The result of `parse`, one level deeper."""
+        """Call `parse` one level deeper; raises if the nesting is too deep."""
         if self.depth == MOST_DEPTH:
             self.fail(f"a rule nests at most {MOST_DEPTH} parentheses and nots; write it with fewer", self.next)
         self.depth += 1
@@ -104,7 +105,7 @@ class Parser(Tokens):
         return inside
 
     def comparison(self) -> Comparison:
-        """A field, an operator and the right-hand side."""
+        """Parse a field, an operator and the right-hand side."""
         left = self.term(FIELDS)
         sign = self.next
         operator = self.take(*OPERATORS) or self.expected(f"one of {' '.join(OPERATORS)}")
@@ -115,7 +116,7 @@ class Parser(Tokens):
         return Comparison(left, operator, (self.value("count"),))
 
     def equality(self, left: Term, operator: str) -> Comparison:
-        """A comparison by = or != with another thing's field, or with names or numbers."""
+        """Parse the right-hand side of = or !=: another thing's field, or names or numbers."""
         start = self.next
         if start.kind == "word" and self.ahead[1].kind == "[":
             return Comparison(left, operator, self.other(left))
@@ -132,14 +133,14 @@ class Parser(Tokens):
         return Comparison(left, operator, tuple(name for word in given for name in self.members(left.field, word)))
 
     def members(self, field: str, value: str | int) -> tuple[str | int, ...]:
-        """The animals of a group in a field of animals; any other value alone."""
+        """The members of a group if the field takes animals; otherwise the value alone."""
         if VALUES_OF.get(field, field) != "animal" or value not in self.groups:
             return (value,)
         self.used.add(value)
         return self.groups[value]
 
     def other(self, left: Term) -> Term:
-        """An indexed field that `left` can be compared with."""
+        """Parse an indexed field that `left` can be compared with."""
         start = self.next
         right = self.term(THING_FIELDS)
         if left.field == "pair" or right.field != VALUES_OF.get(left.field, left.field):
@@ -147,7 +148,7 @@ class Parser(Tokens):
         return right
 
     def term(self, fields: Iterable[str]) -> Term:
-        """A field, with an index or without one."""
+        """Parse a field, with or without an index."""
         start = self.next
         if start.kind != "word":
             self.expected(f"a field ({', '.join(fields)})")
@@ -163,14 +164,14 @@ class Parser(Tokens):
         return Term(field, index) if self.take("]") else self.expected("']'")
 
     def values(self, field: str) -> list[str | int]:
-        """A value, or several in braces."""
+        """Parse a value, or several in braces."""
         if not self.take("{"):
             return [self.value(field)]
         given = self.chain(",", lambda: self.value(field))
         return given if self.take("}") else self.expected("',' or '}'")
 
     def value(self, field: str) -> str | int:
-        """A number, or a name that the world has."""
+        """Parse a number, or a name that the world has."""
         start = self.next
         if start.kind not in ("word", "quoted"):
             self.expected(f"a {'whole number' if field in NUMBERS else 'name'} for {field}")
@@ -184,7 +185,7 @@ class Parser(Tokens):
         return self.choose(kind, words, [*self.names[kind], *groups], start)
 
     def number(self, field: str, digits: str, start: Token) -> int:
-        """The number that was read, in the field's range."""
+        """The number in `digits`; raises if it is outside the field's range."""
         numbers = NUMBERS[field]
         if not re.fullmatch("[0-9]{1,10}", digits) or int(digits) not in numbers:
             self.fail(f"{field} is a whole number from {numbers[0]} to {numbers[-1]}, got {digits!r}", start)

@@ -44,12 +44,12 @@ from menagerie.generators.rules.tree import Expression
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule and the text that it was read from."""
+    """A parsed rule, with its text."""
 
     text: str
     expression: Expression = field(repr=False)
     groups: Groups = ()
-    """The groups that it names, with their animals."""
+    """Groups that the rule names, with their animals."""
 
     def matches(self, scene: Scene) -> bool:
         """Whether the rule is true of `scene`."""
@@ -57,7 +57,7 @@ class Rule:
 
 
 def parse_rule(text: str, world: World) -> Rule:
-    """Parse a rule; a syntax error, or a name that `world` lacks, raises with the character's position."""
+    """Parse a rule; raises, with the character's position, for a syntax error or a name that `world` lacks."""
     parser = Parser(text, world)
     expression = parser.rule()
     return Rule(text, expression, tuple(group for group in world.groups if group[0] in parser.used))

@@ -1,4 +1,4 @@
-"""The tokens of a hold-out rule, and errors that name the position of a wrong one."""
+"""The tokens of a hold-out rule, and errors that name the position of the faulty one."""
 
 import re
 from collections import deque
@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 
 from menagerie.envs.core.errors import UserError, choose
 
-MOST_CHARACTERS = 10_000  # each term costs time on every scene
+MOST_CHARACTERS = 10_000  # each term takes time on every scene
 KEYWORDS = {"and": "&", "or": "|", "not": "!"}
 TOKEN = re.compile(
     r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[\w.-]+)|(?P<sign>!=|<=|>=|[=<>!&|(){}\[\],])|(?P<stray>\S)"""
@@ -15,7 +15,7 @@ TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of a rule: its kind ("quoted", "word", "end" or the sign itself), text and position from 1."""
+    """A piece of a rule: its kind ("quoted", "word", "end" or the sign itself), its text and its position, from 1."""
 
     kind: str
     text: str
@@ -34,11 +34,11 @@ class Tokens:
 
     @property
     def next(self) -> Token:
-        """The token that is read next; the last one is the end."""
+        """The next token, without consuming it; at the end, the token "end"."""
         return self.ahead[0]
 
     def token(self, match: re.Match) -> Token:
-        """The token of a match; raises for a character that begins none."""
+        """Make the token of a match; raises for a character that starts no token."""
         text, group = match.group(), match.lastgroup
         token = Token(text if group == "sign" else KEYWORDS.get(text, group), text, match.start() + 1)
         if token.kind == "stray" and text in "\"'":
@@ -48,11 +48,11 @@ class Tokens:
         return token
 
     def take(self, *kinds: str) -> str:
-        """Consume the next token and return its text if it is of one of the kinds; else ""."""
+        """Consume the next token and return its text, if its kind is among `kinds`; else return ""."""
         return self.ahead.popleft().text if self.next.kind in kinds else ""
 
     def words(self) -> str:
-        """Consume all words that follow, or a text in quotes; one space between words."""
+        """Consume all words that follow, or a quoted text; words are joined by single spaces."""
         if quoted := self.take("quoted"):
             return " ".join(quoted[1:-1].split())
         return " ".join(iter(lambda: self.take("word"), ""))
@@ -65,9 +65,9 @@ class Tokens:
             self.fail(str(error), token)
 
     def expected(self, what: str) -> NoReturn:
-        """Raise for the next token."""
+        """Raise because the next token isn't `what`."""
         self.fail(f"expected {what}, got {repr(self.next.text) if self.next.text else 'the end'}", self.next)
 
     def fail(self, problem: str, token: Token) -> NoReturn:
-        """Raise in one line, with the rule and the position of `token`."""
+        """Raise a one-line error with the rule and the position of `token`."""
         raise UserError(f"rule {self.text!r}, character {token.place}: {problem}")

@@ -10,7 +10,7 @@ from menagerie.envs.slots import RELATIONS, place_of
 Value = str | int | tuple[str, ...]
 
 THING_FIELDS = Thing._fields
-# Fields of a scene; `turned`: whether `first` is the thing in the relation's second slot. None: no such value.
+# Reads a field of a scene, None if the scene has no such value; `turned`: `first` is the thing in the second slot.
 SCENE_FIELDS: dict[str, Callable[[Scene, bool], Value | None]] = {
     "background": lambda scene, turned: scene.background,
     "relation": lambda scene, turned: scene.relation or "none",
@@ -26,7 +26,7 @@ RELATION_WORDS: dict[str, tuple[str, bool]] = {
     word: (relation, bool(slot)) for relation in RELATIONS.values() for slot, word in enumerate(relation.split("/"))
 } | {"none": ("none", False)}
 
-# Operators on a scene's value and the values in the rule.
+# Compares a scene's value with the values in the rule.
 OPERATORS: dict[str, Callable[[Value, tuple[Value, ...]], bool]] = {
     "=": lambda value, given: value in given,
     "!=": lambda value, given: value not in given,
@@ -44,13 +44,13 @@ def pair_of(scene: Scene) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class Term:
-    """A field, of the scene's thing number `index` if there is an index."""
+    """A field of a scene; with an `index`, of the scene's thing with that number."""
 
     field: str
     index: int | None = None
 
     def value(self, scene: Scene, thing: Thing, turned: bool) -> Value | None:
-        """The field's value in the scene, without an index that of `thing`; None if there is no such thing."""
+        """The field's value in the scene; without an index that of `thing`; None if the scene has no such thing."""
         if self.field in SCENE_FIELDS:
             return SCENE_FIELDS[self.field](scene, turned)
         if self.index is not None:
@@ -62,7 +62,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A term against any of some values, or against another term."""
+    """A comparison of a term with a set of values, or with another term."""
 
     left: Term
     operator: str
@@ -87,7 +87,7 @@ class Expression(ABC):
 
 @dataclass(frozen=True)
 class Conjunction(Expression):
-    """Comparisons that must all be true of one same thing, and groups that are evaluated independently."""
+    """Comparisons that must all be true of the same thing, and groups that are evaluated independently."""
 
     comparisons: tuple[Comparison, ...]
     groups: tuple[Expression, ...] = ()
@@ -95,7 +95,7 @@ class Conjunction(Expression):
     """The relations in which `first` is the thing in the second slot."""
 
     def matches(self, scene: Scene) -> bool:
-        """Whether all groups are true, and all comparisons of some thing (most don't depend on the thing)."""
+        """Whether all groups are true, and one thing makes all comparisons true (most don't depend on the thing)."""
         turned = scene.relation in self.turned
         return all(group.matches(scene) for group in self.groups) and any(
             all(comparison.holds(scene, thing, turned) for comparison in self.comparisons) for thing in scene.things
@@ -104,7 +104,7 @@ class Conjunction(Expression):
 
 @dataclass(frozen=True)
 class Not(Expression):
-    """True where `part` is false."""
+    """An expression that is true if `part` is false."""
 
     part: Expression
 
@@ -114,7 +114,7 @@ class Not(Expression):
 
 @dataclass(frozen=True)
 class AnyOf(Expression):
-    """True where at least one of `parts` is."""
+    """An expression that is true if at least one of `parts` is."""
 
     parts: tuple[Expression, ...]
 

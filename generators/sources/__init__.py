@@ -1,1 +1,1 @@
-"""Training data from elsewhere, and several data sets as one."""
+"""Training data besides our scenes, and mixtures of several data sets."""

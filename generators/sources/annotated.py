@@ -1,6 +1,6 @@
-"""Photographs with annotated phrases and relations, of which captions are made in the ways of OC-CLIP's appendix A.7.
+"""Photographs with annotated phrases and relations; captions are made from them as in OC-CLIP's appendix A.7.
 
-The graph of a caption is what it was made of; nothing is parsed.
+A caption's graph consists of the annotations that the caption was made from; nothing is parsed.
 """
 
 import re
@@ -22,7 +22,7 @@ WORDS = re.compile(r"\w+|[^\w\s]")
 
 
 class Relation(NamedTuple):
-    """Two phrases of a photograph, by their places, and what relates them."""
+    """Two phrases of a photograph, by index, and their predicate."""
 
     subject: int
     predicate: str
@@ -36,17 +36,17 @@ class Annotations(NamedTuple):
     relations: tuple[Relation, ...] = ()
 
 
-# Makes a caption of annotations that have at least one phrase.
+# Makes a caption of annotations with at least one phrase.
 Recipe = Callable[[Annotations, np.random.Generator], Caption]
 
 
 def two_regions(known: Annotations, random: np.random.Generator) -> Caption:
-    """ "A photo of a {region} and a {region}", or of the only one; the regions are nodes."""
+    """Make "A photo of a {region} and a {region}", or of one region if there is only one; the regions are nodes."""
     return regions_caption(drawn(known.phrases, 2, random))
 
 
 def relation_or_objects(known: Annotations, random: np.random.Generator) -> Caption:
-    """ "A photo of {subject} {relation} {object}", or without any relation of up to three objects."""
+    """Make "A photo of {subject} {relation} {object}", or, without relations, a caption of up to three objects."""
     if known.relations:
         return relation_caption(known, known.relations[int(random.integers(len(known.relations)))])
     return objects_caption(drawn(known.phrases, MOST_OBJECTS, random))
@@ -68,18 +68,20 @@ def relation_caption(known: Annotations, relation: Relation) -> Caption:
 
 
 def drawn(phrases: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
-    """Some of the different phrases, in any order."""
+    """Draw some of the distinct phrases, in random order."""
     different = list(dict.fromkeys(phrases))
     return [different[k] for k in random.permutation(len(different))[:most]]
 
 
 def length(phrase: str) -> tuple[int, int, str]:
-    """Orders phrases by words, then letters, so that equals have an order too."""
+    """A sort key by number of words, then of letters, then alphabetically."""
     return len(WORDS.findall(phrase)), len(phrase), phrase
 
 
 def longest_caption(recipe: Recipe, known: Annotations) -> Iterator[Caption]:
-    """Captions of which none is longer in words, and all that state relations."""
+    """Yield captions at least as long, in words, as any that `recipe` can make, and all captions that state
+    relations.
+    """
     phrases = sorted(set(known.phrases), key=length, reverse=True)
     if recipe is two_regions:
         yield regions_caption(phrases[:2])
@@ -90,7 +92,7 @@ def longest_caption(recipe: Recipe, known: Annotations) -> Iterator[Caption]:
 
 
 class AnnotatedPhotographs(Photographs):
-    """Annotations of each image as arrays, of which each draw makes another caption."""
+    """Photographs with annotations, kept in arrays; each draw makes another caption of them."""
 
     def __init__(
         self,
@@ -100,10 +102,10 @@ class AnnotatedPhotographs(Photographs):
         left_out: Mapping[str, int],
         refused_texts: Mapping[str, int],
     ) -> None:
-        """`known`: names and annotations of the images in their order; `files` is set once it is read."""
+        """`known` gives each image's name and annotations, in order; `files` is set after it has been read."""
         self.name, self.recipe = name, recipe
         self.names_of_images: list[str] = []
-        numbers: dict[str, int] = {}  # of different texts
+        numbers: dict[str, int] = {}  # index by distinct text
         phrases, relations, ends = [], [], [(0, 0)]
         for image, annotations in known:
             self.names_of_images.append(image)
@@ -127,20 +129,20 @@ class AnnotatedPhotographs(Photographs):
         return Annotations(phrases, tuple(Relation(a, self.vocabulary[text], b) for a, text, b in rows))
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """A caption made of what is known of each image; which one depends on its name and its draw alone."""
+        """A caption made from each image's annotations; the choice depends only on the image's name and its draw."""
         return [
             self.recipe(self.annotations(int(index)), generator(int(draw), "caption", self.names_of_images[index]))
             for index, draw in zip(indices, draws, strict=True)
         ]
 
     def texts(self) -> Iterator[str]:
-        """All phrases and predicates, and of each image a caption that is at least as long in words as any other."""
+        """Yield all phrases and predicates, and for each image a caption at least as long in words as any other."""
         yield from self.vocabulary
         for index in range(len(self)):
             yield from (caption.text for caption in longest_caption(self.recipe, self.annotations(index)))
 
     def counts(self) -> dict[str, int]:
-        """Images, phrases and relations, and as captions those of which each draw makes one."""
+        """Numbers of images, phrases and relations; "captions" is the number of annotations that draws choose from."""
         made = len(self.phrases) if self.recipe is two_regions else len(self.relations) or len(self.phrases)
         return {
             "images": len(self),
@@ -158,10 +160,10 @@ UNKNOWN_THING = "a relation to a thing that its image doesn't have"
 
 
 class Refused(Counter[str]):
-    """Counts texts and relations that aren't taken, by why."""
+    """Counts the texts and relations that were refused, by reason."""
 
     def clean(self, text: Any) -> str:
-        """A text with its white space normalised; empty, and counted, where it isn't taken."""
+        """Normalise a text's white space; a refused text is counted, and becomes empty."""
         text = " ".join(text.split())
         problem = refusal(text)
         if problem:

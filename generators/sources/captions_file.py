@@ -1,4 +1,4 @@
-"""Files of captions alone: their graphs as one file, and how far two parsers agree on them."""
+"""Parses files of captions, and measures how well two parsers agree on them."""
 
 import json
 from collections import Counter
@@ -17,28 +17,28 @@ from menagerie.generators.parsers.registry import names, open_parser
 from menagerie.generators.sources.json_file import read_text
 
 COMPARED = ("nodes", "attributes", "edges")
-# What follows one of these describes the noun before it: "woman in red", "cup of coffee".
+# Words that begin a description after its noun: "woman in red", "cup of coffee".
 BEHIND = ("in", "of", "with", "on", "at", "from", "for")
 
 
 class Agreement(NamedTuple):
-    """How far two parsers agree on one kind of graph part, over all captions."""
+    """Agreement of two parsers on one kind of graph part, over all captions."""
 
     precision: float | None
-    """Share of what the first parser gives that the second gives too; None where the first gives nothing."""
+    """Share of the first parser's parts that the second parser gives too; None if the first gives none."""
     recall: float | None
-    """Share of what the second gives that the first gives too; None where the second gives nothing."""
+    """Share of the second parser's parts that the first parser gives too; None if the second gives none."""
     f1: float | None
-    """The harmonic mean of both; None where neither parser gives anything."""
+    """Harmonic mean of precision and recall; None if neither parser gives any part."""
 
 
 def agreement(pairs: Iterable[tuple[SceneGraph, SceneGraph]]) -> Mapping[str, Agreement]:
     """The agreement of two parsers by kind: "nodes", "attributes", "edges", and "graphs", which agree if all their
     parts do.
 
-    As SPICE takes graphs apart (Anderson et al. 2016): a node is the noun of a phrase, an attribute a noun with what
-    describes it, an edge its predicate with the nouns at both ends. All words must be equal; what stands twice in a
-    graph is counted twice.
+    Parts are as in SPICE (Anderson et al. 2016): a node is the noun of a phrase, an attribute a noun with its
+    description, an edge its predicate with the nouns at both ends. Words must match exactly; repeated parts count
+    repeatedly.
     """
     totals = {kind: [0, 0, 0] for kind in (*COMPARED, "graphs")}
     for one, other in pairs:
@@ -50,18 +50,18 @@ def agreement(pairs: Iterable[tuple[SceneGraph, SceneGraph]]) -> Mapping[str, Ag
 
 
 def whole(kinds: Mapping[str, Counter]) -> tuple[frozenset, ...]:
-    """All of a graph, to be compared at once."""
+    """All parts of a graph, to compare whole graphs."""
     return tuple(frozenset(kinds[kind].items()) for kind in COMPARED)
 
 
 def add(totals: list[int], first: Counter, second: Counter) -> None:
-    """Add what both have, what the first has, and what the second has."""
+    """Add to the totals the numbers of common parts, of the first graph's and of the second graph's."""
     for k, counts in enumerate((first & second, first, second)):
         totals[k] += counts.total()
 
 
 def scored(both: int, first: int, second: int) -> Agreement:
-    """Fractions of numbers."""
+    """Precision, recall and F1 from numbers of parts."""
     return Agreement(
         both / first if first else None,
         both / second if second else None,
@@ -70,7 +70,7 @@ def scored(both: int, first: int, second: int) -> Agreement:
 
 
 def parts(graph: SceneGraph) -> Mapping[str, Counter]:
-    """The nouns, attributes and edges of a graph, with how often it has each."""
+    """The nouns, attributes and edges of a graph, with the number of times each occurs."""
     split = [list(taken_apart(node)) for node in graph.nodes]
     nouns = [words[0] for words in split]
     return {
@@ -81,7 +81,8 @@ def parts(graph: SceneGraph) -> Mapping[str, Counter]:
 
 
 def taken_apart(phrase: str) -> Iterator[str]:
-    """ "small brown cat" -> "cat", "small", "brown"; "woman in red" -> "woman", "in red"."""
+    """Split a phrase into noun and descriptions: "small brown cat" -> "cat", "small", "brown"; "woman in red" ->
+    "woman", "in red"."""
     words = plain_phrase(phrase).split()
     end = next((k for k, word in enumerate(words) if k and word in BEHIND), len(words))
     yield words[end - 1] if words else ""
@@ -94,10 +95,10 @@ LONGEST = 2000  # characters of a caption
 
 
 def parse_file(file: Path, parsers: Sequence[str], out: Path, parses: Path, allow_unanswered: bool) -> None:
-    """Parse the captions of a file by one parser or two, print how that went, and write the graphs to `out`.
+    """Parse the captions in a file by one or two parsers, print the results, and write the graphs to `out`.
 
-    Graphs are kept in the folder `parses`, for the next time. Raises `UserError` for whatever can't be parsed with or
-    written to, before anything is parsed; for captions without an answer, after all others are parsed.
+    Graphs are cached in the folder `parses`. Raises `UserError` before parsing if a parser can't run or a file can't be
+    written, and after parsing all others if some captions got no answer.
     """
     if not 0 < len(parsers) <= 2 or len(set(parsers)) < len(parsers):
         raise UserError(f"give --parser once, or twice with two different ones; there are {', '.join(names())}")
@@ -117,13 +118,13 @@ def parse_file(file: Path, parsers: Sequence[str], out: Path, parses: Path, allo
 
 
 def read_captions(path: Path) -> list[str]:
-    """The distinct captions of a file in its order: of a COCO file (.json), else one a line.
+    """The distinct captions of a COCO file (.json), or of a text file with one a line, in order.
 
-    White space is normalised, as training data normalises it; empty lines are none. Raises `UserError` for a file
-    without captions, or with one too long to be one.
+    White space is normalised, as in training data, and empty lines are skipped. Raises `UserError` for a file without
+    captions, and for a caption that is too long.
     """
     if path.suffix.lower() == ".json":
-        from menagerie.generators.sources.coco import read_photographs  # which imports torch
+        from menagerie.generators.sources.coco import read_photographs  # late, because it imports torch
 
         texts = [text for photograph in read_photographs(path) for text in photograph.texts]
     else:
@@ -138,7 +139,7 @@ def read_captions(path: Path) -> list[str]:
 
 
 def parse_all(parser: CaptionParser, captions: Sequence[str]) -> None:
-    """Parse captions with a bar, and print how many could be and what it took, also where some could not."""
+    """Parse captions with a progress bar, and print the results and the cost, even if some failed."""
     try:
         with progress_bars(parser.name) as progress:
             parser.parse(captions, partial(progress, parser.name))
@@ -148,14 +149,14 @@ def parse_all(parser: CaptionParser, captions: Sequence[str]) -> None:
 
 
 def compared(parsers: Sequence[CaptionParser], captions: Sequence[str]) -> tuple[int, Mapping[str, Agreement]]:
-    """How many captions both of two parsers parse, and how far they agree on these."""
+    """The number of captions that both parsers parse, and the parsers' agreement on these."""
     both = [caption for caption in captions if not any(parser.fell_back(caption) for parser in parsers)]
     one, other = parsers
     return len(both), agreement((one.graph(caption), other.graph(caption)) for caption in both)
 
 
 def print_agreement(captions: int, kinds: Mapping[str, Agreement]) -> None:
-    """A table: what the first parser gives, measured against what the second gives."""
+    """Print a table of the first parser's parts compared with the second parser's."""
     print(f"agreement of the first with the second, on {captions} captions that both parse:")
     print(f"{'':<12}{'precision':>10}{'recall':>10}{'F1':>10}")
     for kind, values in kinds.items():
@@ -163,7 +164,7 @@ def print_agreement(captions: int, kinds: Mapping[str, Agreement]) -> None:
 
 
 def section(parser: CaptionParser, captions: Sequence[str]) -> dict[str, Any]:
-    """The graphs of one parser, with its identity and counts."""
+    """The graphs of one parser, with its identity and counts, for the file."""
     counts = parser.counts()
     return {
         "parser": parser.name,

@@ -26,19 +26,19 @@ class Photograph(NamedTuple):
     file: str
     texts: list[str]
     numbers: tuple[PhotographId, ...] = ()
-    """The numbers of the photograph in COCO and on Flickr, as far as its entry has them."""
+    """Numbers of the photograph in COCO and on Flickr, as far as its entry gives them."""
 
     @property
     def name(self) -> str:
-        """COCO's number where its file is called like one of COCO's, else its file."""
+        """A name shared by all sources: "COCO 42" if the file's name has COCO's number, else the file's name."""
         return str(self.numbers[0]) if self.numbers and coco_number(self.file) else self.file
 
 
 class CocoCaptions(Photographs):
-    """`CocoCaptions("captions_train2017.json", "train2017", 224)`: the images of a file in its order.
+    """The images of a COCO file in its order: `CocoCaptions("captions_train2017.json", "train2017", 224)`.
 
-    White space in captions is normalised, and those with HTML are left out. `parse` makes their graphs; without it the
-    whole caption is one node, and there are no edges: structured scorers need a parser.
+    White space in captions is normalised, and captions with HTML are left out. `parse` makes their graphs; without it
+    the whole caption is one node, and there are no edges: structured scorers need a parser.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class CocoCaptions(Photographs):
         parse: Callable[[str], SceneGraph] = one_node,
         kept_out: KeptOut | None = None,
     ) -> None:
-        """Raises unless all images have captions and all their files are there; parses every caption at once."""
+        """Parse every caption; raises unless all images have captions and all their files exist."""
         self.name = str(annotations)
         photographs = read_photographs(Path(annotations))
         kept_out = kept_out or KeptOut()
@@ -66,7 +66,8 @@ class CocoCaptions(Photographs):
         self.files = ImageFiles(images, [photograph.file for photograph in kept], resolution)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """One of each image's captions; which one depends on its draw and its COCO id, in whatever file that is."""
+        """Draw one of each image's captions; the choice depends only on the draw and the image's COCO id, not on the
+        file."""
         pairs = zip(indices, draws, strict=True)
         return [pick(self.options[index], draw, self.identities[index]) for index, draw in pairs]
 
@@ -81,7 +82,8 @@ class CocoCaptions(Photographs):
 
 
 def without_markup(photographs: Iterable[Photograph]) -> tuple[list[Photograph], int]:
-    """Photographs with their captions that have no HTML, and how many captions have; one without any is left out."""
+    """Photographs with their captions that have no HTML, and the number of captions removed; a photograph left without
+    any caption is removed."""
     kept, refused = [], 0
     for photograph in photographs:
         texts = [text for text in photograph.texts if not has_markup(text)]
@@ -106,7 +108,7 @@ def read_photographs(path: Path) -> list[Photograph]:
 
 
 def read_images(file: Entry) -> dict[int | str, Photograph]:
-    """The images of a file by their ids, still without captions."""
+    """The images of a file by id, without captions yet."""
     entries = file.entries("images")
     identities = distinct(entries, "id")
     files = [entry.field("file_name", str) for entry in entries]
@@ -117,7 +119,7 @@ def read_images(file: Entry) -> dict[int | str, Photograph]:
 
 
 def numbers_of(name: str, entry: Entry) -> tuple[PhotographId, ...]:
-    """The numbers of a photograph in COCO and on Flickr, as far as they are known; COCO's is part of its file name."""
+    """The numbers of a photograph in COCO and on Flickr, if known; COCO's number is part of the file's name."""
     found = (coco_number(name), flickr_number(entry.content.get("flickr_url")))
     return tuple(number for number in found if number)
 
@@ -135,7 +137,7 @@ def add_captions(photographs: dict[int | str, Photograph], file: Entry) -> None:
 
 
 def distinct(entries: Sequence[Entry], key: str) -> list[int | str]:
-    """The values of all entries under `key`; raises if two are the same."""
+    """The values of all entries under `key`; raises if two are equal."""
     seen: dict[int | str, None] = {}
     for entry in entries:
         value = entry.field(key, int, str)
@@ -146,7 +148,7 @@ def distinct(entries: Sequence[Entry], key: str) -> list[int | str]:
 
 
 def open_place(place: SourcePlace) -> CocoCaptions:
-    """The images of the training set of 2017."""
+    """Open the images of the training set of 2017."""
     place.kept_out.require(COCO)
     place.recipe(tuple(SOURCE.recipes))
     return CocoCaptions(place.path(ANNOTATIONS), place.path(IMAGES), place.resolution, place.parse, place.kept_out)

@@ -1,4 +1,4 @@
-"""CSV of unknown origin, read so that whatever is wrong is named by file, line and column."""
+"""Reads CSV of unknown origin; errors name file, line and column."""
 
 import ast
 import contextlib
@@ -13,43 +13,43 @@ from typing import NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources.json_file import LONGEST, is_text, read_text
 
-MOST_LITERAL = 100_000  # characters of a cell that is read as a list
-# What Python raises for a text that is no literal of its own.
+MOST_LITERAL = 100_000  # characters of a cell that is parsed as a list
+# Exceptions of Python for a text that is no literal.
 NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
 class Row(NamedTuple):
-    """A line of a CSV file by its columns."""
+    """A line of a CSV file, by column."""
 
     file: Path
     line: int
-    """The number of its record, from 1."""
+    """Number of its record, from 1."""
     cells: dict[str, str]
 
     def error(self, problem: str) -> UserError:
-        """The error of this line."""
+        """Make an error that names this line."""
         return UserError(f"{self.file}: record {self.line} {problem:.{LONGEST}}; correct the file, or get it again")
 
     def text(self, column: str) -> str:
-        """The text of a column, its white space normalised; raises if it is empty."""
+        """The text in a column, with white space normalised; raises if it is empty."""
         text = " ".join(self.cells[column].split())
         if not text:
             raise self.error(f"has nothing in {column!r}")
         return text
 
     def whole_number(self, column: str, most: int) -> int:
-        """A number from 0 to `most`."""
+        """The whole number in a column, from 0 to `most`; raises otherwise."""
         text = self.text(column)
         if not text.isdecimal() or len(text) > 9 or int(text) > most:
             raise self.error(f"has a {column!r} that is no number from 0 to {most}: {shown(text)}")
         return int(text)
 
     def literal_texts(self, column: str) -> list[str]:
-        """The texts of a list in Python's notation; nothing is run."""
+        """The texts of a list in Python's notation; nothing is executed."""
         cell = self.cells[column]
         value = None
         with contextlib.suppress(*NO_LITERAL), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd escapes
+            warnings.simplefilter("ignore")  # of invalid escapes
             value = ast.literal_eval(cell) if len(cell) <= MOST_LITERAL else None
         if not isinstance(value, list) or not value or not all(map(is_text, value)):
             raise self.error(f"has a {column!r} that is no list of texts: {shown(cell)}")
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[Row]:
     """The lines of a CSV file that has these columns, and perhaps others.
 
-    With `by_place` it has these alone, in this order, whatever its first line calls them.
+    With `by_place` it must have exactly these columns, in this order; the names in its header are ignored.
     """
     try:
         reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)

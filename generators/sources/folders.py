@@ -1,6 +1,6 @@
-"""Files below a folder of somebody's data: whatever a data file names stays below it.
+"""Paths inside a user's folders: names in data files can't lead outside.
 
-One folder is searched, or others that were given for it or for a folder in it.
+Files are looked up in one folder, or in further folders given for it or for a folder in it.
 """
 
 import filecmp
@@ -17,11 +17,11 @@ from menagerie.envs.core.reading import is_litter
 
 
 def inside(root: Path, name: str) -> Path:
-    """The path of the file `name` below `root`, a resolved path; raises where it would lead elsewhere."""
+    """The path of the file `name` below the resolved path `root`; raises if it would lead outside."""
     relative = Path(name)
     try:
         path = (root / relative).resolve()
-    except (OSError, ValueError, RuntimeError):  # a circle of links, no name of a file
+    except (OSError, ValueError, RuntimeError):  # a circle of links, or an invalid file name
         path = None
     if path is None or relative.is_absolute() or ".." in relative.parts or not path.is_relative_to(root):
         raise UserError(f"{name!r} leads out of the image folder {root}; do not trust the file that names it")
@@ -29,28 +29,29 @@ def inside(root: Path, name: str) -> Path:
 
 
 def existing(root: Path, names: Iterable[str]) -> set[str]:
-    """Choose the `names` that are files below `root`, a resolved path; raises for a name that leads elsewhere.
+    """The `names` that are files below the resolved path `root`; raises for a name that leads outside.
 
-    Folders are listed, each once: to follow every path by itself takes ten times as long.
+    Each folder is listed once: checking every path by itself takes ten times as long.
     """
     folders = defaultdict(list)
     for name in names:
         folders[os.path.split(name)[0]].append(name)
     there = set()
     for folder, files in folders.items():
-        inside(root, files[0])  # whose error names the file
+        inside(root, files[0])  # raises an error that names the file
         plain = file_names_in(inside(root, folder), links=False)
         there |= {n for n in files if os.path.split(n)[1] in plain or os.path.isfile(inside(root, n))}
     return there
 
 
 def files_in(folder: Path) -> frozenset[str]:
-    """The names of the files in a folder but what operating systems leave; none where there is no such folder."""
+    """The names of the files in a folder, without those that operating systems create; empty if there is no such
+    folder."""
     return frozenset(name for name in file_names_in(folder, links=True) if not is_litter(name))
 
 
 def file_names_in(folder: Path, links: bool) -> frozenset[str]:
-    """The names of the files in a folder, also of `links` to files or not; none where there is no such folder."""
+    """The names of the files in a folder, with or without `links` to files; empty if there is no such folder."""
     try:
         with os.scandir(folder) as entries:
             return frozenset(entry.name for entry in entries if entry.is_file(follow_symlinks=links))
@@ -58,39 +59,39 @@ def file_names_in(folder: Path, links: bool) -> frozenset[str]:
         return frozenset()
 
 
-# Folders that were given in place of others, by the path that they would have below a data root: all are searched.
+# Further folders by the path below a data root that they stand for: all are searched.
 Given = Mapping[str, tuple[Path, ...]]
 ITSELF = "."
 
 
 class Located(NamedTuple):
-    """A file of a folder."""
+    """A file, and the folder that it is in."""
 
     folder: Path
     file: str
-    """The path of the file below the folder."""
+    """Path of the file relative to the folder."""
 
     @property
     def path(self) -> Path:
-        """The path of the file; raises if that isn't below the folder."""
+        """The full path of the file; raises if it isn't inside the folder."""
         return inside(self.folder, self.file)
 
 
 @dataclass(frozen=True)
 class SearchedFolders:
-    """A folder whose files may lie in several other folders, which are searched for them."""
+    """A folder whose files may lie in several other folders, all of which are searched."""
 
     home: Path
-    """The folder, or the first that was given for it; resolved."""
+    """The folder, or the first one given for it; resolved."""
     given: Given = field(default_factory=dict)
-    """The folders, resolved, that are searched in place of a path below the folder; the path is `ITSELF` for the
-    whole folder."""
+    """Resolved folders that are searched in place of a path below the folder; the path is `ITSELF` for the whole
+    folder."""
     alike: bool = True
-    """Whether a file that lies in several folders must be the same one in all of them."""
+    """Whether copies of a file in several folders must be equal."""
 
     @classmethod
     def of(cls, folders: Sequence[Path]) -> "SearchedFolders":
-        """Several folders that together are one: a file is that of the first folder that has it."""
+        """Combine several folders into one: a file is taken from the first folder that has it."""
         resolved = tuple(folder.resolve() for folder in folders)
         return cls(resolved[0], {ITSELF: resolved}, alike=False)
 
@@ -98,7 +99,7 @@ class SearchedFolders:
         return " and ".join(map(str, self.given.get(ITSELF, (self.home,))))
 
     def places(self, name: str) -> tuple[Located, ...]:
-        """The places where a file may lie, in the order of search."""
+        """The possible locations of a file, in the order of search."""
         whole = PurePosixPath(name)
         for part in whole.parents if self.given else ():
             if str(part) in self.given:
@@ -106,9 +107,9 @@ class SearchedFolders:
         return (Located(self.home, name),)
 
     def found(self, names: Iterable[str]) -> dict[str, Located]:
-        """Find files: for each of `names` that exists, its place in the first folder that has it.
+        """For each of `names` that exists, its location in the first folder that has it.
 
-        Raises for one that would lie elsewhere, and for two different files of one name if they must be `alike`.
+        Raises for a name that leads outside a folder, and for two different files of one name if they must be `alike`.
         """
         places = {name: self.places(name) for name in names}
         wanted: dict[Path, set[str]] = {}
@@ -124,7 +125,7 @@ class SearchedFolders:
 
 
 def check_same(name: str, places: Sequence[Located]) -> None:
-    """Raise unless a file that lies in several folders has the same bytes in all of them."""
+    """Raise unless all copies of a file have the same bytes."""
     for place in places[1:]:
         try:
             same = place.path.samefile(places[0].path) or filecmp.cmp(place.path, places[0].path, shallow=False)

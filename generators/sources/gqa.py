@@ -1,6 +1,6 @@
 """GQA's scene graphs of photographs of Visual Genome (Hudson and Manning 2019, "GQA").
 
-A file of one object: an image's number, and its things with their names, attributes and relations.
+The file is one object: from an image's number to its things, with their names, attributes and relations.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,14 +34,15 @@ GRAPHS, IMAGES = "gqa/train_sceneGraphs.json", "gqa/images"
 
 
 class GQA(AnnotatedPhotographs):
-    """`GQA(place)`: one relation a caption, or up to three things of an image without relations.
+    """Photographs with captions from GQA: `GQA(place)` gives one relation per caption, or up to three things of an
+    image without relations.
 
-    The paper says nothing of attributes in these captions. Its graphs have them in their nodes, so a thing is called
-    by them and its name, "small yellow banana"; the recipe "names" leaves them out.
+    The paper doesn't mention attributes in these captions. Its graphs have them in their nodes, so by default a phrase
+    has attributes and name, "small yellow banana"; the recipe "names" leaves attributes out.
     """
 
     def __init__(self, place: SourcePlace) -> None:
-        """Raises for missing images and for whatever the file doesn't have as it should."""
+        """Read the file; raises for missing images and for entries in another form."""
         place.kept_out.require(VISUAL_GENOME)
         recipe, path = place.recipe(tuple(SOURCE.recipes)), place.path(GRAPHS)
         every = {str(number): numbers for number, numbers in image_numbers(place.path(IMAGE_DATA)).items()}
@@ -55,7 +56,7 @@ class GQA(AnnotatedPhotographs):
 def annotations_of(
     path: Path, every: Mapping[str, Numbers], attributes: bool, selection: Selection, refused: Refused
 ) -> Iterator[tuple[str, Numbers, Annotations]]:
-    """Files, numbers and annotations of the photographs whose numbers are known; others are counted."""
+    """Yield files, numbers and annotations of the photographs whose numbers are known, and count the others."""
     for entry in stream_object(path):
         if entry.place in every:
             yield f"{entry.place}.jpg", every[entry.place], read(entry, attributes, refused)
@@ -64,7 +65,7 @@ def annotations_of(
 
 
 def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
-    """The things of an image and their relations; those that lack a text or a thing are left out."""
+    """The things of an image and their relations; things without a text and relations without a thing are left out."""
     objects = inside(entry, "objects")
     things = {key: inside(objects, key) for key in objects.content}
     phrases = {key: phrase_of(thing, attributes, refused) for key, thing in things.items()}
@@ -81,7 +82,7 @@ def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
 
 
 def phrase_of(thing: Entry, attributes: bool, refused: Refused) -> str:
-    """The noun of a thing in GQA, with its attributes before it on request."""
+    """The noun of a thing, preceded by its attributes if `attributes` is set."""
     words = thing.content.get("attributes") or [] if attributes else []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise thing.error("has 'attributes' that are no list of texts")
@@ -90,7 +91,8 @@ def phrase_of(thing: Entry, attributes: bool, refused: Refused) -> str:
 
 
 def relations_of(thing: Entry) -> list[Entry]:
-    """The relations of a thing: a list, or as in the official example an object of them, or a single one."""
+    """The relations of a thing, given as a list, as an object of relations (as in the official example), or as a single
+    one."""
     relations = thing.content.get("relations") or []
     if isinstance(relations, dict):
         relations = [relations] if isinstance(relations.get("name"), str) else list(relations.values())

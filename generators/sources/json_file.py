@@ -1,4 +1,4 @@
-"""JSON of unknown origin, read so that whatever is wrong is named by file, place and key."""
+"""Reads JSON of unknown origin; errors name file, position and key."""
 
 import gc
 from collections.abc import Iterator
@@ -12,25 +12,25 @@ from menagerie.envs.core.reading import Unreadable, parse_json
 from menagerie.envs.core.reading import read_text as read_whole
 from menagerie.generators.sources.nearby import or_instead
 
-LONGEST = 300  # characters of a message about what a file holds
-LARGEST = 10**9  # of numbers in files
+LONGEST = 300  # characters of a message that quotes a file
+LARGEST = 10**9  # limit of numbers in files
 
 
 class Entry(NamedTuple):
-    """An object of a JSON file, and where it stands there."""
+    """An object in a JSON file, with its position for error messages."""
 
     file: Path
     place: str
-    """ "images[3]"; empty for the file's outermost object."""
+    """Position in the file, such as "images[3]"; empty for the outermost object."""
     content: dict[str, Any]
 
     def error(self, problem: str) -> UserError:
-        """The error of this entry."""
+        """Make an error that names this entry."""
         where = " ".join(self.place.split())[:LONGEST] or "it"
         return UserError(f"{self.file}: {where} {problem:.{LONGEST}}; correct the file, or get it again")
 
     def field(self, key: str, *kinds: type) -> Any:
-        """Read the value under `key`; raises unless its type is one of `kinds`."""
+        """The value under `key`; raises unless its type is one of `kinds`."""
         value = self.content.get(key)
         if key not in self.content:
             raise self.error(f"has no {key!r}")
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
         return value
 
     def text(self, key: str) -> str:
-        """The text under `key`, its white space normalised; an empty one raises."""
+        """The text under `key`, with white space normalised; raises if it is empty."""
         text = " ".join(self.field(key, str).split())
         if not text:
             raise self.error(f"has an empty {key!r}")
@@ -49,14 +49,14 @@ class Entry(NamedTuple):
         return text
 
     def number(self, key: str) -> float:
-        """The number under `key`, neither infinite nor huge."""
+        """The number under `key`; raises if it is infinite or huge."""
         value = self.field(key, int, float)
-        if not abs(value) < LARGEST:  # also of what is no number
+        if not abs(value) < LARGEST:  # NaN fails too
             raise self.error(f"has a {key!r} beyond all measure: {shown(value)}")
         return float(value)
 
     def texts(self, key: str, count: int | None = None) -> tuple[str, ...]:
-        """The texts of the list under `key`: `count` of them, or one or more."""
+        """The list of texts under `key`; raises unless it has `count` texts, or at least one."""
         values = self.field(key, list)
         enough = len(values) == count if count else bool(values)
         if not enough or not all(map(is_text, values)):
@@ -64,20 +64,20 @@ class Entry(NamedTuple):
         return tuple(" ".join(text.split()) for text in values)
 
     def values(self) -> list["Entry"]:
-        """The objects of an object of objects, each with its key as its place."""
+        """The objects in an object of objects, each with its key as position."""
         entries = [Entry(self.file, key, item) for key, item in self.content.items()]
         if halved := next((entry.place for entry in entries if not writable(entry.place)), None):
             raise self.error(f"has a key with half a character in it: {shown(halved)}")
         return [checked(entry) for entry in entries]
 
     def entries(self, key: str) -> list["Entry"]:
-        """The objects of the list that stands under `key`."""
+        """The objects in the list under `key`."""
         entries = [Entry(self.file, f"{key}[{i}]", item) for i, item in enumerate(self.field(key, list))]
         return [checked(entry) for entry in entries]
 
 
 def checked(entry: Entry) -> Entry:
-    """The entry, if it is an object."""
+    """Return the entry if it is an object; else raise."""
     if not isinstance(entry.content, dict):
         raise entry.error("is no object")
     return entry
@@ -92,7 +92,7 @@ def read_json(path: Path) -> Entry:
 
 
 def read_json_list(path: Path) -> list[Entry]:
-    """The objects of the list that a JSON file is."""
+    """The objects of a JSON file that is a list."""
     content = parsed(path, read_text(path))
     if not isinstance(content, list):
         raise UserError(f"{path} holds no JSON list, but {type(content).__name__}; is it the right file?")
@@ -100,25 +100,25 @@ def read_json_list(path: Path) -> list[Entry]:
 
 
 class Row(NamedTuple):
-    """A list in a list of a JSON file."""
+    """A list inside the outermost list of a JSON file."""
 
     file: Path
     place: str
     content: list[Any]
 
     def error(self, problem: str) -> UserError:
-        """The error of this list."""
+        """Make an error that names this list."""
         return UserError(f"{self.file}: {self.place} {problem:.{LONGEST}}; correct the file, or get it again")
 
     def text(self, index: int) -> str:
-        """The text at a place."""
+        """The text at an index."""
         value = self.content[index]
         if not is_text(value):
             raise self.error(f"has no text at [{index}], but {shown(value)}")
         return " ".join(value.split())
 
     def whole_number(self, index: int) -> int:
-        """The number at a place, perhaps in a text; 0 or more."""
+        """The whole number, 0 or more, at an index; digits in a text are accepted."""
         value = self.content[index]
         number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value
         if type(number) is not int or not 0 <= number < LARGEST:
@@ -127,7 +127,7 @@ class Row(NamedTuple):
 
 
 def read_json_rows(path: Path, length: int) -> list[Row]:
-    """The lists, of one length, of the list that a JSON file is."""
+    """The lists in a JSON file that is a list of lists, each of this length."""
     content = parsed(path, read_text(path))
     if not isinstance(content, list):
         raise UserError(f"{path} holds no JSON list, but {type(content).__name__}; is it the right file?")
@@ -139,13 +139,13 @@ def read_json_rows(path: Path, length: int) -> list[Row]:
 
 
 def read_json_lines(path: Path) -> list[Entry]:
-    """The objects of a file with one on each line; line feeds alone end one, so texts may have U+2028 in them."""
+    """The objects of a file with one per line. Only line feeds end a line, so texts may contain U+2028."""
     lines = enumerate(read_text(path).split("\n"), start=1)
     return [checked(Entry(path, f"line {n}", parsed(path, line))) for n, line in lines if line.strip()]
 
 
 def read_text(path: Path) -> str:
-    """A text file."""
+    """Read a text file; raises `UserError` if it can't be read."""
     try:
         return read_whole(path)
     except Unreadable as error:
@@ -154,7 +154,7 @@ def read_text(path: Path) -> str:
 
 
 def parsed(path: Path, text: str) -> Any:
-    """JSON from a file."""
+    """Parse the JSON of a file; raises `UserError`."""
     try:
         with without_collection():
             return parse_json(text, path)
@@ -164,7 +164,7 @@ def parsed(path: Path, text: str) -> Any:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Python looks for garbage after every few hundred objects made: two thirds of the time of a large file."""
+    """Pause Python's garbage collection, which takes two thirds of the time of reading a large file."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -175,12 +175,12 @@ def without_collection() -> Iterator[None]:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text of at least one word."""
+    """Whether a value is a text with at least one word."""
     return isinstance(value, str) and bool(value.strip()) and writable(value)
 
 
 def writable(text: str) -> bool:
-    """Whether a text has no half of a character (a surrogate by itself), which no file can hold."""
+    """Whether a text can be encoded: it has no lone surrogate (half a character)."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""JSON files too large for memory, read entry by entry: one list of objects, or one object of them."""
+"""Reads JSON files too large for memory entry by entry: one list of objects, or one object of objects."""
 
 import io
 import json
@@ -13,21 +13,22 @@ from menagerie.generators.sources.json_file import Entry, checked, writable
 from menagerie.generators.sources.nearby import or_instead
 
 CHUNK = 1 << 20  # characters
-MOST = 32 << 20  # characters of one entry
+MOST = 32 << 20  # characters of the longest entry
 SPACE = re.compile(r"[ \t\n\r]*")
 DECODER = json.JSONDecoder()
 BRACKETS = {"[": "list", "{": "object"}
 
 
 def stream_list(path: Path) -> Iterator[Entry]:
-    """The objects of the list that a JSON file is."""
+    """Yield the objects of a JSON file that is a list."""
     with Reader(path, "[") as reader:
         for number in reader.places("]"):
             yield checked(Entry(path, f"[{number}]", reader.value()))
 
 
 def stream_object(path: Path) -> Iterator[Entry]:
-    """The objects of the object that a JSON file is, each with its key as its place; a key that comes twice raises."""
+    """Yield the objects of a JSON file that is an object of objects, each with its key as position; raises if a key
+    occurs twice."""
     seen = set()
     with Reader(path, "{") as reader:
         for number in reader.places("}"):
@@ -40,7 +41,7 @@ def stream_object(path: Path) -> Iterator[Entry]:
 
 
 class Reader:
-    """Reads a JSON file piece by piece; keeps the text that was read and isn't parsed yet."""
+    """Reads a JSON file piece by piece, and keeps the text that isn't parsed yet."""
 
     def __init__(self, path: Path, opening: str) -> None:
         self.path, self.opening = path, opening
@@ -49,7 +50,7 @@ class Reader:
 
     def __enter__(self) -> "Reader":
         try:
-            self.file = io.TextIOWrapper(open_file(self.path), encoding="utf-8-sig")  # some editors begin with a mark
+            self.file = io.TextIOWrapper(open_file(self.path), encoding="utf-8-sig")  # skips a byte-order mark
         except Unreadable as error:
             remedy = "get it again" if self.path.is_file() else or_instead("name a file that is there", self.path)
             raise UserError(f"{error}; {remedy}") from error
@@ -59,11 +60,11 @@ class Reader:
         self.file.close()
 
     def error(self, problem: str) -> UserError:
-        """The error of this file."""
+        """Make an error that names this file."""
         return UserError(f"{self.path} is no JSON ({problem:.300}); get it again")
 
     def places(self, closing: str) -> Iterator[int]:
-        """The numbers of the entries, each once the reader has come to it; at last the end of the file."""
+        """Yield the index of each entry when the reader is at its start; at last, check the end of the file."""
         if self.peek() != self.opening:
             kind = BRACKETS[self.opening]
             raise UserError(f"{self.path} holds no JSON {kind}; is it the right file?")
@@ -79,7 +80,7 @@ class Reader:
             raise self.error(f"there is more behind its {closing}")
 
     def peek(self) -> str:
-        """The next sign that is no white space; empty at the end of the file."""
+        """The next character that isn't white space; empty at the end of the file."""
         while True:
             self.at = SPACE.match(self.text, self.at).end()
             if self.at < len(self.text) or self.ended:
@@ -87,25 +88,25 @@ class Reader:
             self.more()
 
     def expect(self, sign: str) -> None:
-        """Pass over a sign; raises where another stands."""
+        """Skip the character `sign`; raises if another one comes."""
         found = self.peek()
         if found != sign:
             raise self.error(f"{sign!r} expected, but " + (f"{found!r} found" if found else "the file ends"))
         self.at += 1
 
     def value(self) -> Any:
-        """The next value, whole."""
+        """Parse the next value, reading as much as needed."""
         self.peek()
         while True:
             try:
                 value, end = DECODER.raw_decode(self.text, self.at)
-                if end < len(self.text) or self.ended:  # else a number might go on
+                if end < len(self.text) or self.ended:  # a number at the end of the text may go on
                     self.at = end
                     check_depth(value, self.path)
                     return value
             except Unreadable as error:
                 raise UserError(f"{error}; get it again") from error
-            except json.JSONDecodeError as error:  # perhaps because the rest of it wasn't read
+            except json.JSONDecodeError as error:  # perhaps only because the value isn't complete
                 if self.ended or len(self.text) - self.at > MOST:
                     raise self.error(
                         f"{error.msg} in an entry that begins with {self.text[self.at :][:40]!r}"
@@ -115,7 +116,7 @@ class Reader:
             self.more()
 
     def more(self) -> None:
-        """Read on: twice as much for an entry that is long."""
+        """Read more text, each time twice as much within one long entry."""
         try:
             chunk = self.file.read(max(CHUNK, len(self.text) - self.at))
         except UnicodeDecodeError as error:

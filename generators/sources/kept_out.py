@@ -1,4 +1,4 @@
-"""Photographs that tests show, by their numbers in the collections that they are from, so that no training sees them.
+"""Photographs that tests show, by their numbers in COCO, Visual Genome and Flickr, to be left out of training.
 
 COCO and Visual Genome are taken from Flickr, and half of Visual Genome's photographs are COCO's: one photograph may
 have a number in each of the three.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from menagerie.envs.core.errors import UserError
 
 COCO, VISUAL_GENOME, FLICKR = "COCO", "Visual Genome", "Flickr"
-# COCO's names of files: 000000000042.jpg since 2017, COCO_val2014_000000000042.jpg before.
+# COCO's file names: 000000000042.jpg since 2017, COCO_val2014_000000000042.jpg before.
 COCO_FILE = re.compile(r"(?:^|[/_])(\d{12})\.jpe?g\Z")
 NUMBERED_FILE = re.compile(r"(?:^|/)(\d{1,18})\.jpe?g\Z")
 # http://farm4.staticflickr.com/3153/2970773875_164f0c0b83_z.jpg
@@ -33,54 +33,54 @@ class PhotographId(NamedTuple):
 
 @dataclass(frozen=True)
 class KeptOut:
-    """Photographs that training leaves out; without arguments none.
+    """Photographs that training leaves out; by default none.
 
     `menagerie.generators.benchmarks.shown.images_of_tests` collects those of COCO's validation set and of all
     benchmarks on disk.
     """
 
     images: Mapping[PhotographId, str] = field(default_factory=dict)
-    """The reason why each photograph is left out: "in sugarcrepe"."""
+    """Reason for leaving out each photograph, such as "in sugarcrepe"."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """For each collection some of whose photographs may wrongly be trained on, what could not be found out."""
+    """By collection, the missing information without which photographs of tests may be trained on."""
     allow_unknown: bool = False
-    """Whether sources take such photographs, in place of an error."""
+    """Whether sources may be used in spite of missing information; otherwise they raise."""
 
     def reason(self, numbers: Iterable[PhotographId]) -> str:
-        """Why a photograph with these numbers is left out; empty where it isn't."""
+        """The reason for leaving out a photograph with any of these numbers; empty if it isn't left out."""
         return next((self.images[number] for number in numbers if number in self.images), "")
 
     def allowed(self, numbers: Sequence[Sequence[PhotographId]]) -> tuple[list[int], dict[str, int]]:
-        """The places of the photographs that remain, and how many others there are by the reason."""
+        """The indices of the photographs that remain, and the number of others by reason."""
         reasons = [self.reason(known) for known in numbers]
         left_out = Counter(filter(None, reasons))
         return [k for k, reason in enumerate(reasons) if not reason], dict(left_out)
 
     def counts(self) -> dict[str, int]:
-        """The number of photographs that are left out, by reason."""
+        """The number of photographs to be left out, by reason."""
         return dict(Counter(self.images.values()))
 
     def require(self, *collections: str) -> None:
-        """Raise where it isn't known which photographs of a collection tests have, unless that is allowed."""
+        """Raise if it is unknown which photographs of a collection tests show, unless `allow_unknown` is set."""
         for collection in collections:
             if collection in self.unknown and not self.allow_unknown:
                 raise UserError(self.unknown[collection])
 
 
 def coco_number(file: str) -> PhotographId | None:
-    """COCO's number of a file with one of COCO's names."""
+    """COCO's number in a file name; None if the name isn't one of COCO's."""
     found = COCO_FILE.search(file)
     return PhotographId(COCO, int(found[1])) if found else None
 
 
 def flickr_number(address: object) -> PhotographId | None:
-    """Flickr's number of a photograph from its address there."""
+    """Flickr's number in a photograph's address; None if the address isn't Flickr's."""
     found = FLICKR_ADDRESS.search(address) if isinstance(address, str) else None
     return PhotographId(FLICKR, int(found[1])) if found else None
 
 
 def file_numbers(collection: str, path: Path, files: Iterable[str]) -> Iterator[PhotographId]:
-    """The numbers of image files that the file `path` names; raises for one without."""
+    """Yield the numbers of image files listed in the file `path`; raises for a file name without a number."""
     pattern = COCO_FILE if collection == COCO else NUMBERED_FILE
     for file in files:
         found = pattern.search(file)

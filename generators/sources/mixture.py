@@ -1,4 +1,4 @@
-"""Data sets made of others: a part of one, and several as one, each with its share of every batch."""
+"""Data sets made from others: a part of one, and a mixture of several with a share of every batch for each."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +16,11 @@ from menagerie.generators.storage.dataset import SplitDataset
 
 
 class Mixture(Captioned):
-    """Data sets one after the other: the indices of part 1 follow those of part 0.
+    """Several data sets, one after the other: the indices of part 1 follow those of part 0.
 
-    `strata` has the masks of all parts, False in the parts that have no such mask, and one for each part: "part 0",
-    "part 1". `shares` says what a sampler takes of each part. `complete_captions` is of a data set as a whole: a
-    mixture of a split with photographs doesn't have them, and of its false negatives only duplicates are left out.
+    `strata` has the masks of all parts, False in parts that don't have the mask, and a mask for each part: "part 0",
+    "part 1". `shares` is each part's share of a batch. `complete_captions` holds for a whole data set or not at all: a
+    mixture of a split with photographs doesn't have it, so only duplicates are excluded from its negatives.
     """
 
     def __init__(self, parts: Sequence[Captioned], shares: Sequence[float]) -> None:
@@ -42,11 +42,11 @@ class Mixture(Captioned):
         return int(self.ends[-1])
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        none = self.parts[0].images([])  # gives an empty batch its size
+        none = self.parts[0].images([])  # so that an empty batch has the right size
         return torch.cat([none, *(part.images([index]) for part, index in self._places(indices))])
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The partners of `indices`, in their order; raises unless all parts have partners."""
+        """The partners' images of `indices`, in order; raises unless all parts have partners."""
         if not self.has_partners:
             return super().partner_images(indices)
         none = self.parts[0].partner_images([])
@@ -62,8 +62,8 @@ class Mixture(Captioned):
         return [[lists[k][0] for lists in each] for k in range(count)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """The negatives that each part makes for its own index with the same draw; None for parts without such
-        negatives."""
+        """The negatives that each index's own part makes with the same draw; None for parts without negatives of this
+        kind."""
         places = zip(self._places(indices), draws, strict=True)
         return [
             part.negatives([index], [int(draw)], kind)[0] if kind in part.text_negatives else None
@@ -71,7 +71,7 @@ class Mixture(Captioned):
         ]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """The partners within each part."""
+        """Each index's partner in the same part; -1 if there is none."""
         places = zip(indices, self._places(indices), strict=True)
         found = [(int(whole) - index, part.partner_items([index])[0]) for whole, (part, index) in places]
         return np.array([start + item if item >= 0 else -1 for start, item in found], np.int64)
@@ -81,7 +81,7 @@ class Mixture(Captioned):
             yield from part.texts()
 
     def _places(self, indices: Indices) -> Iterator[tuple[Captioned, int]]:
-        """The part of each of `indices`, and its index there."""
+        """Yield the part of each index, and the index in that part."""
         for index in map(int, indices):
             if not 0 <= index < len(self):
                 raise IndexError(f"index {index} of {len(self)} images")
@@ -90,12 +90,12 @@ class Mixture(Captioned):
 
 
 def part_name(number: int) -> str:
-    """The stratum of a part."""
+    """The name of a part's stratum."""
     return f"part {number}"
 
 
 def check_shares(parts: Sequence[Captioned], shares: Sequence[float]) -> None:
-    """Raise unless there is one share for each part, a fraction, and all sum to 1."""
+    """Raise unless there is a share in 0..1 for each part and they sum to 1."""
     given = ", ".join(f"{share:g}" for share in shares)
     if not parts or len(parts) != len(shares):
         raise UserError(f"a mixture needs one share for each of its parts, got {len(parts)} parts and shares {given}")
@@ -104,7 +104,7 @@ def check_shares(parts: Sequence[Captioned], shares: Sequence[float]) -> None:
 
 
 def check_sizes(parts: Sequence[Captioned]) -> None:
-    """Raise unless all parts have images, of one size."""
+    """Raise unless all parts have images, all of one size."""
     empty = [part.name for part in parts if not len(part)]
     if empty:
         raise UserError(f"{empty[0]} has no images to mix; leave it out")
@@ -115,7 +115,7 @@ def check_sizes(parts: Sequence[Captioned]) -> None:
 
 
 def joined_strata(parts: Sequence[Captioned]) -> Mapping[str, Bool[np.ndarray, " n"]]:
-    """The masks of all parts over the whole mixture, and the mask of each part."""
+    """The masks of all parts, extended over the mixture, and a mask for each part."""
     names = list(dict.fromkeys(name for part in parts for name in part.strata))
     taken = {part_name(p) for p in range(len(parts))} & set(names)
     if taken:
@@ -126,7 +126,7 @@ def joined_strata(parts: Sequence[Captioned]) -> Mapping[str, Bool[np.ndarray, "
 
 
 class Part(Captioned):
-    """The items of `whole` at `indices`, in that order; each has the captions that it has there."""
+    """The items of `whole` at `indices`, in that order, with the same captions."""
 
     def __init__(self, whole: Captioned, indices: Indices) -> None:
         self.whole, self.indices = whole, np.asarray(indices, np.int64)
@@ -154,13 +154,13 @@ class Part(Captioned):
         return self.whole.negatives(self._there(indices), draws, kind)
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index, the index of its partner within this part; -1 where the part lacks the partner."""
+        """For each index, the index of its partner in this part; -1 if the part doesn't have the partner."""
         place = {int(there): here for here, there in enumerate(self.indices)}
         there = self.whole.partner_items(self._there(indices))
         return np.array([place.get(int(item), -1) for item in there], np.int64)
 
     def texts(self) -> Iterator[str]:
-        """The texts of the whole, those of other items among them: what reads the part can read all of it."""
+        """The texts of the whole data set, so that a vocabulary made from a part can read the whole."""
         return self.whole.texts()
 
     def _there(self, indices: Indices) -> Int64[np.ndarray, " n"]:

@@ -1,4 +1,4 @@
-"""What lies near a file or folder that is missing: the same one a folder off, or what a command makes it of."""
+"""Suggestions for missing files and folders: the same name one folder away, or data that a command can convert."""
 
 import os
 import shlex
@@ -7,18 +7,19 @@ from pathlib import Path, PurePosixPath
 
 
 def nearby(folder: Path, name: str) -> Path | None:
-    """The first such place of `name`, a path below `folder` that doesn't lead out of it; None where there is none."""
+    """The first path near `folder` where `name`, a relative path that doesn't lead outside, exists; None if there is
+    none."""
     return next((path for path in searched(folder, PurePosixPath(name)) if os.path.exists(path)), None)
 
 
 def hint(folder: Path, name: str) -> str:
-    """A clause that says where it lies; empty where it isn't near."""
+    """A clause for a message that says where the missing file is; empty if it isn't nearby."""
     place = nearby(folder, name)
     return f"; it lies at {place}" if place else ""
 
 
 def searched(folder: Path, name: PurePosixPath) -> Iterator[Path]:
-    """A folder higher, a folder lower, and with another ending."""
+    """Yield candidate paths: one folder up, one folder down, and with another file ending."""
     parent = (folder / name).parent
     yield folder.parent / name
     if len(name.parts) > 1:
@@ -44,10 +45,10 @@ CLASSES = "classnames.txt"  # of a webdataset
 
 
 def found_instead(path: Path) -> str:
-    """What lies in the folder of a file or folder that is missing, or above it; empty where it's nothing that is known.
+    """A suggestion about known data in the folder of a missing path, or above; empty if there is none.
 
-    A data root has the folders of many data sets: of a folder that isn't the missing one's own only what lies right in
-    it, or in its `data`, counts.
+    A data root has the folders of many data sets. So in a folder that isn't the missing path's own, only data directly
+    inside it, or in its `data`, counts.
     """
     start = path if path.is_dir() else path.parent
     folder = next((place for place in (start, *start.parents) if place.is_dir()), start)
@@ -63,10 +64,10 @@ def found_instead(path: Path) -> str:
 
 
 def is_webdataset(folder: Path) -> bool:
-    """Whether a folder is a webdataset of CLIP_benchmark that has classes."""
+    """Whether a folder is a webdataset of CLIP_benchmark with classes."""
     return (folder / CLASSES).is_file() and any(folder.glob("*/*.tar"))
 
 
 def or_instead(remedy: str, path: Path) -> str:
-    """A remedy for a file that is missing, unless what lies there has a better one."""
+    """The suggestion for a missing file if there is one, else `remedy`."""
     return found_instead(path) or remedy

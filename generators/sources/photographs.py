@@ -1,4 +1,4 @@
-"""What training data is that is opened from a folder of somebody's photographs."""
+"""The base of training data made of photographs in a user's folder."""
 
 import hashlib
 from abc import abstractmethod
@@ -15,27 +15,27 @@ from menagerie.generators.captioned import Captioned, Indices
 
 
 class Pictures(Protocol):
-    """Images in files."""
+    """Reads images in files."""
 
     def __len__(self) -> int: ...
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
-        """The images of `indices`."""
+        """The images with these indices."""
 
     def sizes(self) -> Iterator[str]:
-        """Yield a text for each image: its file and the size of that in bytes."""
+        """Yield a text for each image: its file and the file's size in bytes."""
 
 
 class Photographs(Captioned):
-    """Photographs with captions. What was left out on the way is counted, and nothing else is left out."""
+    """Photographs with captions; all photographs and texts left out are counted."""
 
     files: Pictures
     names_of_images: Sequence[str]
-    """For each image a name that is the same in all sources that have the image, where it is known: "COCO 42"."""
+    """Name of each image, the same in all sources that have the image, if that is known: "COCO 42"."""
     left_out: Mapping[str, int]
-    """The number of photographs that were left out, by reason."""
+    """Number of photographs left out, by reason."""
     refused_texts: Mapping[str, int]
-    """The number of texts of the remaining photographs that were left out, by reason."""
+    """Number of texts left out, of the remaining photographs, by reason."""
 
     def __len__(self) -> int:
         return len(self.names_of_images)
@@ -46,15 +46,15 @@ class Photographs(Captioned):
 
     @abstractmethod
     def counts(self) -> dict[str, int]:
-        """How many "images" and "captions" there are, and what else a source has."""
+        """The number of "images" and "captions", and of other things that a source has."""
 
     @abstractmethod
     def content(self) -> Iterator[str]:
-        """All texts and graphs that decide its items, in order."""
+        """Yield all texts and graphs that decide its items, in order."""
 
     @cached_property
     def identity(self) -> str:
-        """A hash of all that decides its items: names of images, sizes of their files, texts and graphs."""
+        """A hash of everything that decides its items: names of images, sizes of their files, texts and graphs."""
         known = hashlib.sha256(str(len(self)).encode())
         for part in chain(self.names_of_images, self.files.sizes(), self.content()):
             known.update(part.encode(errors="backslashreplace") + b"\0")
@@ -62,7 +62,7 @@ class Photographs(Captioned):
 
 
 def some_left(name: str, number: int, left_out: Mapping[str, int]) -> None:
-    """Raise where nothing is left to train on."""
+    """Raise if no photographs are left to train on."""
     if not number:
         why = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "it has none"
         raise UserError(f"{name}: no photograph is left to train on ({why}); get the whole data set")

@@ -1,4 +1,4 @@
-"""Sources of training data by name, where their files are, and which are complete, without reading what is in them."""
+"""Sources of training data by name, the locations of their files, and a quick check whether the files are complete."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 def one_node(text: str) -> SceneGraph:
-    """The graph of a caption that nothing parses: all of it is one node."""
+    """Make a graph without parsing: the whole text is one node."""
     return SceneGraph((text,))
 
 
 @dataclass(frozen=True)
 class SourcePlace:
-    """A folder of somebody's data, and what becomes of it."""
+    """A user's folder of data, and the options for reading it."""
 
     root: Path
     resolution: int
-    """Side of images as they are read, in pixels."""
+    """Side of the square to which images are scaled, in pixels."""
     parse: Callable[[str], SceneGraph] = one_node
-    """Makes scene graphs of captions that have none; a `CaptionParser` gets all of them at once."""
+    """Makes scene graphs of captions that have none; a `CaptionParser` gets all captions at once."""
     folders: Mapping[str, Path] = field(default_factory=dict)
-    """Folders that aren't below the root, by the path that they would have there: `--images FOLDER=PATH`."""
+    """Folders outside the root, by the path below it that they stand for: `--images FOLDER=PATH`."""
     kept_out: KeptOut = field(default_factory=KeptOut)
-    """Photographs that are left out, because tests have them."""
+    """Photographs to leave out because tests show them."""
     caption: str = ""
-    """How captions are made where a source knows several ways (`SourceSpec.recipes`); "" takes its first."""
+    """Way of making captions, if a source has several (`SourceSpec.recipes`); "" takes the first."""
 
     def path(self, name: str) -> Path:
-        """A file or folder below the root, or where it is instead.
+        """The path of a file or folder: below the root, or in one of `folders`.
 
         The root may be a data set's own folder: then "coco/train2017" is its "train2017".
         """
@@ -49,18 +49,18 @@ class SourcePlace:
         return without_set if is_own and place == self.root / name else place
 
     def recipe(self, names: Sequence[str]) -> str:
-        """The way of making captions, among those that a source knows; raises for another."""
+        """The chosen way of making captions; raises if `names` doesn't have it."""
         return choose("caption recipe", self.caption or names[0], names)
 
 
 def located(name: str, root: Path, folders: Mapping[str, Path]) -> Path:
-    """A file or folder below a data root, or where it is instead: a folder of `folders` stands for all below it."""
+    """The path of a file or folder below a data root; a path inside one of `folders` is looked up there."""
     part, below = given_above(name, folders)
     return folders[part] / below if part else root / name
 
 
 def given_above(name: str, folders: Container[str]) -> tuple[str, PurePosixPath]:
-    """The one of `folders` that has the file or folder `name`, and its path there; "" where none has."""
+    """The name among `folders` whose folder contains `name`, and the rest of the path; "" if there is none."""
     whole = PurePosixPath(name)
     part = next((str(part) for part in (whole, *whole.parents) if str(part) in folders), "")
     return part, whole.relative_to(part)
@@ -68,26 +68,26 @@ def given_above(name: str, folders: Container[str]) -> tuple[str, PurePosixPath]
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """A kind of training data: `build` takes its options and gives a `menagerie.generators.captioned.Captioned`."""
+    """A kind of training data; `build` makes a `menagerie.generators.captioned.Captioned` from its options."""
 
     name: str
     about: str
     build: Callable[..., Any]
     open: Callable[["SourcePlace"], "Photographs"] | None = None
-    """Opens it from a folder of data; None where it isn't one of photographs."""
+    """Opens the data in a folder; None if the source isn't made of photographs."""
     files: tuple[str, ...] = ()
     """Annotation files below the data root."""
     images: tuple[str, ...] = ()
-    """Folders below the data root that may lie elsewhere (`SourcePlace.folders`)."""
+    """Folders below the data root that may be given elsewhere (`SourcePlace.folders`)."""
     image_folders: tuple[str, ...] = ()
-    """Those of the folders `images` of which at least one must hold images."""
+    """The folders among `images` of which at least one must hold images."""
     recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
-    """Ways to make captions, the usual one first, each with further files, of which it needs one."""
+    """Ways of making captions, the default first, each with alternative further files, of which it needs one."""
     get: str = ""
-    """A text that says where to get the files."""
+    """Text that says where to get the files."""
     licence: str = ""
     counts: tuple[tuple[str, int], ...] = ()
-    """The official number of images of folders."""
+    """Official number of images by folder."""
 
 
 EXPORTS = Exports("menagerie.generators.sources", Path(__file__).parent, "SOURCE", "source", gap=" ")
@@ -105,22 +105,23 @@ class SourceState(NamedTuple):
     name: str
     complete: bool
     problem: str
-    """What is missing or plainly wrong; empty where nothing is."""
+    """What is missing or obviously wrong; empty if nothing is."""
     get: str
     licence: str
 
 
 def state(spec: SourceSpec, place: SourcePlace) -> SourceState:
-    """Whether a source's files and folders are there, whole as far as their ends and numbers show.
+    """Whether a source's files and folders exist and look complete, judged by file ends and numbers of files.
 
-    Takes under a second, so it reads none of them: opening may still find faults, such as images that are missing.
+    It takes under a second because no file is read whole: opening the source may still find faults, such as missing
+    images.
     """
     problem = "; ".join(problems(spec, place))
     return SourceState(spec.name, not problem, problem, spec.get, spec.licence)
 
 
 def problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
-    """Whatever is missing or plainly wrong."""
+    """Yield everything that is missing or obviously wrong."""
     if spec.open is None:
         yield "it isn't opened from a folder of data"
         return
@@ -137,7 +138,7 @@ def problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
 
 
 def folder_problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
-    """Folders of images of which at least one must be there, with the official number of images."""
+    """Yield problems of folders of images: at least one must exist, with the official number of images."""
     folders = [place.path(folder) for folder in spec.image_folders]
     if not any(map(files_in, folders)):
         yield f"there are no images in {' or '.join(map(str, folders))}"
@@ -148,7 +149,7 @@ def folder_problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
 
 
 def is_torn(path: Path) -> bool:
-    """Whether a JSON file doesn't end as one ends."""
+    """Whether a JSON file is cut short, judged by its last bytes."""
     with open_file(path) as file:
         file.seek(max(0, path.stat().st_size - TAIL))
         return not file.read().rstrip().endswith(ENDS)

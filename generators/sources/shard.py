@@ -1,7 +1,8 @@
-"""One tar shard of images and captions, read where it lies: its members are listed once and never unpacked.
+"""Reads the images and captions in a tar shard in place: members are listed once and never unpacked.
 
-A sample is the files of one name, which ends at its first dot, as webdataset reads it: "00012.jpg" with "00012.txt", or
-with "00012.json" that has a "caption". What can't be trained on is refused and counted by why.
+A sample consists of the files whose names are equal up to the first dot, as in webdataset: "00012.jpg" with
+"00012.txt", or with "00012.json" that has a "caption". Samples that can't be trained on are refused and counted by
+reason.
 """
 
 import tarfile
@@ -34,30 +35,30 @@ BEHIND = "an image with other bytes behind its end"
 
 
 class Sample(NamedTuple):
-    """An image with its caption."""
+    """An image in a shard, with its caption."""
 
     key: str
     offset: int
-    """Where the image starts in the shard, in bytes."""
+    """Position of the image's first byte in the shard."""
     size: int
     text: str
     flickr: int
-    """Flickr's number of the image, 0 where it isn't known."""
+    """Flickr's number of the image; 0 if unknown."""
 
 
 class Member(NamedTuple):
-    """A file in a shard."""
+    """The position and size of a file in a shard."""
 
     offset: int
     size: int
 
 
 class Refusal(ValueError):
-    """Why a sample isn't taken."""
+    """Reason for refusing a sample."""
 
 
 def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
-    """The samples of a shard in its order, and how many aren't taken by why; raises for one that isn't whole."""
+    """The samples of a shard in order, and the number refused by reason; raises if the shard is cut short."""
     refused: Counter[str] = Counter()
     samples = []
     with open_file(path) as file:
@@ -71,13 +72,13 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
 
 
 def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
-    """The files of a shard by their names; those with hostile ones are counted."""
+    """The files of a shard by name; files with unsafe names are counted as refused."""
     members: dict[str, Member] = {}
     try:
         with tarfile.open(path, "r:", errorlevel=1) as tar:
             last = -1
             for info in tar:
-                if info.offset <= last:  # as hostile sizes below zero would have it, for ever
+                if info.offset <= last:  # a crafted negative size would cause an endless loop
                     raise ValueError(f"its members overlap at byte {info.offset}")
                 last = info.offset
                 if info.isdir() or is_litter(info.name):
@@ -89,20 +90,20 @@ def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
                 else:
                     members[info.name] = Member(info.offset_data, info.size)
             check_end(path, tar.offset)
-    except Exception as error:  # tarfile and what it calls raise all kinds for bytes from strangers
+    except Exception as error:  # tarfile raises exceptions of many types for crafted bytes
         raise UserError(f"{path} is no whole, uncompressed tar file ({error!s:.200}); get it again") from error
     return members
 
 
 def is_hostile(info: tarfile.TarInfo) -> bool:
-    """Whether a member isn't a plain file below the folder that the shard would be unpacked to."""
+    """Whether a member isn't a plain file inside the folder to which the shard would be unpacked."""
     parts = info.name.replace("\\", "/").split("/")
     plain = info.isreg() and not info.issparse() and info.size >= 0
     return not plain or not parts[0] or ".." in parts or parts[0].endswith(":") or not writable(info.name)
 
 
 def check_end(path: Path, offset: int) -> None:
-    """Raise unless the mark of a tar's end stands behind its last member: where it is torn, `tarfile` just stops."""
+    """Raise unless the tar's end mark follows its last member; without it, `tarfile` just stops."""
     with open_file(path) as file:
         file.seek(offset)
         if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
@@ -110,7 +111,7 @@ def check_end(path: Path, offset: int) -> None:
 
 
 def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict[str, Member]]:
-    """The files of each sample by their endings in small letters; of two with one ending the second is counted."""
+    """The files of each sample by lower-case ending; of two with one ending the second is counted as refused."""
     samples: dict[str, dict[str, Member]] = {}
     for name, member in members.items():
         folder, slash, file = name.removeprefix("./").rpartition("/")
@@ -124,20 +125,20 @@ def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict
 
 
 def further_images(files: dict[str, Member]) -> Iterator[str]:
-    """Why the images of a sample beside the first one aren't taken."""
+    """Yield the reason for refusing each image of a sample after the first."""
     plain = [ending for ending in files if ending in IMAGES]
     dotted = [ending for ending in files if is_dotted(ending, IMAGES)]
     yield from [SECOND] * (len(plain) - 1)
-    yield from [DOTTED] * (len(dotted) - (not plain))  # one of them is why a sample has no image
+    yield from [DOTTED] * (len(dotted) - (not plain))  # one may be counted already, as "no image"
 
 
 def is_dotted(ending: str, kinds: Sequence[str]) -> bool:
-    """Whether an ending is one of `kinds` behind something else, as "input.jpg" is."""
+    """Whether an ending has further parts before one of `kinds`, such as "input.jpg"."""
     return "." in ending and ending.rpartition(".")[2] in kinds
 
 
 def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
-    """A sample, its image looked at but not decoded; raises `Refusal`."""
+    """Read a sample and check its image without decoding it; raises `Refusal`."""
     image = next((files[ending] for ending in IMAGES if ending in files), None)
     if image is None:
         raise Refusal(DOTTED if any(is_dotted(ending, IMAGES) for ending in files) else "no image")
@@ -152,7 +153,7 @@ def read_sample(file: Any, key: str, files: dict[str, Member]) -> Sample:
 
 
 def read_text(file: Any, member: Member) -> str:
-    """A text in UTF-8."""
+    """Read a text in UTF-8; raises `Refusal`."""
     if member.size > LARGEST_TEXT:
         raise Refusal("a text that is too long")
     file.seek(member.offset)
@@ -163,7 +164,7 @@ def read_text(file: Any, member: Member) -> str:
 
 
 def read_about(text: str) -> dict[str, Any]:
-    """The object of a .json file."""
+    """Read the object in a .json file; raises `Refusal`."""
     try:
         about = parse_json(text, "a .json")
     except Unreadable:
@@ -174,7 +175,7 @@ def read_about(text: str) -> dict[str, Any]:
 
 
 def read_caption(text: object) -> str:
-    """A caption, its white space normalised."""
+    """A caption with white space normalised; raises `Refusal` for texts that are no caption."""
     if not isinstance(text, str):
         raise Refusal("no caption")
     caption = " ".join(text.split())
@@ -186,7 +187,7 @@ def read_caption(text: object) -> str:
 
 
 def check_image(file: Any, member: Member) -> None:
-    """Raise `Refusal` for an image that is foreign, too large, plainly torn off, or not all that its file holds."""
+    """Raise `Refusal` for an image of another format, one too large, one cut short, or one followed by other data."""
     if member.size > LARGEST_FILE:
         raise Refusal("an image that is too large")
     file.seek(member.offset)
@@ -194,9 +195,9 @@ def check_image(file: Any, member: Member) -> None:
     try:
         with Image.open(BytesIO(content), formats=FORMATS) as picture:
             check_picture(picture)
-            # Whatever is before the pixels may hold a small picture with an end of its own.
+            # A thumbnail before the pixels may have an end mark of its own.
             pixels = picture.fp.tell() if picture.format == "JPEG" else 0
-    except Exception:  # as many kinds as there are decoders
+    except Exception:  # decoders raise exceptions of many types
         raise Refusal("an image that is foreign, damaged, too large or too long") from None
     if picture.format == "JPEG" and JPEG_END not in content[-1024:]:
         raise Refusal(BEHIND if JPEG_END in content[pixels:] else "an image that is torn off")

@@ -1,4 +1,4 @@
-"""What is in tar shards, found out once: an index of arrays for each, kept beside it and made anew when it changes."""
+"""Indexes of tar shards: arrays of the samples in each shard, kept in a file beside it, and made anew if it changes."""
 
 import contextlib
 import json
@@ -18,27 +18,27 @@ from menagerie.envs.core.records import read_arrays
 from menagerie.generators.sources.shard import read_shard
 from menagerie.generators.sources.texts import Texts
 
-VERSION = 2  # of what an index holds: raised with what is taken and refused
+VERSION = 2  # of the index's content: raise it when other samples are accepted or refused
 FOLDER = ".index"
-THREADS = 8  # reading headers waits for the disk
+THREADS = 8  # reading headers mostly waits for the disk
 
 
 class Index(NamedTuple):
-    """The samples of a shard."""
+    """The samples in a shard."""
 
     keys: Texts
     texts: Texts
     offsets: Int64[np.ndarray, " n"]
-    """Where each image starts in the shard, in bytes."""
+    """Position of each image's first byte in the shard."""
     sizes: Int64[np.ndarray, " n"]
     flickr: Int64[np.ndarray, " n"]
-    """Flickr's numbers, 0 where unknown."""
+    """Flickr's number of each image; 0 if unknown."""
     refused: Mapping[str, int]
-    """The number of samples that were left out, by reason."""
+    """Number of refused samples, by reason."""
 
 
 def indexes(shards: Sequence[Path]) -> list[Index]:
-    """The indexes of shards in their order. Raises for a shard that isn't whole."""
+    """The indexes of shards in order; raises for a shard that is cut short."""
     with progress_bars("shards") as progress, ThreadPoolExecutor(THREADS) as threads:
         made = []
         for index in threads.map(index_of, shards):
@@ -48,8 +48,7 @@ def indexes(shards: Sequence[Path]) -> list[Index]:
 
 
 def index_of(shard: Path) -> Index:
-    """Read a shard's index from its file, or make it anew where there is none that fits. It is then kept in a file
-    if the folder can be written to."""
+    """Read a shard's index from its file, or make it if there is no valid one and try to save it."""
     try:
         check_regular(shard)
         state = shard.stat()
@@ -63,7 +62,7 @@ def index_of(shard: Path) -> Index:
         columns = (np.array([sample[k] for sample in samples], np.int64) for k in (1, 2, 4))
         keys, texts = Texts(sample.key for sample in samples), Texts(sample.text for sample in samples)
         index = Index(keys, texts, *columns, dict(refused))
-        with contextlib.suppress(OSError):  # a folder that nobody may write to
+        with contextlib.suppress(OSError):  # the folder may be read-only
             write_index(path, signature, index)
     return index
 
@@ -78,7 +77,7 @@ def write_index(path: Path, signature: Int64[np.ndarray, " 3"], index: Index) ->
 
 
 def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
-    """An index that was kept of the same shard; None where there is none, or where it is damaged."""
+    """Read the saved index of the shard with this signature; None if it is missing, damaged or of another shard."""
     try:
         arrays = read_arrays(path)
         wanted = owner(path)
@@ -88,7 +87,7 @@ def read_index(path: Path, signature: Int64[np.ndarray, " 3"]) -> Index | None:
         refused = parse_json(arrays["refused"].tobytes(), path)
         index = Index(*texts, *(arrays[name] for name in ("offsets", "sizes", "flickr")), refused)
         return index if is_sound(index, int(signature[1])) else None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, Inaccessible):  # no such file, not an index
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, Inaccessible):  # missing, or no index
         return None
 
 
@@ -98,7 +97,7 @@ def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
 
 
 def is_sound(index: Index, size: int) -> bool:
-    """Whether an index can be of a shard of `size` bytes."""
+    """Whether an index is consistent with a shard of `size` bytes."""
     arrays = index[2:5]
     fits = all(array.dtype == np.int64 and array.shape == (len(index.keys),) for array in arrays)
     counted = isinstance(index.refused, dict) and all(type(count) is int for count in index.refused.values())

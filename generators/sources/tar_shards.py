@@ -1,10 +1,10 @@
-"""Tar shards as webdataset writes them, such as CC12M's (Changpinyo et al. 2021): images with alternative texts.
+"""Tar shards in webdataset's form, such as CC12M's (Changpinyo et al. 2021): images with alternative texts.
 
-Shards are read where they lie. What a shard has and can't be trained on is left out and counted: samples without an
-image or a caption, foreign, too large or torn images, captions with HTML, and members with paths that lead out of the
-shard, links and devices; of two files of one name and kind, and of two images of one sample, the first is taken. A
-shard that is itself torn is an error. Keys in `left_out.txt` are left out too ("00000.tar/
-00012" a line): for images whose damage shows only when they are decoded, which is an error that names the key.
+Shards are read in place. Samples that can't be trained on are left out and counted: those without an image or a
+caption, with images of other formats, too large or cut short, and with captions that contain HTML; also members with
+paths that lead outside, links and devices. Of two files with one name and kind, and of two images in one sample, the
+first is taken. A shard that is cut short is an error. Keys listed in `left_out.txt`, one a line ("00000.tar/00012"),
+are left out too: they are meant for images that fail only when decoded, which is an error that names the key.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ FOLDER, LEFT_OUT = "shards", "left_out.txt"
 
 
 class ShardImages:
-    """Images in tar shards, each by its place there."""
+    """Reads images in tar shards by position."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ShardImages:
         names: Texts,
         resolution: int,
     ) -> None:
-        """Image i is in shard `owners[i]`; `places` are offsets and sizes in bytes."""
+        """Image i is in shard `owners[i]`; `places` has each image's position and size in bytes."""
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
         self.shards, self.owners, self.places, self.names = list(shards), owners, places, names
@@ -70,7 +70,7 @@ class ShardImages:
             with shard.open("rb") as file:
                 file.seek(offset)
                 return square(open_picture(BytesIO(file.read(size))), self.resolution)
-        except Exception as error:  # a shard that is gone or another, an image that is damaged: each raises its own
+        except Exception as error:  # a missing or changed shard, a damaged image: each raises its own type
             check_accessible(shard, error)
             problem = f"can't be read ({type(error).__name__}: {error!s:.200})"
         name = f"{self.names[index]!r:.200}"
@@ -78,10 +78,10 @@ class ShardImages:
 
 
 class TarShards(Photographs):
-    """`TarShards(place)`: the samples of all .tar files of a folder, in the order of their names."""
+    """The samples in all .tar files of a folder, in the order of their names: `TarShards(place)`."""
 
     def __init__(self, place: SourcePlace) -> None:
-        """Raises for a shard that isn't whole; reads all of a shard once, and then the index that was kept of it."""
+        """Read all shards, each only once: later its saved index is read. Raises for a shard that is cut short."""
         place.kept_out.require(FLICKR)
         place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)
@@ -123,7 +123,7 @@ class TarShards(Photographs):
 def chosen(
     found: Sequence[Index], names: Sequence[str], listed: frozenset[str], kept_out: KeptOut
 ) -> tuple[Bool[np.ndarray, " n"], dict[str, int]]:
-    """Choose the samples to be used; returns a mask, and how many are left out, by reason."""
+    """Choose the samples to use; returns a mask, and the number left out by reason."""
     left_out = sum((Counter(index.refused) for index in found), Counter())
     kept = np.ones(len(names), bool)
     numbers = np.concatenate([index.flickr for index in found])
@@ -137,7 +137,7 @@ def chosen(
 
 
 def keys_left_out(path: Path, names: Sequence[str]) -> frozenset[str]:
-    """The samples that a file lists, if there is one; raises for one that no shard has."""
+    """The sample keys listed in a file, if it exists; raises for a key that no shard has."""
     if not path.exists():
         return frozenset()
     wanted = frozenset(filter(None, (line.strip(" \t\r") for line in read_text(path).split("\n"))))

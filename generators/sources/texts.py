@@ -1,4 +1,4 @@
-"""Many texts in little memory, and which texts from strangers aren't taken as captions."""
+"""A compact list of many texts, and the reasons for which a text isn't accepted as a caption."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,13 +10,13 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.sources.json_file import writable
 
-# A tag, a comment or a declaration; "<3" and "a < b" are none.
+# A tag, a comment or a declaration; "<3" and "a < b" don't match.
 MARKUP = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*|\?[^<>]*)>")
 MARKUP_REASON = "HTML in the text"
 
 
 def has_markup(text: str) -> bool:
-    """Whether a text has HTML tags in it: such texts are refused and counted, never interpreted."""
+    """Whether a text contains HTML tags: such texts are refused and counted, never interpreted."""
     return bool(MARKUP.search(text))
 
 
@@ -26,17 +26,17 @@ def graphs_of(texts: Sequence[str], parse: Callable[[str], SceneGraph]) -> list[
 
 
 class Texts(Sequence[str]):
-    """A list of texts as two arrays, which travel fast to loader processes."""
+    """A list of texts stored as two arrays, which are sent quickly to loader processes."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """Raises `UnicodeEncodeError` for half a character."""
+        """Encode the texts; raises `UnicodeEncodeError` for a lone surrogate (half a character)."""
         parts = [text.encode() for text in texts]
         self.ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
         self.letters = b"".join(parts)
 
     @classmethod
     def from_arrays(cls, letters: UInt8[np.ndarray, " m"], ends: Int64[np.ndarray, " n"]) -> "Texts":
-        """Texts from their letters in UTF-8 and where each ends; raises `ValueError` for what can't be that."""
+        """Make texts from UTF-8 bytes and the end of each text; raises `ValueError` if these are inconsistent."""
         made = cls(())
         made.letters, made.ends = letters.tobytes(), ends
         starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
@@ -60,7 +60,7 @@ class Texts(Sequence[str]):
 
 
 def refusal(text: str) -> str:
-    """Why a text isn't taken; empty where it is."""
+    """The reason why a text isn't accepted; empty if it is."""
     if not text.strip():
         return "no text"
     if not writable(text):

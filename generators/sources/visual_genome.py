@@ -1,8 +1,8 @@
 """Visual Genome: descriptions of regions, and relations of things (Krishna et al. 2017, "Visual Genome").
 
-`region_descriptions.json` and `image_data.json` are confirmed. The files of relations are as remembered, so what they
-may have in other ways is read too: a thing has a "name" or "names", a relation its things or their ids. The numbers of
-photographs and which of them are taken are shared with `gqa`.
+The forms of `region_descriptions.json` and `image_data.json` are confirmed. Those of the relation files are from
+memory, so variants are accepted: a thing has a "name" or "names", a relation has its things or their ids. `gqa` shares
+the numbers of photographs and the selection.
 """
 
 from collections import Counter
@@ -33,28 +33,28 @@ COLLECTIONS = {"coco_id": COCO, "flickr_id": FLICKR}
 
 
 class Numbers(NamedTuple):
-    """A photograph's numbers: Visual Genome's first, then those that are known of others."""
+    """A photograph's numbers: Visual Genome's first, then known numbers in other collections."""
 
     all: tuple[PhotographId, ...]
 
     @property
     def name(self) -> str:
-        """COCO's number where it has one: the same in every source."""
+        """A name shared by all sources: COCO's number if there is one, else Visual Genome's."""
         return str(next((number for number in self.all if number.collection == COCO), self.all[0]))
 
 
 class Selection:
-    """The photographs that are taken, and how many aren't."""
+    """Selects the photographs to use, and counts the others."""
 
     def __init__(self, kept_out: KeptOut, empty: str) -> None:
-        """`empty`: why those are left out that have nothing to make captions of."""
+        """`empty` is the reason given for photographs from which no caption can be made."""
         self.kept_out, self.empty = kept_out, empty
         self.left_out: Counter[str] = Counter()
         self.files: list[str] = []
         """Of those that are taken, as far as `take` was read."""
 
     def take(self, every: Iterator[tuple[str, Numbers, Annotations]]) -> Iterator[tuple[str, Annotations]]:
-        """Names and annotations of those that are taken, in their order."""
+        """Yield names and annotations of the photographs that are used, in order."""
         for file, numbers, annotations in every:
             reason = self.kept_out.reason(numbers.all) or ("" if annotations.phrases else self.empty)
             if reason:
@@ -65,10 +65,10 @@ class Selection:
 
 
 def image_numbers(path: Path) -> dict[int, Numbers]:
-    """The numbers of all photographs by that of Visual Genome, from its `image_data.json`."""
+    """The numbers of all photographs, by Visual Genome's number, from its `image_data.json`."""
     every: dict[int, Numbers] = {}
     for entry in stream_list(path):
-        here = number_in(entry, "image_id" if "image_id" in entry.content else "id")  # of older files
+        here = number_in(entry, "image_id" if "image_id" in entry.content else "id")  # older files say "id"
         others = [number_in(entry, key) for key in ("coco_id", "flickr_id") if key in entry.content]
         if here is None or here.number in every:
             raise entry.error("has the 'image_id' of an entry before it, or null")
@@ -77,7 +77,7 @@ def image_numbers(path: Path) -> dict[int, Numbers]:
 
 
 def number_in(entry: Entry, key: str) -> PhotographId | None:
-    """A number, which may be null."""
+    """The number under `key`; None if it is null."""
     number = entry.field(key, int, type(None))
     if number is not None and not 0 <= number < LARGEST**2:
         raise entry.error(f"has a {key!r} that is no number of an image")
@@ -85,13 +85,13 @@ def number_in(entry: Entry, key: str) -> PhotographId | None:
 
 
 def inner(entry: Entry, key: str) -> list[Entry]:
-    """The objects of a list of an entry, whose errors name both places."""
+    """The objects in a list of an entry; their errors name both positions."""
     listed = enumerate(entry.field(key, list))
     return [checked(Entry(entry.file, f"{entry.place}.{key}[{k}]", item)) for k, item in listed]
 
 
 def inside(entry: Entry, key: str) -> Entry:
-    """The object in an entry."""
+    """The object under `key` of an entry."""
     return Entry(entry.file, f"{entry.place}.{key}", entry.field(key, dict))
 
 
@@ -102,10 +102,10 @@ Read = Callable[[Entry, Refused], Annotations]
 
 
 class VisualGenome(AnnotatedPhotographs):
-    """`VisualGenome(place)`: its regions by two, or its relations one by one (`SourcePlace.caption`)."""
+    """Photographs with captions made of two regions, or of one relation each (`SourcePlace.caption`)."""
 
     def __init__(self, place: SourcePlace) -> None:
-        """Raises for missing images and for whatever the files don't have as they should."""
+        """Read the files; raises for missing images and for entries in another form."""
         place.kept_out.require(VISUAL_GENOME)
         recipe, file, read = chosen(place)
         every = image_numbers(place.path(IMAGE_DATA))
@@ -120,10 +120,10 @@ class VisualGenome(AnnotatedPhotographs):
 def annotations_of(
     path: Path, every: Mapping[int, Numbers], read: Read, selection: Selection, refused: Refused
 ) -> Iterator[tuple[str, Numbers, Annotations]]:
-    """Files, numbers and annotations of the photographs whose numbers are known; others are counted."""
+    """Yield files, numbers and annotations of the photographs whose numbers are known, and count the others."""
     seen = set()
     for entry in stream_list(path):
-        key = "image_id" if "image_id" in entry.content else "id"  # of older files
+        key = "image_id" if "image_id" in entry.content else "id"  # older files say "id"
         number = entry.field(key, int)
         if number in seen:
             raise entry.error(f"has the {key!r} of an entry before it: {number}")
@@ -135,13 +135,13 @@ def annotations_of(
 
 
 def read_regions(entry: Entry, refused: Refused) -> Annotations:
-    """The different phrases of an image's regions."""
+    """The distinct phrases of an image's regions."""
     phrases = (refused.clean(region.field("phrase", str)) for region in inner(entry, "regions"))
     return Annotations(tuple(dict.fromkeys(filter(None, phrases))))
 
 
 def read_relations(entry: Entry, refused: Refused) -> Annotations:
-    """The things of an image and their relations; those that lack a text or a thing are left out."""
+    """The things of an image and their relations; things without a text and relations without a thing are left out."""
     things: dict[int, str] = {}
     if "objects" in entry.content:
         things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in inner(entry, "objects")}
@@ -159,7 +159,7 @@ def read_relations(entry: Entry, refused: Refused) -> Annotations:
 
 
 def end_of(relation: Entry, key: str, things: dict[int, str], refused: Refused) -> int:
-    """The id of one of a relation's two things; one that is described here is added to `things`."""
+    """The id of one of a relation's two things; a thing described inside the relation is added to `things`."""
     if key not in relation.content:
         return relation.field(f"{key}_id", int)
     thing = inside(relation, key)
@@ -170,7 +170,7 @@ def end_of(relation: Entry, key: str, things: dict[int, str], refused: Refused) 
 
 
 def phrase_of(thing: Entry, refused: Refused) -> str:
-    """A thing's attributes and its name, the first of several; empty where it has none."""
+    """A thing's attributes and its name, the first if there are several; empty if it has none."""
     key = "names" if "names" in thing.content else "name"
     names = thing.field(key, str, list)
     called = names[:1] if isinstance(names, list) else [names]
@@ -181,7 +181,7 @@ def phrase_of(thing: Entry, refused: Refused) -> str:
 
 
 def chosen(place: SourcePlace) -> tuple[str, Path, Read]:
-    """The recipe, the file that it reads, and how."""
+    """The chosen recipe, the file for it, and the function that reads an entry."""
     recipe = place.recipe(tuple(READ))
     if recipe == "regions":
         return recipe, place.path(REGIONS), read_regions

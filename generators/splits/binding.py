@@ -1,13 +1,13 @@
 """Attribute-binding splits (OC-CLIP, section 4.1 and appendix A.5).
 
-All single-object scenes are in train, in every conjunction. A fraction of the animal pairs is in
-train too, each with one fixed assignment of two different textures; a fraction of those
-training pairs also gets the swapped assignment, its hard negative. Where the paper leaves it open:
+All single-object scenes are in train, in every conjunction. A fraction of the animal pairs is in train too, each with
+one fixed assignment of two different textures; a fraction of those training pairs also gets the swapped assignment, its
+hard negative. Where the paper leaves it open:
 
 - A `reserve` of the pairs is never trained on in any cell of a grid, and is the test `unseen_pairs`
   of all cells; a `validation` share is disjoint from train and tests.
-- Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among
-  those at 40 %, with the same textures, and so are those of them that have hard negatives.
+- Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among the pairs at 40 %, with the
+  same textures, and so are the pairs with hard negatives.
 - Tests and validation use view numbers that train never uses.
 """
 
@@ -60,24 +60,26 @@ class BindingRecipe(SplitRecipe):
         check_singles_views(self)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """Training captions may be incomplete; without both textures they have no hard negative."""
+        """The caption and the hard negative; training captions may be incomplete, and without both textures have no
+        negative."""
         if subset != "train":
             return super().texts(subset, scene)
         chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
         order = self.wording.mention_order
         things = mentioned_things(scene, self.seed, chances, order)
-        denied = self.denied(scene) if self.negated else ()  # only then: it reads the world
+        denied = self.denied(scene) if self.negated else ()  # only then, because it loads the world
         complete = things == mention_order(scene, self.seed, order)
         false = hard_negative(scene, self.seed, self.wording, self.kind, denied) if complete else None
         return build_caption(phrasing_of(scene, self.seed, self.wording), scene, things, denied=denied), false
 
     def denied(self, scene: Scene) -> tuple[Thing, ...]:
-        """The thing that the caption of a training scene negates, if any."""
+        """The things that the caption of a training scene negates."""
         world = load_world(self.world)
         return denied_things(scene, self.seed, world, self.rules(world), self.negated)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """Validation and `unseen_pairs` are the same for all fractions of a seed."""
+        """The scenes of all subsets but `held_out`; validation and `unseen_pairs` are the same for all fractions of a
+        seed."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
         subsets = {}
@@ -92,7 +94,7 @@ class BindingRecipe(SplitRecipe):
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
-        """All pairs but validation's, in all assignments of two different textures and in all sizes."""
+        """All pairs except validation's, in all assignments of two different textures and in all sizes."""
         apart = set(roles_of(self, world)[0].validation)
         items = product((pair for pair in world.pairs if pair not in apart), permutations(world.textures, 2))
         bare = (scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1)))
@@ -103,7 +105,7 @@ class BindingRecipe(SplitRecipe):
 
 
 def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:
-    """The roles of all pairs, and the one assignment of two different textures with which a training pair is shown."""
+    """The roles of all pairs, and for each training pair its assignment of two different textures."""
     rules = recipe.rules(world)
     choices = {pair: free_assignments(world, pair, rules) for pair in world.pairs}
     assigned = {
@@ -121,7 +123,7 @@ def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair,
 
 
 def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[Textures]:
-    """The assignments of two different textures of which the rules leave a scene."""
+    """The assignments of two different textures for which the rules leave a scene."""
     choices = list(permutations(world.textures, 2))
     if not rules:
         return choices
@@ -129,7 +131,7 @@ def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[
 
 
 def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> list[Scene]:
-    """Both left/right orders of a textured pair, over all backgrounds and `views`."""
+    """A pair in these textures, in both left/right orders, over all backgrounds and `views`."""
     first, second = zip(pair, textures, strict=True)
     return [
         Scene(background, (Thing(*left, "left"), Thing(*right, "right")), view)
@@ -138,7 +140,7 @@ def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> l
 
 
 def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[Pair, Textures]]]:
-    """For each subset its textured pairs, (a, b) with (texture a, texture b)."""
+    """For each subset its pairs with textures: (a, b) with (texture a, texture b)."""
     roles, textures_of = roles_of(recipe, world)
     different = list(permutations(world.textures, 2))
     assigned = list(textures_of.items())

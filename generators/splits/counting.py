@@ -34,19 +34,20 @@ class CountingRecipe(SplitRecipe):
     task: ClassVar[str] = "the same words with another number"
 
     pairs: float = 0.5
-    """Fraction of the trainable animals of which train shows several copies too."""
+    """Fraction of the trainable animals that train also shows in several copies."""
     views: int = 4
     """Views of each training scene; slots are drawn for each."""
     reserve: float = 0.25
-    """Share of all animals that train shows only singly: those of `unseen_counts`."""
+    """Share of all animals that train shows only singly: the animals of `unseen_counts`."""
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """Validation and `unseen_counts` are the same for all fractions of a seed."""
+        """The scenes of all subsets; validation and `unseen_counts` are the same for all fractions of a seed."""
         train, validation, reserve, _ = animal_roles(self, world)
         old, new = range(self.views), range(self.views, self.views + self.test_views)
         singles = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
         subsets = {"train": singles + self.kept(world, list(self.numbers(world, train, MANY, old)))}
-        # Tests include one, although train shows it: else a text that states one would always be a negative.
+        # Tests include the number one, although train shows it: otherwise a text that states one would always be a
+        # negative.
         for name, animals in {"validation": validation, "seen_counts": train, "unseen_counts": reserve}.items():
             scenes = list(self.numbers(world, animals, (1, *MANY), new))
             subsets[name] = self.drawn(world, scenes, self.test_scenes, name)
@@ -55,7 +56,7 @@ class CountingRecipe(SplitRecipe):
     def numbers(
         self, world: World, animals: Sequence[str], numbers: Sequence[int], views: Sequence[int]
     ) -> Iterator[Scene]:
-        """Each of `numbers` copies of each animal in each texture and background, in slots drawn per scene."""
+        """Yield each animal in these numbers of copies, in each texture and background, in slots drawn per scene."""
         for view, background, animal, texture, number in product(
             views, world.backgrounds, animals, world.textures, numbers
         ):
@@ -64,18 +65,18 @@ class CountingRecipe(SplitRecipe):
             yield Scene(background, tuple(Thing(animal, texture, slot) for slot in slots), view)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The negative states the number of the swapped scene, in the same phrasing."""
+        """The caption and the hard negative, which states the number of the swapped scene in the same phrasing."""
         false = build_caption(phrasing_of(scene, self.seed, self.wording), scene, self.swap(scene).things)
         return caption(scene, self.seed, self.wording), false
 
     def counts(self) -> PairCounts:
-        """The number of animals that the fraction amounts to."""
+        """The numbers of animals that the fractions amount to."""
         train, _, _, trainable = animal_roles(self, load_world(self.world))
         return PairCounts(len(train), 0, trainable)
 
 
 def animal_roles(recipe: CountingRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    """Animals counted in train, those of validation and of the reserve, and the number of trainable ones."""
+    """The animals counted in train, those of validation, those of the reserve, and the number of trainable ones."""
     shuffled = tuple(world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals)))
     n_reserve = at_least_one(recipe.reserve, len(shuffled))
     n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))

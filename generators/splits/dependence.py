@@ -27,7 +27,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 
-TOLERANCE = 0.01  # of the realised information
+TOLERANCE = 0.01  # largest deviation of the realised information
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class DependenceRecipe(SplitRecipe):
     """Normalised mutual information of texture and animal in train."""
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """Tests show main textures (`seen_textures`) or those that train never shows (`unseen_textures`)."""
+        """The scenes of all subsets; tests show main textures (`seen_textures`), or textures never in train
+        (`unseen_textures`)."""
         roles, (mains, unseen) = pair_roles(self, world), marked_textures(world, self.seed)
         tested = (*roles.train, *roles.reserve)
         tests = {
@@ -56,7 +57,7 @@ class DependenceRecipe(SplitRecipe):
             "seen_textures": (tested, mains),
             "unseen_textures": (tested, unseen),
         }
-        # Sizes are drawn before textures, so that they are the same at any value.
+        # Draw sizes before textures, so that they are the same at any value of `information`.
         bare = self.kept(world, bare_scenes(world, roles, self.views))
         subsets = {"train": painted(world, bare, quotas(world, roles, self), self.seed)}
         for name, (pairs, texture_of) in tests.items():
@@ -65,7 +66,7 @@ class DependenceRecipe(SplitRecipe):
         return subsets
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
-        """Pairs of different textures, each animal in its own, in test views."""
+        """Yield pairs of different textures, each animal in its texture of `texture_of`, in test views."""
         views = range(self.views, self.views + self.test_views)
         orders = [order for pair in pairs for order in permutations(pair) if len({*map(texture_of.get, pair)}) == 2]
         for view, background, (left, right) in product(views, world.backgrounds, orders):
@@ -80,18 +81,19 @@ class DependenceRecipe(SplitRecipe):
 
 
 def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, str]]:
-    """The main and the unseen texture of every animal; all textures are equally often main, and unseen."""
+    """The main and the unseen texture of every animal; each texture is main, and unseen, equally often."""
     animals = [world.animals[i] for i in generator(seed, "marked").permutation(len(world.animals))]
     textures = [world.textures[i] for i in generator(seed, "marked textures").permutation(len(world.textures))]
     n = len(textures)
-    # The offset between both varies too, so that the unseen texture doesn't determine the main one.
+    # The offset between them varies too, so that the unseen texture doesn't determine the main one.
     shift = [1 + (i // n) % (n - 1) for i in range(len(animals))]
     mains = {animal: textures[i % n] for i, animal in enumerate(animals)}
     return mains, {animal: textures[(i + shift[i]) % n] for i, animal in enumerate(animals)}
 
 
 def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
-    """Shares of an animal's appearances by texture: `main` in the main one, the rest evenly over other seen ones."""
+    """For each animal, its share of appearances in each texture: `main` in the main one, the rest evenly in other seen
+    ones."""
     mains, unseen = marked_textures(world, seed)
     rest = (1 - main) / (len(world.textures) - 2)
     table = np.full((len(world.animals), len(world.textures)), rest)
@@ -125,13 +127,15 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
 
 
 def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray, " animals"]:
-    """How often train shows each animal: once alone per size, and with each partner in both orders."""
+    """For each animal, its number of appearances in train: once alone per size, and with each partner in both
+    orders.
+    """
     once = [max(len(world.sizes), 1) + 2 * sum(animal in pair for pair in roles.train) for animal in world.animals]
     return views * len(world.backgrounds) * np.array(once)
 
 
 def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
-    """How often train shows each animal in each texture; raises if whole numbers are too coarse."""
+    """The number of times train shows each animal in each texture; raises if whole numbers are too coarse."""
     weights = shares(world, recipe.seed, main_share(world, roles, recipe))
     totals = appearances(world, roles, recipe.views).tolist()
     table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])
@@ -145,7 +149,7 @@ def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np
 
 
 def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
-    """The scenes of train, all in the world's first texture for now."""
+    """The scenes of train, for now all in the world's first texture."""
     bare = world.textures[0]
     scenes = []
     orders = [order for pair in roles.train for order in permutations(pair)]
@@ -159,7 +163,7 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
 
 
 def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int) -> list[Scene]:
-    """The scenes with textures: each animal's appearances get its quotas of textures, in random order."""
+    """Give textures to scenes: each animal's appearances get its quotas of textures, in random order."""
     queues = {}
     for animal, row in zip(world.animals, table, strict=True):
         quota = np.repeat(world.textures, row)
@@ -171,7 +175,7 @@ def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals
 
 
 def apportioned(weights: Float64[np.ndarray, " k"], total: int) -> Int64[np.ndarray, " k"]:
-    """`total` apportioned to `weights` in whole numbers (largest remainders)."""
+    """Divide `total` in proportion to `weights` into whole numbers (largest remainders)."""
     exact = weights * total
     counts = np.floor(exact).astype(np.int64)
     order = np.argsort(counts - exact, kind="stable")

@@ -13,13 +13,13 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class PairRoles:
-    """The role of every pair. When fractions grow, pairs are only added to train, and to those that are swapped."""
+    """The role of every pair. A larger fraction only adds pairs to train, or to the swapped pairs."""
 
     train: tuple[Pair, ...]
-    swapped: frozenset[Pair]  # pairs of train whose swap is in train too
+    swapped: frozenset[Pair]  # training pairs whose swap is in train too
     validation: tuple[Pair, ...]
     reserve: tuple[Pair, ...]
-    trainable: int  # number of pairs that a fraction of 1 would train on
+    trainable: int  # number of training pairs at fraction 1
 
     @property
     def counts(self) -> PairCounts:
@@ -37,8 +37,8 @@ def pair_roles(
 ) -> PairRoles:
     """Draw the roles of all pairs of a world; `salt` is added to the seed.
 
-    `shared`: whether reserve and validation are drawn without `salt`. `trainable` and `swappable`: whether the hold-out
-    rules leave a scene of a pair, and of its swap.
+    With `shared`, reserve and validation are drawn without `salt`. `trainable` and `swappable` tell whether the
+    hold-out rules leave a scene of a pair, and of its swap.
     """
     shuffled = shuffled_pairs(recipe, world, *(() if shared else salt))
     n_reserve = at_least_one(recipe.reserve, len(shuffled))
@@ -56,8 +56,8 @@ def pair_roles(
             f"world {recipe.world!r}; narrow it"
         )
     train = usable[: round(recipe.pairs * len(usable))]
-    # In the order of train, so that they are nested in both fractions:
-    # those of 20 % of the pairs are among those of 40 %.
+    # Taken in the order of train, so that swapped pairs are nested in both fractions: those at 20 % of the pairs are
+    # among those at 40 %.
     candidates = list(filter(swappable, train))
     n_swapped = round(recipe.hard_negatives * len(train))
     if n_swapped > len(candidates):
@@ -76,6 +76,6 @@ def pair_roles(
 
 
 def shuffled_pairs(recipe: SplitRecipe, world: World, *salt: str) -> list[Pair]:
-    """All pairs of a world in an order drawn for the recipe's seed and `salt`."""
+    """All pairs of a world in an order drawn with the recipe's seed and `salt`."""
     order = generator(recipe.seed, "pairs", *salt).permutation(len(world.pairs))
     return [world.pairs[i] for i in order]

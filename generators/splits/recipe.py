@@ -35,12 +35,12 @@ from menagerie.generators.rules.hold_out import (
 )
 from menagerie.generators.rules.rule import Rule
 
-# Increase it whenever a recipe gives other scenes or texts: names of split files and cells depend on it.
+# Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
 
 
 class PairCounts(NamedTuple):
-    """Number of animal pairs in train, of those that are swapped too, and of trainable pairs."""
+    """Number of animal pairs in train, of training pairs that are swapped too, and of trainable pairs."""
 
     train: int
     swapped: int
@@ -53,17 +53,17 @@ class SplitRecipe(ABC):
 
     kind: ClassVar[str]
     relational: ClassVar[bool] = False
-    """Whether its captions state the relation of two things."""
+    """Whether captions state the relation of two things."""
     takes_rules: ClassVar[bool] = True
-    """Whether it supports hold-out rules and hard negatives in train; else its kind determines both."""
+    """Whether hold-out rules and hard negatives in train can be set; otherwise the kind of split determines both."""
     single_slots: ClassVar[tuple[str, ...]] = ("center",)
     """Slots of single-object scenes in train."""
     tests: ClassVar[tuple[str, ...]]
-    """The test subsets, besides `train`, `validation` and those of rules."""
+    """Test subsets, besides `train`, `validation` and the tests of rules."""
     title: ClassVar[str]
-    """What its tests measure, for reports."""
+    """Name for what the tests measure, in reports."""
     task: ClassVar[str]
-    """How a caption's hard negative differs from it, for reports."""
+    """Words for how a caption's hard negative differs from it, in reports."""
 
     world: Annotated[str, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
@@ -116,34 +116,34 @@ class SplitRecipe(ABC):
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """The scenes of train, validation and all tests but `held_out`, without those that rules hold out."""
+        """The scenes of train, validation and all tests except `held_out`, without scenes that rules hold out."""
 
     def testable(self, world: World) -> list[Scene]:
         """Every scene of two that a test of this kind could show, except validation's pairs, in one view.
 
-        Called only for kinds that take rules.
+        Called only for kinds that support rules.
         """
         raise NotImplementedError
 
     @abstractmethod
     def counts(self) -> PairCounts:
-        """The numbers of pairs that the fractions amount to; impossible fractions raise."""
+        """The numbers of pairs that the fractions amount to; raises if they are impossible."""
 
     def rules(self, world: World) -> tuple[Rule, ...]:
         """The hold-out rules, parsed with the names of `world`."""
         return parsed(self.hold_out, with_groups(world, self.groups)) if self.hold_out else ()
 
     def resolved(self) -> "SplitRecipe":
-        """The recipe with the groups that its rules name, those of its world too, and no others.
+        """The recipe with exactly the groups that its rules name, including the world's.
 
-        It determines the same scenes without its world's file: it is what names a split and what a split file records.
+        It determines the same scenes without the world's file, so it names a split and is recorded in split files.
         """
         rules = self.rules(load_world(self.world)) if self.hold_out else ()
         return replace(self, groups=group_texts(dict(group for rule in rules for group in rule.groups)))
 
     @property
     def wording(self) -> Template:
-        """The template, with what the recipe changes of it."""
+        """The template, with the recipe's changes."""
         return template_of(vars(self))
 
     def subsets(self) -> dict[str, list[Scene]]:
@@ -177,42 +177,42 @@ class SplitRecipe(ABC):
 
     @property
     def all_tests(self) -> tuple[str, ...]:
-        """All test subsets, those of rules last."""
+        """The names of all test subsets, the tests of rules last."""
         return (*self.tests, *self.held_out_tests)
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The tests that a search reports: what rules hold out, else what train shows in no way at all."""
+        """The tests that a search reports: of held-out scenes if there are rules, else of what train never shows."""
         if self.hold_out:
             return (HELD_OUT,)
         pairs = tuple(test for test in self.tests if test.endswith("unseen_pairs"))
         return pairs or tuple(test for test in self.tests if "unseen" in test)
 
     def kept(self, world: World, scenes: list[Scene]) -> list[Scene]:
-        """The scenes that no rule holds out, with facings drawn for each; in a world with sizes with drawn sizes too.
+        """The scenes that no rule holds out, with drawn facings and, in a world with sizes, drawn sizes.
 
-        A scene and its swap get the same sizes, so that hard negatives in train differ only in what is swapped. A
-        scene whose drawn sizes are held out gets others. Single-object scenes have their sizes already.
+        A scene and its swap get the same sizes, so that hard negatives in train differ only by the swap. If a scene is
+        held out in its drawn sizes, it gets others. Single-object scenes have their sizes already.
         """
         if world.sizes:
             scenes = [scene if scene.things[0].size else self.sized(world, scene) for scene in scenes]
         return kept(self.rules(world), list(map(self.faced, scenes)))
 
     def drawn(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
-        """At most `most` of those scenes as `kept`, drawn at random by the text of `parts`."""
+        """At most `most` scenes, drawn at random and processed by `kept`; `parts` is added to the seed."""
         random = generator(self.seed, "draw", *parts)
-        if self.hold_out:  # first, so that tests keep their size
+        if self.hold_out:  # filter first, so that tests keep their size
             return draw(self.kept(world, scenes), most, random)
-        return self.kept(world, draw(scenes, most, random))  # the same, without facings of what isn't drawn
+        return self.kept(world, draw(scenes, most, random))  # draw first: it saves drawing facings
 
     def sized(self, world: World, scene: Scene) -> Scene:
-        """The scene in sizes drawn for it and its swap alike, among those that rules leave, if they leave any."""
+        """The scene in drawn sizes, the same for its swap; sizes that rules hold out are avoided if possible."""
         choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
         drawn = [choices[i] for i in generator(self.seed, "sizes", key).permutation(len(choices))]
         return (kept(self.rules(world), drawn) or drawn)[0]
 
     def faced(self, scene: Scene) -> Scene:
-        """The scene with its left and its right thing facing as drawn for it and its swap alike, in whatever sizes."""
+        """The scene with drawn facings of its left and right things; its swap, in any sizes, gets the same."""
         if self.facing == "inward" or scene.relation != "left/right":
             return scene
         sizes = any(thing.size for thing in scene.things)
@@ -227,24 +227,24 @@ class SplitRecipe(ABC):
         return SWAPS[self.kind](scene)
 
     def scenes_to_render(self) -> list[Scene]:
-        """All scenes of the split, each once, and the partners of tests and validation (see `Records`)."""
+        """All scenes of the split, without duplicates, and the partners of tests and validation (see `Records`)."""
         return self.with_partners(self.subsets())
 
     def with_partners(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
-        """As `scenes_to_render`, for subsets that are known already."""
+        """Like `scenes_to_render`, for subsets that are known already."""
         partners = {self.swap(scene) for name, scenes in subsets.items() if name != "train" for scene in scenes}
         return sorted(partners.union(*subsets.values()))
 
 
 def check_singles_views(recipe: SplitRecipe) -> None:
-    """Raise for more views of single-object scenes than of all others."""
+    """Raise if single-object scenes have more views than all others."""
     if not 0 <= recipe.singles_views <= recipe.views:
         raise not_allowed("singles_views", recipe.singles_views, f"from 0 to views, {recipe.views}")
 
 
 def check_template(recipe: SplitRecipe) -> None:
     """Raise for an unknown template, or one that doesn't fit the kind: with a relation or without."""
-    _ = recipe.wording  # raises for an unknown template, and for fields that don't suit it
+    _ = recipe.wording  # raises for an unknown template, and for fields that don't fit it
     fitting = [name for name, template in TEMPLATES.items() if template.relation == recipe.relational]
     if recipe.template not in fitting:
         stated = "no relation, but every" if recipe.relational else "a relation, but no"

@@ -1,4 +1,4 @@
-"""Recipes of splits as TOML files: built-in ones and users' own."""
+"""Recipes of splits as TOML files: built-in ones and users'."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 
-# Kinds of splits. To add one, add it here and its checks to `menagerie.generators.audit.run`.
+# Kinds of splits. To add one, add it here, and its checks to `menagerie.generators.audit.run`.
 KINDS: dict[str, type[SplitRecipe]] = {
     recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe)
 }
@@ -42,7 +42,7 @@ def about(name: str) -> str:
 
 
 def options_by_kind() -> dict[str, list[Option]]:
-    """The options that one kind of recipe has and `SplitRecipe` doesn't, by kind."""
+    """By kind of recipe, the options that `SplitRecipe` doesn't have."""
     shared = {option.usage for option in options_of(SplitRecipe)}
     special = {
         name: [option for option in options_of(kind) if option.usage not in shared] for name, kind in KINDS.items()

@@ -1,14 +1,14 @@
 """Spatial-relation splits (OC-CLIP, appendix A.5.1).
 
-All single-object scenes are in train, in every conjunction, at the heights of the pairs. For each
-relation a fraction of the animal pairs is in train, each in one fixed order and in every assignment
-of textures; a fraction of those training pairs is in train in the other order too, as hard negatives.
-The order is fixed per unordered pair: drawn for ordered pairs, both orders of some pairs would be in
-train, which are unrequested hard negatives. Reserve, validation and views are as in
-`menagerie.generators.splits.binding`; the pairs of train are drawn for each relation separately, those of reserve
-and validation for all relations together, unless the recipe says otherwise. With `seen_order` the orders
-of train are tested too, in new views: who fails there hasn't fitted them, who fails on the others alone
-hasn't generalised.
+All single-object scenes are in train, in every conjunction, at the heights of the pairs. For each relation a fraction
+of the animal pairs is in train, each in one fixed order and in every assignment of textures; a fraction of those
+training pairs is in train in the other order too, as hard negatives.
+
+The order is fixed per unordered pair: if it were drawn for ordered pairs, both orders of some pairs would be in train
+as hard negatives that nobody requested. Reserve, validation and views are as in `menagerie.generators.splits.binding`.
+Training pairs are drawn for each relation separately, and pairs of reserve and validation for all relations together,
+unless the recipe says otherwise. With `seen_order` the orders of train are tested too, in new views: a model that fails
+there hasn't fitted them; a model that fails only on the others hasn't generalised.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ SEEN = "seen_order"
 
 
 def subset_name(relation: str, kind: str) -> str:
-    """ "left_right_unseen_order": the name of a test subset."""
+    """The name of a test subset: "left_right_unseen_order"."""
     return f"{relation.replace('/', '_')}_{kind}"
 
 
@@ -87,7 +87,8 @@ class SpatialRecipe(SplitRecipe):
         return tuple(subset_name(relation, kind) for relation in self.relations for kind in kinds)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """Training captions may leave out textures, and then their negatives leave out the same ones."""
+        """The caption and the hard negative; training captions may leave out textures, and their negatives then leave
+        out the same."""
         if subset != "train" or self.attributes == 1:
             return super().texts(subset, scene)
         order = self.wording.mention_order
@@ -98,7 +99,8 @@ class SpatialRecipe(SplitRecipe):
 
     @property
     def chances(self) -> Chances:
-        """The chances for training captions; they always mention both animals, because they state their relation."""
+        """The probabilities for training captions; both animals are always mentioned, because captions state their
+        relation."""
         return Chances(mentioned=1.0, attributes=self.attributes, salient=0.0, negated=0.0)
 
     def stated(self, scene: Scene, described: Scene, slots: tuple[str, ...]) -> Caption:
@@ -109,7 +111,8 @@ class SpatialRecipe(SplitRecipe):
         return build_caption(phrasing_of(scene, self.seed, self.wording), scene, things, predicate)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """Validation and the unseen pairs are the same for all fractions of a seed."""
+        """The scenes of all subsets but `held_out`; validation and unseen pairs are the same for all fractions of a
+        seed."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
         singles = self.kept(world, list(world.singles(range(self.singles_views or self.views), self.single_slots)))
@@ -134,7 +137,7 @@ class SpatialRecipe(SplitRecipe):
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
-        """All pairs but validation's, in both orders of every relation, all textures and all sizes."""
+        """All pairs except validation's, in both orders of every relation, all textures and all sizes."""
         scenes = []
         for relation in self.relations:
             apart = set(roles_of(self, world, relation)[0].validation)
@@ -149,7 +152,7 @@ class SpatialRecipe(SplitRecipe):
 
 
 def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRoles, dict[Pair, Pair]]:
-    """The roles of all pairs in a relation, and the one order of each training pair.
+    """The roles of all pairs in a relation, and the order of each training pair.
 
     An order is the animal in the relation's first slot and the one in its second.
     """
@@ -169,7 +172,7 @@ def roles_of(recipe: SpatialRecipe, world: World, relation: str) -> tuple[PairRo
 
 
 def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]) -> list[Pair]:
-    """The orders of a pair of which the rules leave a scene."""
+    """The orders of a pair for which the rules leave a scene."""
     orders, slots = [pair, pair[::-1]], SLOTS_OF[relation]
     if not rules:
         return orders

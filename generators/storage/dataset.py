@@ -19,14 +19,14 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.generators.storage.split_file import Records, Split
 
-# Pixels of a subset below this size are read into memory once; above it, image by image.
+# A subset with fewer bytes of pixels is read into memory at once; a larger one image by image.
 PRELOAD_BYTES = 4 << 30
 
 
 class SplitDataset(Captioned, torch.utils.data.Dataset):
     """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`."""
 
-    complete_captions = True  # also where a caption states less than all: graphs are compared by what they claim
+    complete_captions = True  # also if a caption is incomplete: graphs are compared by their claims
     text_negatives = TEXT_NEGATIVES
 
     def __init__(self, path: str | Path | Split, subset: str = "train", preload: bool | None = None) -> None:
@@ -57,7 +57,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return [Caption(self.records.captions[i], self.records.graphs[i]) for i, _ in pairs]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        """The one caption of each of `indices`, and parts of it that are drawn."""
+        """For each index its caption, followed by captions of drawn parts of it."""
         contents, scenes = self.false_captions.contents, self.records.scenes
         whole = self.captions(indices, draws)
         read = (contents.read(scenes[i], text) for i, text in zip(indices, whole, strict=True))
@@ -65,9 +65,9 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return [whole, *([drawn[k] for drawn in parts] for k in range(count - 1))]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """The hard negative of each of `indices`, or one that is drawn; None where there is none.
+        """For each index its recorded hard negative, or one drawn by seed; None if there is none.
 
-        Of train those that give away what tests keep are left out (`hard_negatives.false_captions`).
+        In train, negatives that would reveal test compositions are left out (`hard_negatives.false_captions`).
         """
         r, pairs = self.records, list(zip(indices, draws, strict=True))
         if kind != "swap":
@@ -83,12 +83,12 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
 
     @cached_property
     def false_captions(self) -> FalseCaptions:
-        """Makes false captions that give nothing away which train doesn't show."""
+        """Makes false captions that reveal nothing that train doesn't show."""
         train = self.split.subsets["train"]
         return FalseCaptions(self.split.recipe, self.split.vocabulary, train.scenes, train.captions)
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """The swapped scene of each of `indices`, where this subset has it."""
+        """For each index, the index of its swapped scene in this subset; -1 if the subset lacks it."""
         return self._partner_items[np.asarray(indices, np.int64)]
 
     @cached_property
@@ -108,13 +108,13 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return torch.from_numpy(self.reader.read_all(rows)).permute(0, 3, 1, 2)
 
     def texts(self) -> Iterator[str]:
-        """The texts of this subset, which may be less than its world's vocabulary."""
+        """The texts that this subset can give, which may use fewer words than its world has."""
         r = self.records
         negatives = (Caption(*both) for both in zip(r.negatives, r.negative_graphs, strict=True) if both[0])
         return all_texts(chain(map(Caption, r.captions, r.graphs), negatives))
 
     def masks(self, indices: Sequence[int]) -> UInt8[Tensor, "n h w"]:
-        """The instance masks of `indices`: 0 is background, i + 1 the scene's thing i."""
+        """The instance masks of `indices`: 0 for the background, i + 1 for the scene's thing i."""
         return torch.from_numpy(self.reader.read_all(self.records.rows[np.asarray(indices)], "masks"))
 
     def __getitem__(self, index: int) -> Example:

@@ -12,12 +12,12 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.scene_checks import RenderChecks
 
 ENTRIES, SCENES, REPEATS = 12, 16, 32
-# What a process that renders takes to start, and a split file to be written and read back: measured once.
+# Seconds to start a rendering process, and to write a split file and read it back: measured once.
 START_SECONDS, SPLIT_SECONDS = 3.0, 2.0
 
 
 class Estimate(NamedTuple):
-    """The number of scenes still to be rendered, and the time and the disk space that rendering them takes."""
+    """Number of scenes still to render, and the time and disk space for them."""
 
     scenes: int
     seconds: float
@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estimate:
-    """Time and space to add `scenes` to a store with `workers` processes, and to write a split of them."""
+    """Estimate time and space to add `scenes` to a store with `workers` processes, and to write a split of them."""
     missing = store.missing(scenes)
     if not missing:
         return Estimate(0, SPLIT_SECONDS, 0.0)
@@ -40,20 +40,20 @@ def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estima
 
 
 def entry_cost(renderer: Renderer, waiting: Sequence[EntryKey]) -> tuple[float, float]:
-    """Seconds and bytes of an entry; neighbours are sampled, which share a background."""
+    """Seconds and bytes per entry; the sample has neighbouring entries, which share a background."""
     if not waiting:
         return 0.0, 0.0
     middle = len(waiting) // 2
     sample = waiting[middle : middle + ENTRIES]
-    renderer.build(sample[0])  # compiles, and draws the background
+    renderer.build(sample[0])  # compiles the code and draws the background
     seconds, built = timed(lambda: list(map(renderer.build, sample)))
     return seconds / len(sample), sum(a.nbytes for entry in built for a in entry.arrays().values()) / len(sample)
 
 
 def scene_cost(renderer: Renderer, store: ImageStore, sample: Sequence[Scene]) -> float:
-    """Seconds to compose, check and write a scene whose entries are there."""
-    renderer.render(sample)  # builds the entries, compiles
-    disk = next(place for place in (store.root, *store.root.resolve().parents) if place.is_dir())  # the store's own
+    """Seconds to compose, check and write a scene, given its entries."""
+    renderer.render(sample)  # builds the entries and compiles the code
+    disk = next(place for place in (store.root, *store.root.resolve().parents) if place.is_dir())  # on the store's disk
     with scratch_folder(disk) as folder:
         part, many = folder / "part.h5", list(sample) * REPEATS
         seconds, _ = timed(lambda: store.write_part(part, renderer, RenderChecks(), many, "none"))
@@ -61,7 +61,7 @@ def scene_cost(renderer: Renderer, store: ImageStore, sample: Sequence[Scene]) -
 
 
 def timed(call: Callable) -> tuple[float, object]:
-    """Wall-clock seconds of a call, and its result."""
+    """Call a function; returns the seconds that it took, and its result."""
     start = time.perf_counter()
     result = call()
     return time.perf_counter() - start, result

@@ -1,10 +1,9 @@
 """The image store, in which every scene is rendered only once.
 
-A store is a folder of immutable HDF5 shards. `index.h5` lists every row of every shard; a
-shard holds `/images` uint8 (n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and
-i + 1 for the scene's thing i, and its part of the scene table, with a checksum per image against
-damage on disk, and `/digests` uint8 (n, 2, 16) of each image and mask as they were rendered
-(generators/storage/tables.py). Rows are numbered through all shards. Writers of one store wait for each other.
+A store is a folder of immutable HDF5 shards. `index.h5` lists every row of every shard. A shard holds `/images` uint8
+(n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and i + 1 for the scene's thing i, and its part of the
+scene table; a checksum per image detects damage on disk. `/digests` uint8 (n, 2, 16) identify each image and mask as
+rendered (generators/storage/tables.py). Rows are numbered through all shards. Writers of one store wait for each other.
 """
 
 import contextlib
@@ -43,7 +42,7 @@ from menagerie.generators.storage.tables import (
 from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
 SHARD_ROWS = 1024
-ROW_BYTES = 256  # at most, of a row beside its pixels: digests, checksums, where they lie
+ROW_BYTES = 256  # at most, per row besides pixels: digests, checksums, positions
 SHARD_TYPE = np.dtype([("file", "S32"), ("start", "i8"), ("rows", "i8"), ("codec", "S8")])
 INDEX = "index.h5"
 READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -61,7 +60,7 @@ class Shard(NamedTuple):
 
 
 class ShardLocation(NamedTuple):
-    """A shard's file, its group in the file, and the remedy if it is damaged."""
+    """A shard's file, the group in that file, and the way out if the file is damaged."""
 
     file: Path
     group: str = "/"
@@ -69,12 +68,12 @@ class ShardLocation(NamedTuple):
 
 
 def shard_table(shards: Sequence[Shard]) -> np.ndarray:
-    """Shards as an HDF5 table."""
+    """Make an HDF5 table of shards."""
     return np.array([(s.file.encode(), s.start, s.rows, s.codec.encode()) for s in shards], SHARD_TYPE)
 
 
 def read_shard_table(group: h5py.Group, name: str) -> list[Shard]:
-    """The shards that `shard_table` wrote."""
+    """Read a table of shards that `shard_table` made."""
     table = read_table(group, name, SHARD_TYPE)
     return [Shard(file.decode(), int(start), int(rows), codec.decode()) for file, start, rows, codec in table]
 
@@ -107,7 +106,7 @@ class ImageStore:
             return shards, scenes
 
     def rows(self, scenes: Sequence[Scene]) -> np.ndarray:
-        """The row (n,) int64 of each of `scenes`; a scene not yet rendered raises."""
+        """The row (n,) int64 of each of `scenes`; raises for a scene that isn't rendered yet."""
         row_of = self._row_of()
         missing = [scene.key for scene in scenes if scene not in row_of]
         if missing:
@@ -115,21 +114,21 @@ class ImageStore:
         return np.array([row_of[scene] for scene in scenes], dtype=np.int64)
 
     def missing(self, scenes: Sequence[Scene]) -> list[Scene]:
-        """The distinct scenes that the store does not hold yet, in the order of their keys."""
+        """The distinct scenes that the store doesn't have yet, in the order of their keys."""
         return sorted(set(scenes) - self._row_of().keys())
 
     @property
     def scene_bytes(self) -> int:
-        """Disk space of one scene's image and mask, uncompressed."""
+        """Bytes of one scene's image and mask, uncompressed."""
         return self.resolution**2 * 4
 
     def add(
         self, scenes: Sequence[Scene], workers: int = 1, codec: str = "none", progress: Progress | None = None
     ) -> None:
-        """Render what is missing of `scenes` into new shards; existing shards are not changed.
+        """Render the missing ones of `scenes` into new shards; existing shards aren't changed.
 
-        If interrupted at any moment, it continues after the last whole shard. `progress` is called with
-        the stage ("factors", then "scenes"), the number done and the total.
+        An interrupted call can be repeated: it continues after the last complete shard. `progress` is called with the
+        stage ("factors", then "scenes"), the number done and the total.
         """
         codec_options(codec)
         report = progress or (lambda stage, done, total: None)
@@ -158,9 +157,9 @@ class ImageStore:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[bool]:
-        """Keep other writers out of the folder, or wait until they are done; gives whether it may be written to.
+        """Wait for other writers of the folder and keep them out; yields whether the folder may be written to.
 
-        One that may not, as on a read-only disk, needs no lock to be read: files are only ever replaced whole.
+        A read-only folder needs no lock for reading: files are only ever replaced whole.
         """
         lock = FileLock(self.folder / ".lock")
         try:
@@ -173,14 +172,14 @@ class ImageStore:
             yield False
             return
         try:
-            clear_leftovers(self.folder, alone=True)  # all write under the lock, ...
-            clear_leftovers(self.folder, below=True)  # ... but for tasks, into folders of their own
+            clear_leftovers(self.folder, alone=True)  # writers hold the lock, ...
+            clear_leftovers(self.folder, below=True)  # ... except tasks, which write into folders of their own
             yield True
         finally:
             lock.release()
 
     def _check_complete(self, scenes: Sequence[Scene]) -> None:
-        """Raise unless all of `scenes` can be read, of a store that can't be written."""
+        """Raise unless all of `scenes` can be read from a store that can't be written to."""
         if lacking := self.missing(scenes) or self._lost_shards():
             raise UserError(
                 f"the store {self.folder} lacks {len(lacking)} scenes or shards and can't be written to; copy it to "
@@ -188,7 +187,7 @@ class ImageStore:
             )
 
     def _lost_shards(self) -> list[Shard]:
-        """The shards whose files were deleted; one that is cut short, or shows other scenes than listed, raises."""
+        """The shards whose files were deleted; raises if one is cut short or has other scenes than the index says."""
         shards, table = self.index()
         for shard in shards:
             location = ShardLocation(self.folder / shard.file)
@@ -213,13 +212,13 @@ class ImageStore:
         self._list(scenes, codec)
 
     def write_part(self, path: Path, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
-        """Render, check and write a shard to `path`; the index doesn't list it."""
+        """Render, check and write a shard to `path`, without adding it to the index."""
         images, masks = renderer.render(scenes)
         checks.require(scenes, images, masks, renderer.areas(scenes))
         write_shard(path, self.identity, self.vocabulary, self.vocabulary.encode(scenes), images, masks, codec)
 
     def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
-        """Add shards written to other files below the store, if all their scenes are still missing."""
+        """Add shards that tasks wrote below the store, if all their scenes are still missing."""
         with self.locked():
             known = set(self._row_of())
             for path, scenes in parts:
@@ -234,7 +233,7 @@ class ImageStore:
         return self.folder / f"shard-{len(self.index()[0]):05d}.h5"
 
     def _list(self, scenes: list[Scene], codec: str) -> None:
-        """Add the shard of `scenes`, which is the next one, to the index."""
+        """Add the next shard, which holds `scenes`, to the index."""
         shards, table = self.index()
         rows = self.vocabulary.encode(scenes)
         shards.append(Shard(self._next_shard().name, len(table), len(scenes), codec))
@@ -250,7 +249,7 @@ class ImageStore:
 
 
 def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
-    """The scene table of a shard; one that is cut short or of another store raises."""
+    """The scene table of a shard; raises if it is cut short or of another store."""
     largest = int(SIDE.high)
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]
@@ -265,7 +264,7 @@ def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
 
 
 def check_identity(path: Path, found: str, identity: str) -> None:
-    """Raise where a file is of another store."""
+    """Raise if a file belongs to another store."""
     if found != identity:
         raise UserError(
             f"{path} belongs to store {found:.50}, not to {identity:.50}; keep each store in its own folder"
@@ -273,7 +272,7 @@ def check_identity(path: Path, found: str, identity: str) -> None:
 
 
 def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
-    """Raise `ValueError` unless a shard has as many square images and masks, with sides of at most `largest`."""
+    """Raise `ValueError` unless a shard has `rows` square images and masks, with sides of at most `largest`."""
     tables = [shard[name] for name in (*PIXELS, DIGESTS)]
     if any(not isinstance(table, h5py.Dataset) or len(table) != rows for table in tables):
         raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
@@ -289,7 +288,7 @@ def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
 
 
 def codec_options(codec: str) -> dict:
-    """h5py options of a codec: "none" (any HDF5 reader opens it), "lz4" or "zstd"."""
+    """h5py options for a codec: "none" (any HDF5 reader can open it), "lz4" or "zstd"."""
     if codec == "none":
         return {}
     import hdf5plugin
@@ -319,9 +318,9 @@ def write_shard(
 def create_shard(
     group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
 ) -> list[h5py.Dataset]:
-    """A shard of `size` (h, w) without digests: one chunk and one checksum (HDF5's fletcher32) per image.
+    """Create a shard's tables for images of `size` (h, w): one chunk and one checksum (HDF5's fletcher32) per image.
 
-    Returns the tables of images and masks, to be filled.
+    Returns the tables of images and masks, still empty; digests are written by `write_digests`.
     """
     write_attribute(group, "identity", identity)
     write_attribute(group, "vocabulary", vocabulary.to_json())

@@ -1,8 +1,8 @@
 """Packed splits: one self-contained HDF5 file.
 
-Besides the split's tables, a packed file holds the rows of the store that the split needs, as its one
-shard `/shards/0`. Pixels have the same paths as through the links of a split file (`shards/0/images`),
-so that a packed split is read like any other, from any folder.
+Besides the split's tables, a packed file has the rows of the store that the split needs, in its only shard `/shards/0`.
+Pixels have the same paths as through the links of a split file (`shards/0/images`), so that a packed split is read like
+any other, from any folder.
 """
 
 import math
@@ -27,7 +27,7 @@ Rows = Int64[np.ndarray, " n"]
 def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None = None) -> None:
     """Write the split at `path` with its pixels to `out`, whole or not at all; the same split gives the same bytes.
 
-    `progress` is called with the stage ("pack", then "check"), the images done and their total.
+    Calls `progress` with the stage ("pack", then "check"), the number of images done and their total.
     """
     report = progress or (lambda stage, done, total: None)
     codec_options(codec)  # raises for an unknown codec
@@ -45,7 +45,7 @@ def pack(path: Path, out: Path, codec: str = "none", progress: Progress | None =
 
 
 def check_free(out: Path, option: str = "--out") -> None:
-    """Raise if `out` exists or has no folder."""
+    """Raise if `out` exists, or if its folder doesn't."""
     if out.exists():
         raise UserError(f"{out} is there already; choose another {option}")
     if not out.parent.is_dir():
@@ -53,13 +53,13 @@ def check_free(out: Path, option: str = "--out") -> None:
 
 
 def needed_rows(subsets: Iterable[Records]) -> Rows:
-    """The store's rows of scenes and partners, each once, in the store's order."""
+    """The store's rows of scenes and partners, without duplicates, in the store's order."""
     rows = np.unique(np.concatenate([rows for r in subsets for rows in (r.rows, r.partners)]))
     return rows[rows >= 0]
 
 
 def renumbered(split: Split, rows: Rows, codec: str) -> Split:
-    """The same split over one shard that holds `rows` only."""
+    """The same split over a single shard that holds only `rows`."""
 
     def new(old: Rows) -> Rows:
         return np.where(old < 0, -1, np.searchsorted(rows, old))
@@ -73,10 +73,10 @@ def write_pixels(
 ) -> None:
     """Copy `rows` into a new shard in `group`, one at a time: a split may be larger than the memory.
 
-    Digests are copied, not computed here, where an image could be another one already.
+    Digests are copied; computing them here could give a damaged image a valid digest.
     """
     split, size = reader.split, reader.read(int(rows[0]), "masks").shape
-    of_row = 4 * math.prod(size)  # bytes of an image and a mask, which no codec makes more than `ROW_BYTES` longer
+    of_row = 4 * math.prod(size)  # bytes of an image and a mask; a codec makes a row at most `ROW_BYTES` longer
     reserve(len(rows) * (ROW_BYTES + (of_row if codec == "none" else 0)))
     create_shard(group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec)
     tables = {name: group[name] for name in PIXELS}

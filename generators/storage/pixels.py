@@ -1,4 +1,4 @@
-"""Images and masks of a split as arrays; free of torch."""
+"""Images and masks of a split as arrays; doesn't import torch."""
 
 import os
 from pathlib import Path
@@ -24,24 +24,24 @@ from menagerie.generators.storage.tables import (
 
 
 class PixelReader:
-    """Reads images and masks of a split's rows; safe to share with forked workers."""
+    """Reads images and masks of a split's rows; safe to use in forked workers."""
 
     def __init__(self, split: Split, verify: bool = True) -> None:
-        """Without `verify` rows of nothing but zeros are given as they lie, for an audit."""
+        """Without `verify`, rows that are all zero are returned unchecked, for audits."""
         self.split, self.verify = split, verify
         self.starts = np.array([shard.start for shard in split.shards])
         self._open: dict[tuple[int, int, str], h5py.Dataset] = {}  # a data set keeps its file open
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_open": {}}  # open files don't travel to spawned workers
+        return {**self.__dict__, "_open": {}}  # open files can't be pickled for spawned workers
 
     def read(self, row: int, name: str = "images") -> np.ndarray:
-        """One row of the store: the image (h, w, 3) or mask (h, w), uint8, or its line of the scene table."""
+        """One row of the store as uint8: the image (h, w, 3) or mask (h, w), or its row of the scene table."""
         index = int(np.searchsorted(self.starts, row, side="right")) - 1
         # h5py handles must not cross a fork: each process opens its own.
         key = (os.getpid(), index, name)
         location = self.split.location(index)
-        codec_options(self.split.shards[index].codec)  # makes its filter known to HDF5
+        codec_options(self.split.shards[index].codec)  # registers the codec's filter with HDF5
         try:
             if key not in self._open:
                 check_regular(location.file)
@@ -57,15 +57,16 @@ class PixelReader:
             ) from error
 
     def _check_zeros(self, row: int, name: str, pixels: np.ndarray) -> None:
-        """Raise `ValueError` if pixels that are all zero were rendered otherwise: HDF5's checksum of zeros is zero."""
+        """Raise `ValueError` if pixels are all zero but weren't rendered so: HDF5's checksum doesn't detect zeroed
+        data."""
         (digests,) = self.digests(np.array([row]))
         (scene,) = self.split.vocabulary.decode(self.read(row, "scenes")[None])
         if digests[PIXELS.index(name)].tobytes() != digest_of(scene, name, pixels):
             raise ValueError("its pixels were lost")
 
     def read_all(self, rows: Int64[np.ndarray, " n"], name: str = "images") -> np.ndarray:
-        """All of `rows`, stacked. Single reads: HDF5 is a hundred times slower on fancy indices."""
-        first = self.read(int(rows[0]) if len(rows) else 0, name)  # no rows have the shape of the others
+        """All of `rows`, stacked; read one by one, because fancy indices are a hundred times slower in HDF5."""
+        first = self.read(int(rows[0]) if len(rows) else 0, name)  # gives the shape if there are no rows
         out = np.empty((len(rows), *first.shape), first.dtype)
         for i, row in enumerate(rows.tolist()):
             out[i] = self.read(row, name)
@@ -74,7 +75,7 @@ class PixelReader:
     def digests(self, rows: Int64[np.ndarray, " n"]) -> UInt8[np.ndarray, "n 2 16"]:
         """The digests of the image and the mask of each of `rows`."""
         tables = [shard_digests(self.split.location(i)) for i in range(len(self.split.shards))]
-        return np.concatenate(tables)[rows]  # shards lie one behind the other
+        return np.concatenate(tables)[rows]  # shards are numbered consecutively
 
 
 def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"]:
@@ -83,7 +84,7 @@ def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"]:
 
 
 def open_split(path: Path) -> Split:
-    """A split that is whole and in step with the store around it; anything else raises."""
+    """Open a split that is undamaged and consistent with the store around it; else raise."""
     split = read_split(path)
     check_store(split)
     return split

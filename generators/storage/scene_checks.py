@@ -1,6 +1,8 @@
-"""Checks on every rendered scene: things visible, uncut and in their relation, and no two scenes with one picture.
+"""Checks on rendered scenes: things are visible, inside the frame and in their relation, and no two scenes look the
+same.
 
-The store checks what it writes; `menagerie check-world` checks every scene of a world, and its spatial captions.
+The store checks every scene that it writes; `menagerie check-world` checks every scene of a world, and its spatial
+captions.
 """
 
 import hashlib
@@ -22,8 +24,8 @@ from menagerie.generators.captions.templates import caption
 if TYPE_CHECKING:
     from menagerie.envs.render.renderer import Pictures
 
-LEAST_VISIBLE = 0.6  # share of a thing's own silhouette that the others leave visible
-# Along which axis of an image the first slot of a relation comes before the second.
+LEAST_VISIBLE = 0.6  # least share of a thing's silhouette that the others leave visible
+# The image axis along which the first slot of a relation comes before the second.
 AXIS_OF_RELATION = {"left/right": 1, "above/under": 0}
 CHUNK = 1024  # scenes
 
@@ -48,7 +50,7 @@ class RenderChecks:
         masks: UInt8[np.ndarray, "n h w"],
         areas: Sequence[Sequence[int]],
     ) -> list[str]:
-        """One line for each problem of each scene.
+        """Describe each problem of each scene in a line.
 
         `areas` holds, for each thing of each scene, the number of pixels that it covers without the others.
         """
@@ -71,7 +73,7 @@ class RenderChecks:
         return lines
 
     def require(self, *batch) -> None:
-        """Raise on the first of the `problems`."""
+        """Raise for the first of the `problems`."""
         if lines := self.problems(*batch):
             raise UserError(
                 f"{len(lines)} render checks failed; the first: {lines[0]}. Nothing of this batch was stored; "
@@ -87,7 +89,7 @@ class RenderChecks:
 def measure(
     masks: UInt8[np.ndarray, "n h w"], things: int
 ) -> tuple[Int[np.ndarray, "n things"], Float[np.ndarray, "n things 2"]]:
-    """Pixels and centre (row, column) of every instance; the centre is NaN where there is none."""
+    """Number of pixels and centre (row, column) of every instance; the centre is NaN if the instance has no pixels."""
     n, height, width = masks.shape
     covered, centers = np.zeros((n, things), np.int64), np.full((n, things, 2), np.nan)
     for k in range(things):
@@ -104,7 +106,7 @@ def measure(
 def check_factorial(
     world: World, resolution: int, view: int, workers: int, report: Callable[[str, int, int], None]
 ) -> tuple[int, list[str]]:
-    """Render every scene of a world in memory: the number of scenes, and one line for each problem of any of them."""
+    """Render every scene of a world in memory; returns the number of scenes, and a line for each problem."""
     from menagerie.envs.render.renderer import Renderer
 
     scenes, checks, problems = list(world.factorial((view,))), RenderChecks(), []

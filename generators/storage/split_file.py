@@ -1,9 +1,9 @@
 """Split files: named subsets of a store's scenes with captions, negatives and graphs.
 
-A split file lies in its store's folder and refers to the shards there through HDF5 external
-links, so that plain h5py reads pixels through it (`file["shards/0/images"]`). It refers only to
-files of its own folder. A packed split (`menagerie.generators.storage.pack`) contains its one shard under the
-same name and refers to no other file; in the table that shard's file is "".
+A split file lies in its store's folder and refers to the shards there through HDF5 external links, so that plain h5py
+reads pixels through it (`file["shards/0/images"]`). It refers only to files of its own folder. A packed split
+(`menagerie.generators.storage.pack`) contains its only shard under the same name and refers to no other file; in its
+table of shards the file is "".
 """
 
 import hashlib
@@ -48,7 +48,7 @@ from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 FORMAT = "menagerie split 5"
 REMEDY = "make it again with 'menagerie make'"
 NO_GRAPH = SceneGraph(())
-# Fields of a recipe that a split file records only where they differ from their defaults.
+# Fields of a recipe that a split file records only if they differ from their defaults.
 ONLY_IF_SET = {"phrasings", "conjunction", "mention_order", "article", "groups"}
 ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}}
 
@@ -84,8 +84,8 @@ class Split:
     vocabulary: Vocabulary
     shards: list[Shard]
     subsets: dict[str, Records]
-    intact: bool  # the content has the checksum that was written with it
-    recipe_version: str  # what `recipe_version` gave when it was made
+    intact: bool  # whether the content matches the checksum written with it
+    recipe_version: str  # the result of `recipe_version` when the split was made
 
     def location(self, index: int) -> ShardLocation:
         """The location of shard `index`: beside the split, or inside a packed one."""
@@ -96,7 +96,7 @@ class Split:
 
 
 def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], recipe: SplitRecipe) -> Records:
-    """Rows, captions, hard negatives and graphs of the scenes of a subset; training scenes have no partners."""
+    """Make the records of a subset: rows, captions, hard negatives and graphs; training scenes have no partners."""
     partners = [-1 if subset == "train" else row_of[recipe.swap(scene)] for scene in scenes]
     texts = [recipe.texts(subset, scene) for scene in scenes]
     return Records(
@@ -111,34 +111,34 @@ def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], 
 
 
 def split_name(recipe: SplitRecipe) -> str:
-    """A file name with the fractions, which differs whenever recipes do; a new field at its default changes none."""
+    """A file name with the recipe's fractions, unique for the recipe; a new field at its default doesn't change it."""
     name = digest({"kind": recipe.kind, "version": VERSION, **identity_of(recipe.resolved())})[:8]
     return f"{recipe.kind}-p{recipe.pairs:g}-n{recipe.hard_negatives:g}-s{recipe.seed}-{name}.h5"
 
 
 def recipe_version(recipe: SplitRecipe | type[SplitRecipe]) -> str:
-    """The version of what a recipe means: another one gives other scenes or texts for the same fields."""
+    """The version of a kind of recipe: in another version the same fields give other scenes or texts."""
     kind = recipe if isinstance(recipe, type) else type(recipe)
     return f"{VERSION}.{defaults_version(kind).get('defaults', 1)}"
 
 
 def recorded(recipe: SplitRecipe) -> dict:
-    """A recipe as split files hold it: with the groups that its rules name, without the wording that its template has
-    anyway."""
+    """A recipe as split files record it: with the groups that its rules name, without wording that equals the
+    template's."""
     defaults = {field.name: field.default for field in fields(recipe) if field.name in only_if_set(recipe.kind)}
     values = asdict(recipe.resolved()).items()
     return {"kind": recipe.kind} | {name: value for name, value in values if defaults.get(name, MISSING) != value}
 
 
 def only_if_set(kind: str) -> set[str]:
-    """The fields of a kind of recipe that are recorded only where they differ from their defaults."""
+    """The fields of a kind of recipe that are recorded only if they differ from their defaults."""
     return ONLY_IF_SET | ONLY_IF_SET_OF.get(kind, set())
 
 
 def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
-    """Write the split of `recipe` into the folder of `store`, which must hold all its scenes.
+    """Write the split of `recipe` into the folder of `store`, which must have all its scenes.
 
-    An existing file is kept if it is intact, consistent with the store and of this recipe.
+    An existing file is kept if it is undamaged, consistent with the store and of this recipe.
     """
     path = store.folder / split_name(recipe)
     with store.locked():
@@ -151,16 +151,17 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
         except UserError:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)
-            row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # one call: it reads the whole index
+            row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # `rows` reads the whole index
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
             write_split(path, store, recorded(recipe), subsets, recipe_version(recipe))
     return path
 
 
 def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
-    """Raise unless a split was made of a recipe and of the image store of this identity, by what the recipe means now.
+    """Raise unless a split was made from this recipe, in its current version, and from the image store with this
+    identity.
 
-    Whatever a file is called, it may be another one that was copied there.
+    A file's name proves nothing: another split may have been copied there.
     """
     same = split.recipe == plain(recorded(recipe)) and split.identity == store
     same &= split.recipe_version == recipe_version(recipe)
@@ -182,7 +183,7 @@ def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[st
 
 
 def write_tables(file: h5py.File, split: Split) -> None:
-    """Write all of a split but its shards."""
+    """Write everything in a split except its shards."""
     write_attribute(file, "format", FORMAT)
     write_attribute(file, "recipe", json.dumps(split.recipe))
     write_attribute(file, "identity", split.identity)
@@ -190,7 +191,7 @@ def write_tables(file: h5py.File, split: Split) -> None:
     write_attribute(file, "checksum", checksum(split.recipe, split.subsets))
     write_attribute(file, "recipe_version", split.recipe_version)
     file["shard_table"] = shard_table(split.shards)
-    subsets = file.create_group("subsets")  # by itself: HDF5 writes the time into groups that it makes on the way
+    subsets = file.create_group("subsets")  # explicitly: HDF5 writes the time into implicit groups
     for name, records in split.subsets.items():
         write_records(subsets.create_group(name), split.vocabulary, records)
 
@@ -206,7 +207,7 @@ def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
 
 
 def content_identity(split: Split) -> str:
-    """A hash of a split's content without the rows of its store: a split and its packed copy have the same."""
+    """A hash of a split's content without row numbers of its store: a split and its packed copy have the same."""
     records = {name: replace(r, rows=r.rows[:0], partners=r.partners[:0]) for name, r in split.subsets.items()}
     return hashlib.sha256(f"{split.identity} {checksum(split.recipe, records)}".encode()).hexdigest()[:16]
 
@@ -223,7 +224,7 @@ def write_records(group: h5py.Group, vocabulary: Vocabulary, records: Records) -
 
 
 def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
-    """The subset that `write_records` wrote."""
+    """Read a subset that `write_records` wrote."""
     return Records(
         scenes=vocabulary.decode(read_table(group, "factors", SCENE_TYPE)),
         rows=read_table(group, "scene", np.dtype("i8")),
@@ -236,7 +237,7 @@ def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
 
 
 def read_split(path: Path, verify: bool = True) -> Split:
-    """Read a split file; one that is damaged or refers outside its folder raises.
+    """Read a split file; raises if it is damaged or refers outside its folder.
 
     Without `verify` a wrong checksum doesn't raise; `intact` is False.
     """
@@ -257,7 +258,7 @@ def read_split(path: Path, verify: bool = True) -> Split:
 
 
 def check_links(file: h5py.File, path: Path) -> None:
-    """Raise if a link would open anything but a shard in the split's folder, or any file if the split is packed."""
+    """Raise if a link leads to anything but a shard in the split's folder, or to any file if the split is packed."""
     shards = read_shard_table(file, "shard_table")
     packed = any(not shard.file for shard in shards)
 
@@ -285,7 +286,7 @@ def check_links(file: h5py.File, path: Path) -> None:
 
 
 def check_store(split: Split) -> None:
-    """Raise unless the shards beside `split` are intact, of its store, and show its scenes."""
+    """Raise unless the shards beside `split` are undamaged, of its store, and have its scenes."""
     swap = SWAPS[choose(f"kind of {split.path}", split.recipe["kind"], SWAPS)]
     tables = []
     for i, shard in enumerate(split.shards):

@@ -1,9 +1,9 @@
 """Scenes and graphs as HDF5 tables, digests of pixels beside them, and HDF5 files opened and written with clear errors.
 
-HDF5 crashes where it can't write, as on a full disk. So small files are made in memory, and for large ones the disk
-has to keep room before HDF5 writes. Digests of images and masks are computed where these are rendered. A digest is of
-the scene too, so that the picture of one scene never passes for that of another, not even if both were exchanged
-together with their digests.
+HDF5 crashes if it can't write, as on a full disk. So small files are made in memory, and for large ones disk space is
+reserved before HDF5 writes. Digests of images and masks are computed when these are rendered. A digest covers the scene
+too, so that the picture of one scene never passes for another's, not even if both are exchanged together with their
+digests.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 PIXELS = ("images", "masks")  # in the order of a row's digests
 DIGESTS = "digests"
 DIGEST_BYTES = 16
-DIGEST = "digest"  # of tables of scenes, beside them
+DIGEST = "digest"  # of tables of scenes, stored beside them
 
 
 def digest_of_table(*tables: np.ndarray) -> str:
-    """Hash some tables, such as the scenes of a shard, into one digest."""
+    """A hash of several tables, such as the scenes of a shard."""
     hashed = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for table in tables:
         hashed.update(f"{table.shape} {table.dtype}\0".encode() + np.ascontiguousarray(table).tobytes())
@@ -56,27 +56,27 @@ def digests_of(
 
 
 def write_digests(group: h5py.Group, digests: UInt8[np.ndarray, "n 2 16"]) -> None:
-    """Keep digests in a shard, under a checksum of HDF5's like the pixels."""
+    """Store digests in a shard, with an HDF5 checksum like the pixels'."""
     group.create_dataset(DIGESTS, data=digests, chunks=digests.shape, fletcher32=True)
 
 
-# What h5py raises for files that are damaged, and what we do with what it then gives.
+# Exceptions of h5py for damaged files, and of our code for the values that h5py then returns.
 BROKEN = (OSError, LookupError, ValueError, TypeError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
-FORMAT = ("v110", "v110")  # of HDF5: with checksums of its own tables of contents; damage of data ours notice
-SPARE = 1 << 20  # bytes that HDF5 may write besides what it is given
-END = slice(28, 36)  # of a file's first bytes: where it ends, as HDF5's format has it in "superblocks" 2 and 3
-Reserve = Callable[[int], None]  # has the disk keep room for so many bytes more
+FORMAT = ("v110", "v110")  # format version: HDF5 checks its own structures by checksums, and ours protect the data
+SPARE = 1 << 20  # bytes that HDF5 may write besides the data
+END = slice(28, 36)  # position of the file's length in its first bytes, in HDF5's "superblocks" 2 and 3
+Reserve = Callable[[int], None]  # reserves disk space for this many more bytes
 
 
 def write_hdf5(path: Path, fill: Callable[[h5py.File], object]) -> None:
-    """Write a small file that `fill` fills, whole or not at all."""
+    """Write a small file with the content that `fill` writes, whole or not at all."""
     content = hdf5_bytes(fill)
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
 
 
 def hdf5_bytes(fill: Callable[[h5py.File], object]) -> bytes:
-    """A new file that `fill` has written to, made in memory."""
+    """The bytes of a new file with the content that `fill` writes, made in memory."""
     with h5py.File("in memory", "w", libver=FORMAT, driver="core", backing_store=False) as file:
         fill(file)
         file.flush()
@@ -85,7 +85,7 @@ def hdf5_bytes(fill: Callable[[h5py.File], object]) -> bytes:
 
 @contextlib.contextmanager
 def create_hdf5(path: Path) -> Iterator[tuple[h5py.File, Reserve]]:
-    """A new file, and what reserves room for what is written to it next; that raises `OSError` where there is none."""
+    """Yield a new file, and a function that reserves space for the next write; it raises `OSError` if there is none."""
     kept = 0
 
     def keep(size: int) -> None:
@@ -94,9 +94,9 @@ def create_hdf5(path: Path) -> Iterator[tuple[h5py.File, Reserve]]:
             reserve(path, kept, size - kept)
             kept = size
 
-    keep(SPARE)  # else already an empty file may find no room
+    keep(SPARE)  # otherwise even an empty file may find no space
     with h5py.File(path, "w", libver=FORMAT) as file:
-        kept = 0  # HDF5 has emptied it
+        kept = 0  # HDF5 has truncated the file
         keep(SPARE)
         yield file, lambda size: keep(file.id.get_filesize() + size + SPARE)
     with path.open("rb+") as handle:
@@ -104,15 +104,15 @@ def create_hdf5(path: Path) -> Iterator[tuple[h5py.File, Reserve]]:
 
 
 def open_to_read(path: Path) -> h5py.File:
-    """An HDF5 file that is only read. Whoever holds it locked changes nothing: ours are replaced, never changed."""
+    """Open an HDF5 file to read it. Locks are ignored if necessary: our files are replaced, never changed."""
     try:
         return h5py.File(path, "r")
-    except OSError:  # locked, perhaps; without locks from the start, nobody else in this process could open it as usual
+    except OSError:  # locked, perhaps; opening without locks right away would conflict with other opens in this process
         return h5py.File(path, "r", locking=False)
 
 
 def write_graphs(group: h5py.Group, graphs: Sequence[SceneGraph]) -> None:
-    """Node and edge tables: flat columns, and where each graph's rows start."""
+    """Write node and edge tables: flat columns, and the start of each graph's rows."""
     edges = [edge for graph in graphs for edge in graph.edges]
     group["nodes"] = text_column([node for graph in graphs for node in graph.nodes])
     group["node_start"] = np.cumsum([0, *(len(graph.nodes) for graph in graphs)])
@@ -123,7 +123,7 @@ def write_graphs(group: h5py.Group, graphs: Sequence[SceneGraph]) -> None:
 
 
 def read_graphs(group: h5py.Group) -> list[SceneGraph]:
-    """The graphs that `write_graphs` wrote."""
+    """Read graphs that `write_graphs` wrote."""
     nodes, predicates = (read_texts(group, name) for name in ("nodes", "predicates"))
     ends = (read_table(group, name, np.dtype("i4")).tolist() for name in ("subjects", "objects"))
     edges = [Edge(*row) for row in zip(predicates, *ends, strict=True)]
@@ -135,26 +135,26 @@ def read_graphs(group: h5py.Group) -> list[SceneGraph]:
 
 
 def text_column(texts: Sequence[str]) -> np.ndarray:
-    """Texts as a table: all with the room of the longest, because HDF5 may hang over damaged ones of any length."""
+    """A table of texts, all as wide as the longest, because HDF5 may hang on damaged texts of variable length."""
     letters = [text.encode() for text in texts]
     return np.array(letters, dtype=h5py.string_dtype("utf-8", max(map(len, letters), default=0) or 1))
 
 
 def read_texts(group: h5py.Group, name: str) -> list[str]:
-    """A column of texts; see `checked_table`."""
+    """Read a column of texts, checked by `checked_table`."""
     return checked_table(group, name, None).asstr()[:].tolist()
 
 
 def read_table(group: h5py.Group, name: str, dtype: np.dtype, *sides: int) -> np.ndarray:
-    """A column, or a table with rows of `sides`; see `checked_table`."""
+    """Read a column, or a table with rows of `sides`, checked by `checked_table`."""
     return checked_table(group, name, dtype, *sides)[:]
 
 
 def checked_table(group: h5py.Group, name: str, dtype: np.dtype | None, *sides: int) -> h5py.Dataset:
-    """The table of a group, of texts where there is no `dtype`; raises `ValueError` for one of another type or form, or
-    without the bytes for its rows.
+    """The table called `name`, of type `dtype`, or of texts if that is None.
 
-    So no number in a damaged file decides how much memory is taken: its size does.
+    Raises `ValueError` if it has another type or shape, or fewer bytes than its rows need. So the file's size, not a
+    number in a damaged file, limits the memory used.
     """
     table = group[name]
     if not isinstance(table, h5py.Dataset) or table.ndim != 1 + len(sides):
@@ -169,12 +169,12 @@ def checked_table(group: h5py.Group, name: str, dtype: np.dtype | None, *sides: 
 
 
 def write_attribute(group: h5py.Group, name: str, text: str) -> None:
-    """Keep a text beside a group's tables."""
+    """Store a text as an attribute of a group."""
     group.attrs[name] = text_column([text])[0]
 
 
 def read_attribute(group: h5py.Group, name: str) -> str:
-    """A text beside a group's tables; raises `ValueError` for anything else."""
+    """Read a text attribute of a group; raises `ValueError` if it is anything else."""
     text = group.attrs[name]
     text = text.decode() if isinstance(text, bytes) else text
     if not isinstance(text, str):
@@ -184,9 +184,9 @@ def read_attribute(group: h5py.Group, name: str) -> str:
 
 @contextlib.contextmanager
 def open_hdf5(path: Path, remedy: str) -> Iterator[h5py.File]:
-    """Open `path` to read; a file that is missing, truncated or of another kind raises with `remedy`.
+    """Open `path` to read it; raises with `remedy` if it is missing, truncated or of another kind.
 
-    What has to be imported to read it is imported before: what an import raises would be taken for damage.
+    Modules needed for reading must be imported before: an import error inside would be taken for damage.
     """
     if not path.exists() and not path.is_symlink():
         raise UserError(f"there is no file {path}; {remedy}")

@@ -1,7 +1,6 @@
 """Compares the attention of a scorer's queries with the masks of the things.
 
-The synthetic scenes know their instance masks: a ground truth for figure 8 of OC-CLIP, which
-shows attention maps only.
+Synthetic scenes have instance masks: a ground truth for figure 8 of OC-CLIP, which only shows attention maps.
 """
 
 from collections.abc import Sequence
@@ -24,34 +23,34 @@ BLOCK = 64
 class Maps(NamedTuple):
     """Attention maps of n scenes of two things, at the image's resolution.
 
-    Each map is a query's share of the patches divided by its mean over them: the weights with which
-    the slot sums the patches' values (figure 9), 1 where they are uniform.
+    A map is a query's share of each patch divided by the mean share: the weights with which the slot averages the
+    patches' values (figure 9); uniform attention gives 1 everywhere.
     """
 
     things: Float[np.ndarray, "n 2 h w"]  # in the order of the scene's things, as in the masks
-    rest: Float[np.ndarray, "n h w"]  # what the default tokens take of each patch, 0..1; 0 without competition
+    rest: Float[np.ndarray, "n h w"]  # the default tokens' share of each patch, 0..1; 0 without competition
 
 
 class Overlap(NamedTuple):
-    """How the map of each thing's query fits the masks."""
+    """Overlap of each thing's attention map with the masks."""
 
-    thing: Float[np.ndarray, "n 2"]  # intersection over union with the mask of the thing that is asked for
-    other: Float[np.ndarray, "n 2"]  # with the other's
+    thing: Float[np.ndarray, "n 2"]  # intersection over union with the mask of the thing that the query names
+    other: Float[np.ndarray, "n 2"]  # ... with the other thing's mask
 
     @property
     def mean(self) -> float:
-        """Mean with the mask of the thing that is asked for."""
+        """Mean overlap with the mask of the thing that the query names."""
         return float(self.thing.mean())
 
     @property
     def right(self) -> float:
-        """Share of scenes in which both queries fit their thing better than the other."""
+        """Share of scenes in which both maps overlap more with their own thing than with the other."""
         return float((self.thing > self.other).all(1).mean())
 
 
 @torch.no_grad()
 def attention_maps(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
-    """Maps of the true captions' queries; raises for a scorer without attention."""
+    """Attention maps for the things named in true captions; raises for a scorer without attention."""
     if "attention" not in scorer.capabilities:
         raise UserError(f"{type(scorer).__name__} has no attention maps")
     scorer.eval()
@@ -70,14 +69,14 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
     things = enlarged(of_things / of_things.mean(-1, keepdim=True).clamp_min(1e-8), pixels.shape[-1])
     left = 1 - patches.sum(1, keepdim=True)
     config = scorer.config
-    if not getattr(config, "competitive", True) or getattr(config, "focus", False):  # no shares of a patch
+    if not getattr(config, "competitive", True) or getattr(config, "focus", False):  # shares don't sum to 1
         left = torch.zeros_like(left)
     rest = enlarged(left.clamp(0, 1), pixels.shape[-1])[:, 0]
     return Maps(things.cpu().numpy(), rest.cpu().numpy())
 
 
 def nodes_of_things(data: SplitDataset, index: int) -> list[int]:
-    """The nodes of a scene's two things in its caption's graph; raises where a thing has none of its own."""
+    """The nodes of a scene's two things in its caption's graph; raises if a thing has no node of its own."""
     scene, nodes = data.records.scenes[index], data.records.graphs[index].nodes
     names = [phrase(thing) for thing in scene.things]
     if len(names) != 2 or not set(names) <= set(nodes):
@@ -89,7 +88,7 @@ def nodes_of_things(data: SplitDataset, index: int) -> list[int]:
 
 
 def enlarged(patches: Float[Tensor, "n q p"], size: int) -> Float[Tensor, "n q size size"]:
-    """Square patch maps at the image's resolution, bilinear."""
+    """Enlarge square maps of patches to the image's resolution, bilinearly."""
     side = round(patches.shape[-1] ** 0.5)
     return F.interpolate(patches.float().unflatten(-1, (side, side)), size=size, mode="bilinear", align_corners=False)
 
@@ -102,7 +101,7 @@ def overlap(maps: Maps, masks: UInt8[np.ndarray, "n h w"], threshold: float) -> 
 
 
 def iou(first: Bool[np.ndarray, "n 2 h w"], second: Bool[np.ndarray, "n 2 h w"]) -> Float[np.ndarray, "n 2"]:
-    """Intersection over union; 0 where both are empty."""
+    """Intersection over union; 0 if both are empty."""
     together, either = (first & second).sum((2, 3)), (first | second).sum((2, 3))
     return together / np.maximum(either, 1)
 

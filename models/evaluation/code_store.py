@@ -1,8 +1,8 @@
-"""Codes of images on disk: rows of bytes under the fingerprints of images, no more than a limit of them.
+"""Codes of images on disk: rows of bytes by the image's fingerprint, up to a limit in bytes.
 
-A file holds the records of some images, all of one length: fingerprint, digest, row. Files appear whole, so processes
-may share a folder and die in it. A record that was damaged, or is another model's, has another digest and is made anew.
-Of files beyond the limit those go first that were used longest ago.
+A file holds records of equal length for several images: fingerprint, digest, row. Files appear whole, so several
+processes can share a folder, and killed ones do no harm. A damaged record, or one of another model, fails its digest
+and is computed again. Beyond the limit, the files that were used longest ago are deleted.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from menagerie.envs.core.reading import Inaccessible, check_regular, open_file, 
 
 SUFFIX = ".codes"
 DIGEST = 32  # bytes of a SHA-256
-ROOM = 8  # a part of the limit: how much a process adds before it counts anew, and how much is made free at once
+ROOM = 8  # a process recounts the files after adding a `ROOM`th of the limit; as much is freed at once
 
 
 class CodeFolder:
-    """The codes of any models below one folder; of all of them at most `limit` bytes are kept."""
+    """The codes of all models below one folder, at most `limit` bytes in total."""
 
     def __init__(self, folder: Path, limit: int) -> None:
-        """Raises where there can be no such folder."""
+        """Raises if the folder can't be made."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -35,10 +35,10 @@ class CodeFolder:
                 "by --codes-limit 0"
             ) from error
         self.folder, self.limit = folder, limit
-        self._left = 0  # bytes that may be added before files are counted; other processes add some too
+        self._left = 0  # bytes that may be added before files are counted again, because other processes add files too
 
     def add(self, path: Path, content: bytes) -> None:
-        """Write a file, and delete what is beyond the limit."""
+        """Write a file, then delete files beyond the limit."""
         with whole_file(path) as temporary:
             temporary.write_bytes(content)
         self._left -= len(content)
@@ -46,7 +46,8 @@ class CodeFolder:
             self._left = self._trimmed()
 
     def _trimmed(self) -> int:
-        """Delete the files that were used longest ago, where all are too many; returns how much may be added."""
+        """Delete the files that were used longest ago if the limit is exceeded; returns the number of bytes that may be
+        added."""
         with FileLock(self.folder / ".lock"):
             files = sorted(filter(None, map(last_used, self.folder.glob(f"*/*{SUFFIX}"))))
             total = sum(size for _, size, _ in files)
@@ -60,8 +61,8 @@ class CodeFolder:
 
 
 def last_used(path: Path) -> tuple[int, int, Path] | None:
-    """The time at which a file was last used, in nanoseconds, its size in bytes and its path; None if another
-    process has deleted it."""
+    """When a file was last used (in nanoseconds), its size in bytes and its path; None if another process has deleted
+    it."""
     with contextlib.suppress(FileNotFoundError):
         state = path.stat()
         return state.st_mtime_ns, state.st_size, path
@@ -72,7 +73,7 @@ class Shelf:
     """The rows of one model, `width` bytes each."""
 
     def __init__(self, files: CodeFolder, owner: str, width: int) -> None:
-        """`owner` is the name of all that decides the rows, but for the images."""
+        """`owner` names everything that decides the rows, except the images."""
         self._files, self._folder, self._length = files, files.folder / owner, 2 * DIGEST + width
         self._owner = owner.encode()
         self._places: dict[bytes, tuple[Path, int]] = {}
@@ -84,7 +85,7 @@ class Shelf:
         return bytes.fromhex(fingerprint) in self._places
 
     def get(self, fingerprint: str) -> bytes | None:
-        """The row of an image; None where there is none, or where it was damaged."""
+        """The row of an image; None if it is missing or damaged."""
         key = bytes.fromhex(fingerprint)
         if key not in self._places:
             return None
@@ -101,7 +102,7 @@ class Shelf:
         return row
 
     def put(self, rows: Mapping[str, bytes]) -> None:
-        """Keep the rows of some images; a full disk is a warning."""
+        """Save the rows of several images; a full disk only causes a warning."""
         content = b"".join(record(self._owner, bytes.fromhex(fingerprint), row) for fingerprint, row in rows.items())
         if len(content) != len(rows) * self._length:
             raise ValueError("rows of another width")
@@ -116,21 +117,21 @@ class Shelf:
         self._places |= {bytes.fromhex(key): (path, n * self._length) for n, key in enumerate(rows)}
 
     def _list(self, path: Path) -> None:
-        """Take note of what a file has."""
+        """Note which images a file has."""
         with contextlib.suppress(OSError, ValueError, Inaccessible), open_file(path, self._files.limit, 0) as file:
             for offset in range(0, check_regular(path) - self._length + 1, self._length):
                 file.seek(offset)
                 self._places[file.read(DIGEST)] = path, offset
 
     def _read(self, path: Path, offset: int) -> bytes:
-        """A record; less of it where the file ends, nothing where another process has deleted it."""
+        """Read a record; returns fewer bytes at the file's end, and none if another process has deleted the file."""
         with contextlib.suppress(OSError, ValueError, Inaccessible), open_file(path, buffering=0) as file:
             file.seek(offset)
             return file.read(self._length)
         return b""
 
     def _drop(self, path: Path) -> None:
-        """Forget a file that is damaged or gone; its records that are whole are written anew."""
+        """Forget a damaged or missing file; its intact records are written to a new one."""
         self._places = {key: place for key, place in self._places.items() if place[0] != path}
         with contextlib.suppress(OSError, ValueError, Inaccessible):
             content = read_bytes(path)
@@ -142,5 +143,5 @@ class Shelf:
 
 
 def record(owner: bytes, key: bytes, row: bytes) -> bytes:
-    """A row of `owner`, a model's folder, as it lies in a file."""
+    """The bytes of a record: a row, with a digest that depends on `owner`, the name of a model's folder."""
     return key + hashlib.sha256(owner + b"\0" + key + row).digest() + row

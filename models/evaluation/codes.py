@@ -1,12 +1,12 @@
-"""Each image encoded once by a scorer: its codes are kept on disk, for other benchmarks and later commands.
+"""Encodes each image once per scorer, and keeps the codes on disk for other benchmarks and later commands.
 
-The last bits of a code may depend on how many images are encoded together. So blocks are always full, of images that
-are still needed, and what is kept are rows, one for each image. Two things could be wrong about that, and a block of
-noise rules them out for each scorer: that a row depends on its place in the block, and that a tensor's rows aren't
-images. Where either is the case nothing is kept, and images are encoded as they come.
+The last bits of a code may depend on how many images are encoded together. So blocks are always full, and a row is kept
+for each image. This requires that a row doesn't depend on its place in the block, and that the code's tensors have a
+row per image. A block of noise checks both for each scorer; if either fails, nothing is kept, and images are encoded as
+they come.
 
-Rows are found by what decides them: the scorer's weights; the code of that noise, in which all shows that decides how
-images are encoded, from a user's class to the processor; and `fingerprint` of the image.
+The key of a row is everything that decides it: the scorer's weights; the code of that noise, which changes with
+anything else in the encoding, from a user's class to the processor; and `fingerprint` of the image.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ from menagerie.models.scorer import Scorer, moved
 from menagerie.models.texts import Tensors, leaves, mapped
 
 Report = Callable[[int], None]
-Row = tuple[Tensor, ...]  # of one image, on the CPU
+Row = tuple[Tensor, ...]  # tensors of one image, on the CPU
 
 
 class Codes:
-    """The codes that a scorer makes of images, kept in `folder`; None keeps none."""
+    """Computes a scorer's codes of images, and keeps them in `folder` if there is one."""
 
     def __init__(self, scorer: Scorer, weights: str, resolution: int, folder: CodeFolder | None = None) -> None:
-        """`weights` is the identity of the scorer, `resolution` that of its images."""
+        """`weights` identifies the scorer; `resolution` is that of its images."""
         self.scorer = scorer.eval()
         self.form: Form | None = form_of(scorer, resolution)
         self.shelf: Shelf | None = None
@@ -41,7 +41,7 @@ class Codes:
             self.shelf = Shelf(folder, digest({"weights": weights, "noise": self.form.noise}), self.form.width)
 
     def encode(self, bench: PhotographSet, blocks: Sequence[Block], report: Report) -> Iterator[Tensors]:
-        """The code of each block of images; `report` receives how many they are."""
+        """Yield the code of each block of images; calls `report` with the number of images encoded."""
         if self.form is None:
             for block, code in zip(blocks, encoded(self.scorer, bench.images, blocks), strict=True):
                 report(len(set(block)))
@@ -60,12 +60,12 @@ class Codes:
                 del ready[number], coming[number]
 
     def _kept(self, bench: PhotographSet, number: int) -> Row | None:
-        """The row of an image that was encoded before."""
+        """The row of an image that was encoded before; None if it wasn't."""
         row = self.shelf.get(bench.fingerprint(number)) if self.shelf else None
         return row and self.form.from_bytes(row)
 
     def _missing(self, bench: PhotographSet, first: int, coming: Iterable[int], ready: dict[int, Row]) -> list[int]:
-        """The image `first` and others that have no row yet, in the order in which they are wanted: a block of them."""
+        """The image `first` and the next images without a row, in the order of need, as many as fill a block."""
         wanted = [first]
         for number in coming:
             if len(wanted) == BLOCK:
@@ -78,7 +78,7 @@ class Codes:
         return self.shelf is not None and bench.fingerprint(number) in self.shelf
 
     def _made(self, bench: PhotographSet, numbers: list[int]) -> dict[int, Row]:
-        """The rows of at most a block of images."""
+        """Encode at most a block of images; returns their rows by number."""
         pixels = bench.images(numbers)
         filled = torch.cat([pixels, pixels[:1].expand(BLOCK - len(pixels), -1, -1, -1)])
         parts = [part.cpu() for part in leaves(encode(self.scorer, filled))]
@@ -89,25 +89,25 @@ class Codes:
 
 
 class Form(NamedTuple):
-    """How a scorer's code of images is made of tensors that have a row for each image."""
+    """How a scorer's code of images is composed of tensors with a row for each image."""
 
     empty: Tensors
-    """The code of no images."""
+    """The code of zero images."""
     noise: str
-    """Digest of the code of some noise."""
+    """Digest of the code of a fixed block of noise."""
 
     @property
     def width(self) -> int:
-        """Bytes of a row."""
+        """Number of bytes in a row."""
         return sum(part[0] for part in self._parts())
 
     def stacked(self, rows: Sequence[Row]) -> Tensors:
-        """The code of some images."""
+        """Compose the code of several images from their rows."""
         columns = iter([torch.stack(column) for column in zip(*rows, strict=True)])
         return mapped(self.empty, lambda _: next(columns))
 
     def from_bytes(self, content: bytes) -> Row:
-        """The row that `to_bytes` was given."""
+        """Read a row that `to_bytes` wrote."""
         row, start = [], 0
         for size, part in self._parts():
             part_content = bytearray(content[start : start + size])
@@ -116,14 +116,14 @@ class Form(NamedTuple):
         return tuple(row)
 
     def _parts(self) -> Iterator[tuple[int, Tensor]]:
-        """The tensors, each with the bytes of its row."""
+        """Yield the tensors, each with its number of bytes per row."""
         return ((prod(part.shape[1:]) * part.element_size(), part) for part in leaves(self.empty))
 
 
 def form_of(scorer: Scorer, resolution: int) -> Form | None:
-    """How a scorer's code of images is made of rows; None where it isn't, or where a row depends on its place.
+    """Find out how a scorer's code of images is composed; None if it has no rows, or a row depends on its place.
 
-    Encodes one block: noise, and the same once more in reverse.
+    Encodes one block of noise, and the same block reversed.
     """
     size, generator = (BLOCK // 2, 3, resolution, resolution), torch.Generator().manual_seed(0)
     half = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
@@ -137,11 +137,11 @@ def form_of(scorer: Scorer, resolution: int) -> Form | None:
 
 
 def has_rows(part: Any) -> bool:
-    """Whether a part of the code of a block of noise is a tensor of a row for each image, wherever the image is."""
+    """Whether a part of the code of noise is a tensor with a row per image that doesn't depend on the image's place."""
     right = isinstance(part, Tensor) and part.ndim and len(part) == BLOCK and part[0].numel()
     return bool(right and part.equal(part.flip(0)))
 
 
 def to_bytes(row: Row) -> bytes:
-    """The bytes of some tensors on the CPU, one after the other."""
+    """The bytes of several tensors on the CPU, one after the other."""
     return b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in row)

@@ -1,5 +1,5 @@
-"""Scores of images with texts, each image encoded once: of a benchmark's items, every pair once; or of all images of a
-pool with all its texts, in blocks: vectors are made once, other codes chunk by chunk."""
+"""Scores images with texts, encoding each image once: the pairs in a benchmark's items, or all images of a pool with
+all its texts. For a pool, vectors of texts are computed once; other codes are recomputed for each chunk of images."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,21 +20,20 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.models.scorer import Diverged, Scorer
 from menagerie.models.texts import Tensors
 
-BLOCK = 32  # images that are encoded at once
+BLOCK = 32  # images encoded at once
 Block = Sequence[int]
-# Blocks of numbers of images, each number in one block -> the code of each block, one after the other.
+# Takes blocks of image numbers, each number in one block; yields the code of each block.
 Encode = Callable[[Sequence[Block]], Iterator[Tensors]]
-TEXTS = 256  # phrasings that are encoded at once
-CHUNK = 8 * BLOCK  # images whose codes are kept while all texts pass
-MOST_BYTES = 8 << 30  # of a matrix
+TEXTS = 256  # phrasings encoded at once
+CHUNK = 8 * BLOCK  # images whose codes are kept in memory while all texts are scored
+MOST_BYTES = 8 << 30  # of a matrix of scores
 Phrasings = tuple[Caption, ...]
 
 
 def encoded(
     scorer: Scorer, images: Callable[[Block], UInt8[Tensor, "n 3 h w"]], blocks: Sequence[Block]
 ) -> Iterator[Tensors]:
-    """Encode each block of images by itself; `images` gives pixels by number and is asked for each number once a
-    block."""
+    """Yield the code of each block of images; `images` gives the pixels of a block."""
     for block in blocks:
         distinct = list(dict.fromkeys(block))
         pixels = images(distinct)
@@ -44,13 +43,13 @@ def encoded(
 
 @torch.no_grad()
 def encode(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Tensors:
-    """The scorer's code of images as they are read."""
+    """The scorer's code of images in uint8."""
     return scorer.encode_images(scorer.pixel_scale(pixels.to(scorer.device)))
 
 
 @contextlib.contextmanager
 def in_use(scorer: Scorer) -> Iterator[None]:
-    """The scorer as it is used, without dropout; afterwards in training again if it was before."""
+    """Switch the scorer to evaluation, without dropout, and back to its previous mode afterwards."""
     was_training = scorer.training
     scorer.eval()
     yield
@@ -58,13 +57,13 @@ def in_use(scorer: Scorer) -> Iterator[None]:
 
 
 def check_finite(scorer: Scorer, scores: Iterable[np.ndarray]) -> None:
-    """Raise for scores that are not finite numbers."""
+    """Raise if a score isn't finite."""
     if not all(np.isfinite(matrix).all() for matrix in scores):
         raise Diverged(f"{type(scorer).__name__} gives scores that are not finite numbers; train it again")
 
 
 class Pair(NamedTuple):
-    """An image of a benchmark, and a text."""
+    """An image of a benchmark, with a text."""
 
     image: int
     text: Caption
@@ -74,9 +73,9 @@ class Pair(NamedTuple):
 def score_items(
     scorer: Scorer, benchmark: Benchmark, items: Sequence[Item] | None = None, encode: Encode | None = None
 ) -> list[Scores]:
-    """The scores (k, m) of each item, or of each of `items`; scores that are not finite raise.
+    """The scores (k, m) of each item, or of each of `items`; raises for a score that isn't finite.
 
-    `encode` gives the codes of images; without it they are encoded here, block by block.
+    `encode` gives the codes of images; by default they are computed block by block.
     """
     items = benchmark.items if items is None else items
     encode = encode or partial(encoded, scorer, benchmark.images)
@@ -95,10 +94,11 @@ def score_items(
 
 
 def score_block(scorer: Scorer, code: Tensors, wanted: dict[int, list[Caption]]) -> Iterator[tuple[Pair, float]]:
-    """The scores of some images with all their texts: all first texts, all second ones, and so on.
+    """Yield the scores of a block of images with all their texts: first all first texts, then all second ones, and so
+    on.
 
-    `code` is that of the images. An image with fewer texts repeats its first, so that each round has the same shape:
-    the last bit of a product may depend on it.
+    `code` is the images' code. An image with fewer texts repeats its first, so that each round has the same shape: the
+    last bit of a product may depend on it.
     """
     for k in range(max(map(len, wanted.values()))):
         row = [texts[k] if k < len(texts) else texts[0] for texts in wanted.values()]
@@ -108,17 +108,17 @@ def score_block(scorer: Scorer, code: Tensors, wanted: dict[int, list[Caption]])
 
 
 class Columns(NamedTuple):
-    """Some texts, encoded."""
+    """Several encoded texts."""
 
     place: slice
     code: Tensors
     bounds: list[int]
-    """The first row of each text's phrasings, and the end of the last; empty where each text is one row of the code."""
+    """First row of each text's phrasings, and the end of the last; empty if each text is one row of the code."""
 
 
 @torch.no_grad()
 def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, "n m"]:
-    """The score of every image with every text, float32; scores that are not finite raise.
+    """The score of every image with every text, as float32; raises for a score that isn't finite.
 
     `encode` gives the codes of blocks of images. Equal texts are scored once, so that they tie.
     """
@@ -144,7 +144,9 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
 
 
 def blocks_of(images: Sequence[int]) -> list[Sequence[int]]:
-    """Images by blocks; the last of several is filled up with its first: last bits may depend on the shape."""
+    """Divide images into blocks; the last is filled up with its first image, because last bits may depend on
+    the shape.
+    """
     blocks = [images[k : k + BLOCK] for k in range(0, len(images), BLOCK)]
     if len(blocks) > 1:
         blocks[-1] = [*blocks[-1], *blocks[-1][:1] * (BLOCK - len(blocks[-1]))]
@@ -152,12 +154,12 @@ def blocks_of(images: Sequence[int]) -> list[Sequence[int]]:
 
 
 class Passes:
-    """Encodes all texts each time it is iterated over: vectors are kept, other codes are made again."""
+    """Yields all encoded texts each time it is iterated over: vectors are kept, other codes are recomputed."""
 
     def __init__(self, scorer: Scorer, texts: Sequence[Phrasings]) -> None:
         self.scorer, self.texts = scorer, texts
-        self.size = max(1, TEXTS // max(map(len, texts)))  # texts of a block
-        self.width = TEXTS if len(texts) > self.size else 0  # of one shape: last bits may depend on it
+        self.size = max(1, TEXTS // max(map(len, texts)))  # texts in a block
+        self.width = TEXTS if len(texts) > self.size else 0  # all blocks have one shape: last bits may depend on it
         self.vectors: Tensor | None = None
 
     def __iter__(self) -> Iterator[Columns]:
@@ -185,8 +187,7 @@ class Passes:
 
 
 def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
-    """Make one vector for each text; several phrasings of a text are averaged as unit vectors, and the mean is
-    scaled to length 1."""
+    """One vector for each text: the mean of its phrasings' unit vectors, scaled to length 1."""
     code = code[: bounds[-1]]
     if len(code) == len(bounds) - 1:
         return code
@@ -195,7 +196,7 @@ def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor,
 
 
 def scores_of(scorer: Scorer, code: Tensors, texts: Columns) -> Float[np.ndarray, "b m"]:
-    """The scores of a block of images with some texts; of several phrasings the mean."""
+    """The scores of a block of images with several texts; a text's score is the mean over its phrasings."""
     scores = scorer.similarity(code, texts.code).float().cpu().numpy()
     if not texts.bounds:
         return scores

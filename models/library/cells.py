@@ -1,4 +1,4 @@
-"""The cells of a run: where each is in its study, and which of them is meant."""
+"""Finds the cell of a run that a caller of `load_scorer` means."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +11,13 @@ from menagerie.envs.core.records import result_in
 from menagerie.models.checkpoint import read_config
 from menagerie.models.registry import short_name
 
-SHOWN = 8  # cells that a message lists
+SHOWN = 8  # most cells in a message
 
 
 class CellFile(msgspec.Struct):
-    """The fields that are read of a cell's result: its seed, its settings, and its place in a study by the names in
-    `axes`."""
+    """The fields read from a cell's result: its seed, its settings, and its place in a study, by the names in
+    `axes`.
+    """
 
     model: str
     id: str = ""
@@ -26,19 +27,19 @@ class CellFile(msgspec.Struct):
 
 
 def result_of(cell: Path) -> dict[str, Any]:
-    """Read a cell's result; empty for a checkpoint outside of a study."""
+    """Read a cell's result; empty for a checkpoint outside a study."""
     return result_in(cell, CellFile) or {}
 
 
 def place_of(cell: Path) -> dict[str, Any]:
-    """The place of a cell in its study: its axes and its seed, by their names in its result."""
+    """The place of a cell in its study: axes and seed, by their names in its result."""
     result = result_of(cell)
     return {axis: result[axis] for axis in (*result.get("axes", ()), "seed") if axis in result}
 
 
 def named_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) -> Path:
-    """The one checkpoint that is meant by its place in a study, model, axes and seed, or by its settings, such as
-    `options.dim`; none or several raise."""
+    """The checkpoint of the one cell that has the wanted model, axes, seed or settings (such as `options.dim`); raises
+    if no cell or several match."""
     places = {folder: {"model": short_name(read_config(folder).model), **place_of(folder.parent)} for folder in folders}
     known = places if all_in(wanted, places) else with_settings(places)
     for axis, value in wanted.items():
@@ -60,15 +61,17 @@ def named_cell(name: str, folders: Sequence[Path], wanted: Mapping[str, Any]) ->
 
 
 def same(of_cell: Any, value: Any) -> bool:
-    """Whether a cell's value is the one that is meant: JSON has lists for tuples, a class's file may be anywhere."""
+    """Whether a cell's value equals the wanted one, allowing for JSON's lists and for a class file in another
+    folder.
+    """
     if isinstance(value, str):
         return of_cell == short_name(value)
     return of_cell == (list(value) if isinstance(value, tuple) else value)
 
 
 def listed(places: Mapping[Path, Mapping[str, Any]]) -> str:
-    """Cells by what they differ in, as `load_scorer` takes it, with their folders; where some have one place in their
-    study, with what else decides them."""
+    """List cells, with their folders, by the names on which they differ, in the form that `load_scorer` takes; cells
+    with equal places also show differing settings."""
     words = differences(places)
     if len(set(words.values())) < len(words):
         words = differences(with_settings(places))
@@ -77,18 +80,18 @@ def listed(places: Mapping[Path, Mapping[str, Any]]) -> str:
 
 
 def all_in(names: Iterable[str], places: Mapping[Path, Mapping[str, Any]]) -> bool:
-    """Whether each name is one of some place."""
+    """Whether each name occurs in some place."""
     return set(names) <= {axis for place in places.values() for axis in place}
 
 
 def with_settings(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[str, Any]]:
-    """Places with what else decides their cells; a name of both is that of the place."""
+    """Add each cell's settings to its place; the place wins if both have a name."""
     settings = {folder: dict(flat(result_of(folder.parent).get("settings", {}))) for folder in places}
     return {folder: {**place, **settings[folder], **place} for folder, place in places.items()}
 
 
 def differences(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
-    """For each cell, name the axes on which the cells differ, with its values."""
+    """For each cell, its values on the axes on which the cells differ."""
     axes = dict.fromkeys(axis for place in places.values() for axis in place)
     varied = [axis for axis in axes if len({repr(place.get(axis)) for place in places.values()}) > 1]
     return {
@@ -98,6 +101,6 @@ def differences(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
 
 
 def flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested settings by dotted names."""
+    """Yield nested settings under dotted names."""
     for name, value in settings.items():
         yield from flat(value, f"{above}{name}.") if isinstance(value, Mapping) else [(f"{above}{name}", value)]

@@ -1,6 +1,6 @@
-"""`load_scorer`: any model by its name, to score and embed images and captions.
+"""`load_scorer`: loads any model by name, to score and embed images and captions.
 
-What a name stands for is found out before anything is loaded.
+The name is resolved completely before anything is loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,19 +32,19 @@ def load_scorer(
     towers: TowerConfig | None = None,
     **place: Any,
 ) -> LoadedScorer:
-    """The scorer that `name` stands for:
+    """Load the scorer that `name` stands for:
 
-    - a run's folder; of several cells `place` says which: `load_scorer("runs/mine", model="clip", pairs=0.2, seed=0)`,
-      or, where cells of one place differ in a setting, `**{"options.dim": 16}`;
+    - a run's folder; `place` chooses one of several cells: `load_scorer("runs/mine", model="clip", pairs=0.2, seed=0)`,
+      or, if cells of one place differ in a setting, `**{"options.dim": 16}`;
     - a cell's folder, a checkpoint's folder or file;
-    - an open_clip model: "ViT-B-16/openai", "ViT-B-16-SigLIP/weights.safetensors", "ViT-B-16/weights.pt@openai" where
+    - an open_clip model: "ViT-B-16/openai", "ViT-B-16-SigLIP/weights.safetensors", "ViT-B-16/weights.pt@openai" if
       the architecture's weights aren't all prepared alike, or "ViT-B-16" with random weights;
     - CLIP or SigLIP of Hugging Face's transformers: a folder, or "hf:NAME" on the hub;
     - a class of your own, "file.py:Class", on `towers` and without a checkpoint.
 
-    `code` names your classes whose checkpoints may be loaded: their files are run. `world` is what captions are parsed
-    in for scorers that read scene graphs; without it, everything that ships. Raises `UserError` for what isn't there,
-    and for several cells with what tells them apart.
+    `code` names your classes whose checkpoints may be loaded: their files are run. `world` gives the names for parsing
+    captions, for scorers that read scene graphs; by default all built-in names. Raises `UserError` if nothing matches,
+    and if several cells match, with the names on which they differ.
     """
     return find_source(name, code, towers, place).load(device, world)
 
@@ -55,10 +55,10 @@ def find_source(
     towers: TowerConfig | None = None,
     place: Mapping[str, Any] | None = None,
 ) -> Source:
-    """Find the scorer that `name` stands for; raises if there is none, or if it is a run of several cells and `place`
+    """Find the source that `name` stands for; raises if there is none, or if it is a run of several cells and `place`
     doesn't choose one.
 
-    `code` names users' classes (file.py:Class) of which a checkpoint may be: their files are run.
+    `code` names users' classes (file.py:Class) whose checkpoints are accepted: their files are run.
     """
     text, path = str(name), Path(name)
     if path.exists() and not is_own(text) and not (path.is_dir() and kind_of_hugging_face(path)):
@@ -70,10 +70,10 @@ def find_source(
 
 
 def other_source(name: str, towers: TowerConfig | None) -> Source:
-    """Find the scorer of a name that isn't a checkpoint."""
+    """Find the source for a name that isn't a checkpoint."""
     if is_own(name):
         check_towers(towers := towers or TowerConfig())
-        spec_of(name)  # runs the file: a class that isn't there is reported before anything is rendered
+        spec_of(name)  # runs the file, so that a missing class is reported before anything is rendered
         return OwnClass(name, towers)
     if name.startswith(HUB):
         return HuggingFace(name, name.removeprefix(HUB))
@@ -81,7 +81,7 @@ def other_source(name: str, towers: TowerConfig | None) -> Source:
 
 
 def one_checkpoint(name: str, folders: Sequence[Path], code: Sequence[str], place: Mapping[str, Any]) -> Checkpoint:
-    """The one checkpoint that a name stands for, in a run of several with its place in the study."""
+    """The only checkpoint in `folders`, or the one in the given place of the study; else raises."""
     if not folders:
         raise UserError(
             f"{name} holds no model: no run, no cell, no checkpoint ({CONFIG} and {WEIGHTS}), no folder of Hugging "
@@ -92,14 +92,14 @@ def one_checkpoint(name: str, folders: Sequence[Path], code: Sequence[str], plac
 
 
 def checkpoint(name: str, folder: Path, code: Sequence[str] = ()) -> Checkpoint:
-    """A checkpoint; one of a user's class must be of one of `code`."""
+    """The source for a checkpoint; raises if it is of a user's class that isn't in `code`."""
     recorded = read_config(folder).model
     named = next((model for model in code if same_scorer(model, recorded)), None)
     return Checkpoint(name, folder, check_scorer(checked_name(folder, recorded, named)))
 
 
 def checkpoints_in(path: Path) -> list[Path]:
-    """The checkpoints of a run, a cell, a checkpoint's folder or one of its files."""
+    """The folders of all checkpoints in a run, a cell, a checkpoint's folder, or for one of its files."""
     folder = path.parent if path.is_file() else path
     for pattern in ("", CHECKPOINT, f"cells/*/{CHECKPOINT}"):
         places = folder.glob(pattern) if pattern else [folder]
@@ -109,7 +109,7 @@ def checkpoints_in(path: Path) -> list[Path]:
 
 
 def kind_of_hugging_face(folder: Path) -> str:
-    """The `model_type` that Hugging Face's transformers write to a folder; empty for other folders."""
+    """The `model_type` in a folder of Hugging Face's transformers; empty for other folders."""
     try:
         return str(read_json(folder / CONFIG, dict[str, Any]).get("model_type", ""))
     except ValueError:
@@ -117,7 +117,8 @@ def kind_of_hugging_face(folder: Path) -> str:
 
 
 def open_clip_source(name: str) -> OpenCLIP:
-    """ "ViT-B-16", "ViT-B-16/openai", "ViT-B-16/path/to/weights.safetensors@openai"; anything else raises."""
+    """The source for an open_clip name: "ViT-B-16", "ViT-B-16/openai", "ViT-B-16/path/to/weights.safetensors@openai";
+    raises for any other."""
     architecture, _, weights = name.partition("/")
     known = open_clip_architectures()
     if architecture not in known:

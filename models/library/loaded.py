@@ -1,4 +1,4 @@
-"""A scorer for notebooks: images and captions as people have them, to scores and embeddings."""
+"""A scorer for notebooks: takes plain images and captions, gives scores and embeddings."""
 
 import warnings
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.pixels import Framing
 
-BLOCK = 32  # images or captions that are encoded at once
+BLOCK = 32  # images or captions encoded at once
 NO_GRAPH = SceneGraph(())
 
 
 class LoadedScorer:
-    """A scorer, and what it takes to read plain images and captions. Made by `load_scorer`.
+    """A scorer with everything needed to read plain images and captions. Made by `load_scorer`.
 
     Images are paths, PIL images, uint8 arrays (h, w, 3) or uint8 tensors (3, h, w), one or several, of any size. Scores
     and embeddings are float32 on the CPU, without gradients.
@@ -36,16 +36,15 @@ class LoadedScorer:
 
     @property
     def framing(self) -> Framing:
-        """The way in which the scorer frames pictures."""
+        """How pictures are cropped and scaled for the scorer."""
         return getattr(self.scorer.pixel_scale, "framing", None) or Framing(self.scorer.towers_config.resolution)
 
     def score(
         self, images: Any, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
     ) -> Float[Tensor, "b m"]:
-        """How well each of b images fits each of m captions; within -1 and 1.
+        """The score of each of b images with each of m captions, within -1 and 1.
 
-        A scorer that reads scene graphs takes `graphs`, one a caption, or parses the captions
-        (`menagerie.parse`).
+        A scorer that reads scene graphs takes `graphs`, one a caption, or parses the captions (`menagerie.parse`).
         """
         codes = list(map(self._text_code, self._blocks(captions, graphs)))
         rows = []
@@ -57,7 +56,7 @@ class LoadedScorer:
     def score_pairs(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
     ) -> Float[Tensor, " n"]:
-        """How well image i fits caption i."""
+        """The score of image i with caption i."""
         pixels = framed_images(images, self.framing)
         blocks = self._blocks(captions, graphs)
         if (n := sum(len(block.captions) for block in blocks)) != len(pixels):
@@ -72,7 +71,7 @@ class LoadedScorer:
         captions: str | Sequence[str] | None = None,
         graphs: Sequence[SceneGraph | None] | None = None,
     ) -> Float[Tensor, "n d"]:
-        """One vector for each image, or for each caption, where the scorer has such; CLIP's are of length 1."""
+        """A vector for each image, or for each caption; raises if the scorer has no vectors. CLIP's have length 1."""
         if (images is None) == (captions is None):
             raise UserError("embed takes either images=... or captions=...")
         if images is not None:
@@ -99,7 +98,7 @@ class LoadedScorer:
         return self.scorer.encode_texts(self.scorer.read(block.captions, block.graphs))
 
     def _blocks(self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None) -> list[Texts]:
-        """Captions and their graphs in blocks, checked."""
+        """Check captions and graphs, and divide them into blocks."""
         texts = checked_captions(captions)
         wanted = self._graphs(texts, graphs)
         if count := sum(self.scorer.cut_texts(texts, wanted) or ()):
@@ -124,7 +123,7 @@ class LoadedScorer:
 
 
 def checked_captions(captions: str | Sequence[str]) -> list[str]:
-    """Captions as a list; none at all, or one without a word, raises."""
+    """Captions as a list; raises if there are none, or if one has no word."""
     texts = [captions] if isinstance(captions, str) else list(captions)
     if not texts:
         raise UserError("no captions; give one or several")
@@ -135,7 +134,7 @@ def checked_captions(captions: str | Sequence[str]) -> list[str]:
 
 
 def check_graph(caption: str, graph: SceneGraph | None) -> None:
-    """Raise for a graph that is missing or empty, or whose edges lead nowhere."""
+    """Raise for a graph that is missing or empty, or whose edges refer to missing nodes."""
     if graph is None or not graph.nodes:
         what = "no" if graph is None else "an empty"
         raise UserError(f"{caption!r} has {what} scene graph; `menagerie.parse(caption)` makes one")

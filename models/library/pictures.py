@@ -1,4 +1,4 @@
-"""Images as people have them, files, PIL images or arrays, and those of benchmarks, to what a tower reads."""
+"""Converts images in any common form, and images of benchmarks, to the squares that a tower reads."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w
 
 
 def framed_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
-    """Images in any of `FORMS`, resized as a tower reads them; none at all, or another form, raises."""
+    """Convert images in any of `FORMS` and frame them for a tower; raises if there are none, or for another form."""
     pictures = [frame(picture_of(image), framing) for image in separate(images)]
     if not pictures:
         raise UserError(f"no images; give {FORMS}")
@@ -27,7 +27,7 @@ def framed_images(images: Any, framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
 
 
 def separate(images: Any) -> Sequence[Any]:
-    """Turn one image, a batch or a list of them into a list."""
+    """Make a list from one image, a batch or a list of images."""
     if isinstance(images, str | Path | Image.Image):
         return [images]
     if isinstance(images, np.ndarray | Tensor):
@@ -38,13 +38,13 @@ def separate(images: Any) -> Sequence[Any]:
 
 
 def picture_of(image: Any) -> Image.Image:
-    """Turn one image into a picture of PIL, in RGB."""
+    """Convert one image to a PIL picture in RGB."""
     if isinstance(image, str | Path):
         return picture_in(Path(image))
     if isinstance(image, Image.Image):
         try:
             return upright(image)
-        except Exception as error:  # too large, cut short, closed: each raises its own
+        except Exception as error:  # too large, truncated, closed: each raises its own type
             raise UserError(f"an image can't be read: {error}") from error
     if isinstance(image, np.ndarray):
         return Image.fromarray(np.ascontiguousarray(checked(image, image.shape[-1:], "(h, w, 3)")))
@@ -55,17 +55,17 @@ def picture_of(image: Any) -> Image.Image:
 
 
 def picture_in(path: Path) -> Image.Image:
-    """The image in a file."""
+    """Read the image in a file."""
     if not path.is_file():
         raise UserError(f"there is no image file {path}")
     try:
         return open_picture(path)
-    except Exception as error:  # truncated, too large, a foreign file: each raises its own
+    except Exception as error:  # truncated, too large, another format: each raises its own type
         raise UserError(f"the image {path} can't be read ({type(error).__name__}: {error})") from error
 
 
 def checked(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np.ndarray:
-    """Pixels that are bytes of three channels; others raise."""
+    """Return pixels that are uint8 with three channels; raise for others."""
     if pixels.dtype != np.uint8:
         raise UserError(f"an image of {pixels.dtype}; give uint8 from 0 to 255, neither scaled nor normalised")
     if pixels.ndim != 3 or channels != (3,) or 0 in pixels.shape:
@@ -76,15 +76,15 @@ def checked(pixels: np.ndarray, channels: tuple[int, ...], form: str) -> np.ndar
 
 
 def frame(picture: Image.Image, framing: Framing) -> UInt8[np.ndarray, "r r 3"]:
-    """A picture at the size and in the way that a tower reads it; of that size already, it stays as it is."""
+    """Crop and scale a picture for a tower; a picture of the right size is unchanged."""
     return square(picture, *framing)
 
 
 class Framed(Benchmark):
-    """The items of a benchmark over images framed as a scorer reads them; those of that size stay as they are."""
+    """A benchmark whose images are framed for a scorer; images of the right size are unchanged."""
 
     def __init__(self, inner: Benchmark, framing: Framing, report: Callable[[int], None] = lambda count: None) -> None:
-        """`report` is called with the number of images that are read at once."""
+        """Calls `report` with the number of images read at once."""
         self.inner, self.framing, self.report = inner, framing, report
         self.name, self.items = inner.name, inner.items
 
@@ -100,7 +100,7 @@ class Framed(Benchmark):
         return pixels if pixels.shape[-2:] == (side, side) else framed_images(pixels, self.framing)
 
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-        """Blocks of images as the benchmark keeps them together."""
+        """Blocks of images as the benchmark divides them."""
         return self.inner.blocks(numbers, size)
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:

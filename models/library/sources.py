@@ -1,4 +1,4 @@
-"""Loads scorers from their sources: a checkpoint, open_clip, Hugging Face, a user's class. Imported on request."""
+"""The sources of scorers: checkpoints, open_clip, Hugging Face, users' classes. Heavy libraries are imported on use."""
 
 import hashlib
 import warnings
@@ -19,30 +19,31 @@ if TYPE_CHECKING:
     from menagerie.models.library.loaded import LoadedScorer
     from menagerie.models.scorer import Scorer
 
-LONGEST = 32  # words of a caption
+LONGEST = 32  # words in a caption
 
 
 class Source(ABC):
     """A place from which a scorer can be loaded."""
 
     name: str
-    """The name as the user gave it."""
+    """Name as the user gave it."""
 
     @abstractmethod
     def identity(self) -> str:
-        """Hash of all that decides its scores: bytes of weights, of code, or a name where others keep them."""
+        """A hash of everything that decides its scores: bytes of weights and code, or a name if others keep the
+        weights."""
 
     @abstractmethod
     def scorer(self, world: str = "") -> "Scorer":
-        """The scorer alone; `world` is what captions are parsed in."""
+        """Load the scorer alone; `world` gives the names for parsing captions."""
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The inputs that the scorer reads of a text, as in `ScorerSpec.reads`."""
+        """Inputs that the scorer reads of a text, as in `ScorerSpec.reads`."""
         return ("captions",)
 
     def load(self, device: str = "cpu", world: str = "") -> "LoadedScorer":
-        """The scorer, to score and embed images and captions."""
+        """Load the scorer for images and captions in plain form."""
         from menagerie.models.library.loaded import LoadedScorer
 
         return LoadedScorer(self.name, self.scorer(world).to(device), self.reads, world)
@@ -50,18 +51,18 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class Checkpoint(Source):
-    """A folder that `menagerie.models.checkpoint` wrote."""
+    """A folder written by `menagerie.models.checkpoint`."""
 
     name: str
     folder: Path
     model: str
-    """The scorer's name; of a user's class the file that is run."""
+    """Name of the scorer; for a user's class file.py:Class, whose file is run."""
 
     def identity(self) -> str:
         """Hash of the checkpoint's two files, and of the source files of a user's class."""
         from menagerie.models.checkpoint import read_config
 
-        read_config(self.folder)  # raises for weights that aren't this cell's
+        read_config(self.folder)  # raises if the weights aren't this cell's
         code = own_sources(own_file(self.model)) if is_own(self.model) else []
         return file_digest([self.folder / "config.json", self.folder / "model.safetensors", *code])
 
@@ -86,8 +87,8 @@ class OpenCLIP(Source):
     weights: str
 
     def identity(self) -> str:
-        """Hash of the architecture, of the weights (the bytes of a file, else the tag), and of the tag by which a
-        file's pictures are prepared."""
+        """Hash of the architecture, of the weights (the bytes of a file, else the tag), and of the tag that decides how
+        pictures are prepared for a file."""
         from menagerie.models.towers.preparation import recorded
 
         weights, tag = file_and_tag(recorded(TowerConfig(self.architecture, self.weights)).pretrained)
@@ -95,8 +96,8 @@ class OpenCLIP(Source):
         return digest({"open_clip": self.architecture, "weights": weights} | ({"prepared_as": tag} if tag else {}))
 
     def scorer(self, world: str = "") -> "Scorer":
-        """CLIP's cosine on these towers, at their resolution and context; where no weights are named with random ones,
-        always the same, and a warning."""
+        """Build CLIP on these towers, at their resolution and context. Without weights they are random, always the
+        same, with a warning."""
         import torch
 
         from menagerie.models.checkpoint import build_scorer
@@ -140,11 +141,12 @@ class OwnClass(Source):
     towers: TowerConfig = field(default_factory=TowerConfig)
 
     def identity(self) -> str:
-        """Hash of the class's file, its towers and its initial weights, which it may read from files that only it
-        names."""
+        """Hash of the class's file, its towers and its initial weights, which the class may read from files of
+        its own.
+        """
         from safetensors.torch import save
 
-        # Copies: the file's form takes neither tensors that share memory, such as tied weights, nor views.
+        # Copies: safetensors accepts neither views nor tensors that share memory, such as tied weights.
         state = {name: tensor.contiguous().clone() for name, tensor in self.scorer().state_dict().items()}
         code = {"file": file_digest(own_sources(own_file(self.name))), "name": self.name, "towers": asdict(self.towers)}
         return digest(code | {"weights": hashlib.sha256(save(state)).hexdigest()})
@@ -156,7 +158,7 @@ class OwnClass(Source):
 
     def scorer(self, world: str = "") -> "Scorer":
         """Build the scorer with seed 0. A closed vocabulary has the words of all captions of `world`, or of all
-        worlds that ship."""
+        built-in worlds."""
         import torch
 
         from menagerie.generators.parsers.any_caption import vocabulary_of, words_of_captions
@@ -172,12 +174,12 @@ class OwnClass(Source):
 
 
 def own_file(name: str) -> Path:
-    """The file of `file.py:Class`."""
+    """The path of the file in `file.py:Class`."""
     return Path(name.rpartition(":")[0])
 
 
 def file_digest(files: Iterable[Path]) -> str:
-    """Hash of the contents of some files."""
+    """Hash of the contents of several files."""
     hashed = hashlib.sha256()
     for path in files:
         hashed.update(sha256(path))

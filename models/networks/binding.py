@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from menagerie.models.scorers.oc_clip import OCCLIPConfig
 from menagerie.models.towers.towers import self_attention
 
-# Keeps a query that no patch chose from dividing by zero (figure 9). Vanishes in half precision.
+# Avoids division by zero for a query that gets no share of any patch (figure 9). Rounds to zero in half precision.
 EPSILON = 1e-8
 
 
 class BindingModule(nn.Module):
-    """Patches to keys and values; phrases to queries; queries and patches to visual slots.
+    """Maps patches to keys and values, phrases to queries, and queries and patches to visual slots.
 
-    Sizes and layers as in table 11. Table 11 also normalises the queries, figure 9 does not:
-    `config.query_norm` decides.
+    Sizes and layers as in table 11. Table 11 also normalises the queries, figure 9 does not: `config.query_norm`
+    decides.
     """
 
     def __init__(self, patch_width: int, n_patches: int, config: OCCLIPConfig) -> None:
@@ -38,7 +38,7 @@ class BindingModule(nn.Module):
     def encode_patches(
         self, patches: Float[Tensor, "n p width"]
     ) -> tuple[Float[Tensor, "n p d"], Float[Tensor, "n p d"]]:
-        """Keys and values of every patch; they do not depend on any text."""
+        """Keys and values of every patch; independent of any text."""
         x = self.self_attention(self.patch_mlp(patches) + self.positions)
         keys, values = self.to_keys_values(x).split(self.dim, dim=-1)
         return self.to_key(self.key_norm(keys)), self.to_value(self.value_norm(values))
@@ -62,28 +62,28 @@ def competitive_attention(
 ) -> Float[Tensor, "... m p"]:
     """Softmax over the queries of a text and the default tokens (OC-CLIP, equation 1).
 
-    The default tokens' shares are left out of the result, so at each patch it sums to at
-    most one. Absent (padding) queries take nothing.
+    The default tokens' shares aren't returned, so the shares of a patch sum to at most one. Absent (padding) queries
+    get none.
     """
     logits = full_precision(logits).masked_fill(~present, -torch.inf)
-    # All default tokens together are one competitor: theirs is the sum of their exponentials.
+    # All default tokens together are one competitor, with the sum of their exponentials.
     rest = torch.logsumexp(full_precision(default_logits), dim=-2, keepdim=True)
     return torch.cat([logits, rest.expand(*logits.shape[:-2], 1, logits.shape[-1])], dim=-2).softmax(-2)[..., :-1, :]
 
 
 def regular_attention(logits: Float[Tensor, "... m p"], present: Bool[Tensor, "... m #p"]) -> Float[Tensor, "... m p"]:
-    """Softmax over the patches for each query by itself; absent queries take nothing."""
+    """Softmax over the patches, for each query by itself; absent queries get zeros."""
     return full_precision(logits).softmax(-1) * present
 
 
 def focused_attention(
     logits: Float[Tensor, "... m p"], present: Bool[Tensor, "... m #p"], default_logits: Float[Tensor, "... default p"]
 ) -> Float[Tensor, "... m p"]:
-    """Regular attention of each query, every patch weighted by the query's share of it in the competition.
+    """Regular attention of each query, with every patch weighted by the query's share of it in the competition.
 
-    Of the patches that the competition leaves to a query, those that look like it count most: no query absorbs a thing
-    that none names, where in the competition alone the closest phrase does. Sums to one over the patches of a present
-    query. Ours, not the paper's.
+    Among the patches that a query wins, those similar to it count most. Unnamed objects are thus absorbed by no query,
+    while in the competition alone the closest phrase absorbs them. A present query's weights sum to one over the
+    patches. Ours, not the paper's.
     """
     logits, default_logits = full_precision(logits), full_precision(default_logits)
     rest = torch.logsumexp(default_logits, dim=-2, keepdim=True)
@@ -93,10 +93,10 @@ def focused_attention(
 
 
 def visual_slots(attention: Float[Tensor, "n *b m p"], values: Float[Tensor, "n p d"]) -> Float[Tensor, "n *b m d"]:
-    """Means of an image's values, weighted by each query's share of the patches (figure 9)."""
+    """Means of an image's values, weighted by each query's shares of the patches (figure 9)."""
     weights = attention + EPSILON
     weights = weights / weights.sum(-1, keepdim=True)
-    # One product per image: broadcasting `values` over texts would copy them for each.
+    # One product per image: broadcasting `values` over texts would copy them for each text.
     slots = weights.flatten(1, -2) @ full_precision(values)
     return slots.unflatten(1, attention.shape[1:-1])
 
@@ -112,13 +112,13 @@ class RelationScorer(nn.Module):
     def forward(
         self, relation: Float[Tensor, "*b r"], subject: Float[Tensor, "*b d"], object_: Float[Tensor, "*b d"]
     ) -> Float[Tensor, "*b"]:
-        """How well the two slots fit the relation, within -1 and 1."""
+        """Score two slots as subject and object of the relation, within -1 and 1."""
         predicted = self.subject(torch.cat([relation, subject], -1)) + self.object(torch.cat([relation, object_], -1))
         return F.cosine_similarity(relation, predicted, dim=-1)
 
 
 class JointRelationScorer(nn.Module):
-    """cosine(r, f([r, S_s, S_o])): "+ MLP relation" of table 7, in which both slots meet."""
+    """cosine(r, f([r, S_s, S_o])): one MLP for both slots, "+ MLP relation" of table 7."""
 
     def __init__(self, relation_dim: int, slot_dim: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class JointRelationScorer(nn.Module):
     def forward(
         self, relation: Float[Tensor, "*b r"], subject: Float[Tensor, "*b d"], object_: Float[Tensor, "*b d"]
     ) -> Float[Tensor, "*b"]:
-        """How well the two slots fit the relation, within -1 and 1."""
+        """Score two slots as subject and object of the relation, within -1 and 1."""
         return F.cosine_similarity(relation, self.both(torch.cat([relation, subject, object_], -1)), dim=-1)
 
 
@@ -151,8 +151,8 @@ def structured_similarity(
 ) -> Float[Tensor, "*b"]:
     """(alpha sum_nodes + beta sum_edges) / (alpha M + beta P)  (equation 2).
 
-    Without any edge alpha cancels exactly, and is left out: computed, its gradient would be
-    rounding noise, which Adam scales up to full steps.
+    For a graph without edges alpha cancels exactly and is left out: the gradient of the full formula would be rounding
+    noise, which Adam scales up to full steps.
     """
     nodes = (objects * node_present).sum(-1)
     n_nodes = node_present.sum(-1)

@@ -1,4 +1,4 @@
-"""CLIP (Radford et al. 2021) on towers of open_clip, and what else pools their tokens."""
+"""CLIP (Radford et al. 2021) on towers of open_clip, and variants that pool their tokens otherwise."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 @dataclass(frozen=True)
 class CaptionReader:
-    """Captions to token ids; the graphs are not read."""
+    """Reads captions as token ids, and ignores graphs."""
 
     tokenizer: Tokenizer
     context: int
@@ -39,8 +39,7 @@ class CLIPScorer(Scorer):
 
     config_class = CLIPConfig
     needs: ClassVar[Literal["", "patches", "tokens"]] = ""
-    """The tokens that towers must give beside their vectors: those of images ("patches"), or of texts too
-    ("tokens")."""
+    """Tokens required from the towers besides vectors: of images ("patches"), or of texts too ("tokens")."""
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
         config = config or self.config_class()
@@ -57,7 +56,7 @@ class CLIPScorer(Scorer):
         self.reader = CaptionReader(built.tokenizer, built.context)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """Unit vectors."""
+        """Unit vectors of the images."""
         return F.normalize(self.towers.image.pooled(pixels), dim=-1)
 
     def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
@@ -65,17 +64,17 @@ class CLIPScorer(Scorer):
         return F.normalize(self.towers.text.pooled(texts), dim=-1)
 
     def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-        """Cosine."""
+        """The cosine of every image with every text."""
         return images @ texts.T
 
 
 @dataclass(frozen=True)
 class HuggingFaceConfig:
-    """Options of a scorer from Hugging Face: it has none."""
+    """Options of a scorer from Hugging Face: none."""
 
 
 class HuggingFaceScorer(CLIPScorer):
-    """The same of CLIP or SigLIP of Hugging Face's transformers: a folder, or a name on the hub."""
+    """CLIP or SigLIP of Hugging Face's transformers, from a folder or the hub."""
 
     config_class = HuggingFaceConfig
 
@@ -92,24 +91,24 @@ class HuggingFaceScorer(CLIPScorer):
 
 
 class AverageScorer(CLIPScorer):
-    """Global average pooling: a mean over all tokens of an image, in place of the CLS token's; texts keep their end.
+    """Global average pooling: an image's vector is the mean of all its tokens, not the CLS token; texts are as in CLIP.
 
     As in SPARO's tables (Vani et al. 2024; their fork of open_clip): the mean over CLS and patches, then the tower's
-    LayerNorm and projection. open_clip's `pool_type: avg` is another one: LayerNorm first, and patches alone.
+    LayerNorm and projection. open_clip's `pool_type: avg` differs: LayerNorm first, and no CLS.
     """
 
     needs = "patches"
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """Unit vectors."""
+        """Unit vectors of the images."""
         tower = self.towers.image
         mean = tower.tokens(pixels, normed=False).states.mean(dim=1)
         return F.normalize(tower.project(tower.norm(mean)), dim=-1)
 
 
 class ReadOutScorer(CLIPScorer):
-    """CLIP with another read-out of each tower's tokens in place of CLS, end token and projections: one unit vector per
-    image and per caption."""
+    """CLIP with other read-outs of the towers' tokens than CLS, end token and projections; one unit vector per image
+    and per caption."""
 
     needs = "tokens"
 
@@ -120,10 +119,10 @@ class ReadOutScorer(CLIPScorer):
 
     @abstractmethod
     def read_outs(self) -> tuple[nn.Module, nn.Module]:
-        """The modules that read images and texts out of the towers' tokens, by `self.config`."""
+        """Make the modules that turn image tokens and text tokens into vectors, by `self.config`."""
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """Unit vectors."""
+        """Unit vectors of the images."""
         return self.image_read_out(self.towers.image.tokens(pixels))
 
     def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:

@@ -1,17 +1,17 @@
 """DCSM: a small network reads the map of cosines between all tokens of an image and all of a text (Kang et al. 2025).
 
-The towers are those of a frozen CLIP, trained before as a cell of its own; with pretrained towers that CLIP is
-fine-tuned first, where the published one is taken as it is. Where we differ from the published code:
+The towers are a frozen CLIP, trained before in a cell of its own; a pretrained CLIP is fine-tuned first, while the
+paper uses it as published. Where we differ from the published code:
 
-- A map is standardised by its own mean and deviation. There it is by those of the whole batch, so that the score of
-  an image and a text depends on its neighbours.
-- A functional word's vector replaces the columns of all its tokens, at every occurrence. There it replaces one column,
-  counted in words without the start token: mostly another word's.
-- Columns behind the end of a text are 0 after standardisation, and have no part in it. There they hold the cosines
-  of padding, which another tokenizer pads otherwise.
-- The functional vectors are part of a checkpoint and may be trained. There they are given to no optimiser.
-- No dropout follows the score, no caption is reworded, and batches are of any size: 8 items, as published, each with
-  its opposite image and caption, are matrices of 16 x 16.
+- A map is standardised by its own mean and deviation. The published code uses the whole batch's, so that a score
+  depends on other images and texts in the batch.
+- A functional word's vector replaces the columns of all its tokens, at every occurrence. The published code replaces
+  one column, counted in words without the start token: mostly another word's.
+- Columns after the end of a text are 0 after standardisation, and don't contribute to it. In the published code they
+  hold cosines of padding, which depends on the tokenizer.
+- The functional vectors are part of a checkpoint and may be trained. The published code gives them to no optimiser.
+- No dropout follows the score, no caption is reworded, and batches have any size. Published are 8 items, each with its
+  opposite image and caption: matrices of 16 x 16.
 - The loss is the mean of both directions, not their sum; like the published one it has no temperature.
 """
 
@@ -34,35 +34,36 @@ from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.towers import ends_of
 
-# Numbers in the maps that are read at once: with 4 channels the network's own are about 300 MB.
+# Numbers in the maps computed at once: with 4 channels the network's activations take about 300 MB.
 BLOCK = 1 << 22
 EPSILON = 1e-12  # keeps the deviation of a constant map above 0
 
 
 class WordTokens(NamedTuple):
-    """Captions as token ids, and what each token is part of."""
+    """Captions as token ids, with the functional word that each token belongs to."""
 
     ids: Int64[Tensor, "m context"]
     words: Int64[Tensor, "m context"]
-    """The number of its functional word, from 1; 0 for tokens of other words, start, end and padding."""
+    """Number of the functional word, from 1; 0 for tokens of other words, start, end and padding."""
 
 
 @dataclass(frozen=True)
 class FunctionalReader(CaptionReader):
-    """Captions to `WordTokens`; the graphs are not read."""
+    """Reads captions as `WordTokens`, and ignores graphs."""
 
     words: tuple[str, ...]
     end: int | None = None
-    """The id that ends a text; None: the largest."""
+    """Id of the end token; None for the largest id in the text."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> WordTokens:
-        """Token ids of every caption, and where its functional words are."""
+        """Token ids of every caption, with the places of functional words."""
         return WordTokens(self.tokenizer(texts.captions, self.context), self.word_numbers(texts.captions))
 
     def word_numbers(self, captions: Sequence[str]) -> Int64[Tensor, "m context"]:
-        """The number of each token's functional word: of every occurrence all tokens, where a tokenizer cuts it.
+        """The number of each token's functional word; a word that the tokenizer splits has several tokens.
 
-        How many tokens lie before a word, the start token among them, is where a text that stops there ends.
+        The position of a word is found by tokenising the text before it: its length is that of the start token and all
+        tokens before the word.
         """
         numbers = torch.zeros(len(captions), self.context, dtype=torch.int64)
         found = [(row, word) for row, text in enumerate(captions) for word in self.occurrences(text)]
@@ -73,7 +74,7 @@ class FunctionalReader(CaptionReader):
         return numbers
 
     def occurrences(self, text: str) -> list[tuple[int, int, int]]:
-        """The number, from 1, of every functional word in `text`, and the characters where it starts and ends."""
+        """For every functional word in `text`, its number from 1, and the characters at which it starts and ends."""
         if not self.words:
             return []
         return [(self.number_of[match.group().lower()], *match.span()) for match in self.pattern.finditer(text)]
@@ -90,17 +91,17 @@ class FunctionalReader(CaptionReader):
 
 
 class TextCode(NamedTuple):
-    """The encoded tokens of m texts, padded or cut to t tokens, one for each column of the map of cosines."""
+    """The encoded tokens of m texts, padded or cut to t tokens, which are the columns of the maps."""
 
     vectors: Float[Tensor, "m t d"]
     present: Bool[Tensor, "m t"]
-    """Whether a token is one of the text's own, up to its end token."""
+    """Whether a token is part of its text, up to the end token."""
     words: Int64[Tensor, "m t"]
     """The number of each token's functional word, from 1, or 0."""
 
 
 class DCSMScorer(Scorer):
-    """Convolutions over the map of cosines, to one number a map. Scores have no bounds."""
+    """Convolutions over the map of cosines give one number per map. Scores are unbounded."""
 
     config_class = DCSMConfig
 
@@ -128,11 +129,11 @@ class DCSMScorer(Scorer):
         return F.normalize(tower.project(tower.tokens(pixels).states), dim=-1)
 
     def encode_texts(self, texts: WordTokens) -> TextCode:
-        """All tokens of the text tower, projected, as unit vectors, and what they are."""
+        """All tokens of the text tower, projected, as unit vectors, with their functional words."""
         tower = self.base.towers.text
         states, present, _ = tower.tokens(texts.ids)
         vectors = F.normalize(tower.project(states), dim=-1)
-        more = self.columns - texts.ids.shape[1]  # cuts where it is below 0
+        more = self.columns - texts.ids.shape[1]  # negative if texts are cut
         return TextCode(F.pad(vectors, (0, 0, 0, more)), F.pad(present, (0, more)), F.pad(texts.words, (0, more)))
 
     def similarity(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, "n m"]:
@@ -152,11 +153,13 @@ class DCSMScorer(Scorer):
         return self.score(torch.einsum("nid,mtd->nmit", images, texts.vectors), texts)
 
     def paired(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, " n"]:
-        """Image i with text i: n maps, not n times n."""
+        """Score image i with text i: n maps instead of n times n."""
         return self.score(torch.einsum("nid,ntd->nit", images, texts.vectors), texts)
 
     def score(self, cosines: Float[Tensor, "*b i t"], texts: TextCode) -> Float[Tensor, "*b"]:
-        """The network's number for each map, once functional words have their vectors and it is standardised."""
+        """The network's number for each map, after functional words have got their vectors and the map is
+        standardised.
+        """
         if len(self.functional):
             vectors = F.pad(self.functional, (0, 0, 1, 0))[texts.words].transpose(1, 2)
             cosines = torch.where(texts.words[:, None] > 0, vectors, cosines)
@@ -164,14 +167,14 @@ class DCSMScorer(Scorer):
         return self.network(maps.flatten(0, -3)[:, None]).reshape(maps.shape[:-2])
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
-        """The frozen towers."""
+        """The parameters of the frozen towers."""
         return self.base.backbones()
 
 
 def map_network(rows: int, columns: int, channels: int, hidden: int) -> nn.Sequential:
-    """Maps (b 1 rows columns) to numbers (b 1): two convolutions, then two linear layers.
+    """The network from maps (b 1 rows columns) to numbers (b 1): two convolutions, then two linear layers.
 
-    With channels last in memory the gradients of so few channels take a third of the time on a CPU.
+    In channels-last memory format, gradients for so few channels take a third of the time on a CPU.
     """
     layers = nn.Sequential(
         nn.Conv2d(1, channels, 3, padding=1),
@@ -187,7 +190,7 @@ def map_network(rows: int, columns: int, channels: int, hidden: int) -> nn.Seque
 
 
 def standardised(maps: Float[Tensor, "*b i t"], present: Bool[Tensor, "m 1 t"]) -> Float[Tensor, "*b i t"]:
-    """Mean 0 and deviation 1 over the columns of each map that are present; the others 0."""
+    """Scale each map to mean 0 and deviation 1 over its present columns; all others become 0."""
     count = present.sum((-2, -1), keepdim=True) * maps.shape[-2]
     centred = (maps - (maps * present).sum((-2, -1), keepdim=True) / count) * present
     variance = centred.square().sum((-2, -1), keepdim=True) / (count - 1)

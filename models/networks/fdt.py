@@ -1,12 +1,12 @@
-"""Finite discrete tokens (FDT; Chen et al. 2023): what an input says as a sparse mean of learned codes, which images
-and texts share.
+"""Finite discrete tokens (FDT; Chen et al. 2023): an image or a text as a sparse mean of learned codes, which both
+share.
 
-Where this differs from what the authors published, and why:
-- Padding is left out of the maximum over tokens. There its scores are multiplied by 0, which makes each maximum one
-  against 0.
-- The temperature is a field, and its default a tenth of theirs. That is 1000 throughout (it is meant to decay, by a
-  factor of 1). With that an input starts with thousands of codes (3300 of 16384 on ViT-B/32, 470 with ours), and with
-  nearly all of a small codebook; then all inputs have nearly the same vector.
+Where we differ from the published code, and why:
+- Padding is left out of the maximum over tokens. The published code multiplies its scores by 0, so that each maximum is
+  at least 0.
+- The temperature is an option, by default a tenth of the published 1000, which stays constant (it is meant to decay,
+  but by a factor of 1). With 1000 an input starts with thousands of codes (3300 of 16384 on ViT-B/32, 470 with ours),
+  and with nearly all codes of a small codebook; then all inputs have nearly the same vector.
 """
 
 import torch
@@ -20,7 +20,7 @@ from menagerie.models.towers.towers import Tokens
 
 
 class CodeReadOut(nn.Module):
-    """Tokens of one tower to a sparse mean of codes."""
+    """Turns the tokens of one tower into a sparse mean of codes."""
 
     def __init__(self, width: int, dim: int, temperature: float) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class CodeReadOut(nn.Module):
         )
 
     def weights(self, tokens: Tokens, codes: Float[Tensor, "k d"]) -> Float[Tensor, "n k"]:
-        """The share of each code: of the best score that any token gives it, by sparsemax; most are 0."""
+        """The weight of each code: sparsemax of its best score with any token; most are 0."""
         queries = self.to_query(tokens.states)
         scores = queries @ codes.T * codes.shape[1] ** -0.5
         if tokens.present is not None:
@@ -38,24 +38,25 @@ class CodeReadOut(nn.Module):
         return sparsemax(scores.amax(1) / self.temperature)
 
     def forward(self, tokens: Tokens, codes: Float[Tensor, "k d"]) -> Float[Tensor, "n d"]:
-        """Unit vectors."""
+        """Unit vectors of the means."""
         return F.normalize(self.weights(tokens, codes) @ codes, dim=-1)
 
 
 class FDTScorer(ReadOutScorer):
-    """Patches, as the last block gives them, and words, out of the last LayerNorm, choose codes; CLS has no part."""
+    """FDT on the patches from the image tower's last block, without CLS, and on words after the text tower's last
+    LayerNorm."""
 
     config_class = FDTConfig
 
     def read_outs(self) -> tuple[nn.Module, nn.Module]:
-        """The scores of codes, for each tower; the codes themselves are the scorer's."""
-        self.towers.image.drop_norm()  # nobody reads what it gives
+        """Make the modules that score codes, one for each tower; the codes belong to the scorer."""
+        self.towers.image.drop_norm()  # its output isn't used
         self.codes = nn.Parameter(torch.randn(self.config.codes, self.config.dim))
         widths = self.towers.image.width, self.towers.text.width
         return tuple(CodeReadOut(width, self.config.dim, self.config.temperature) for width in widths)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """Unit vectors."""
+        """Unit vectors of the images."""
         tokens = self.towers.image.tokens(pixels, normed=False)
         return self.image_read_out(tokens._replace(states=tokens.states[:, 1:]), self.codes)
 
@@ -65,8 +66,8 @@ class FDTScorer(ReadOutScorer):
 
 
 def sparsemax(scores: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-    """The nearest point of the simplex (Martins and Astudillo 2016): what is above a threshold, which is such that
-    each row sums to 1."""
+    """Project scores onto the simplex (Martins and Astudillo 2016): subtract a threshold and clip at 0, so that each
+    row sums to 1."""
     ordered = scores.sort(-1, descending=True).values
     excess = ordered.cumsum(-1) - 1
     ranks = torch.arange(1, scores.shape[-1] + 1, device=scores.device)

@@ -1,17 +1,18 @@
-"""FLAIR (Xiao et al. 2025): an image's patches are pooled by the text that they are compared with.
+"""FLAIR (Xiao et al. 2025): each text pools the patches of an image by its own attention.
 
-The score is `get_logits` of the published code (ExplainableML/flair): the cosine of a text with the
-image as this very text pools it. Patches and CLS share the image tower's LayerNorm and projection.
+The score is `get_logits` of the published code (ExplainableML/flair): the cosine of a text with the image vector that
+this text pooled. Patches and CLS share the image tower's LayerNorm and projection.
 
 Where we differ from the published code:
 
-- Of each image the one caption that other images are compared with is drawn once a step, not once for each of them.
-- Texts that are true of an image though not its captions are neither right nor wrong of it
-  (`menagerie.models.training.targets`): a
-  part of a caption is true of many images of our worlds. A text that means what one of its captions means is right.
-- Negatives without an image are further columns of both losses, which are divided as without them.
-- Over several GPUs it adds up losses of blocks, each divided by its own number of texts; a batch here is one.
-- Its captions are merged sentences of long descriptions; ours are the image's caption and parts of it: some of the
+- Each image's caption for comparison with other images is drawn once a step, not once for each other image.
+- A text that is true of an image without being its caption is neither positive nor negative
+  (`menagerie.models.training.targets`): a part of a caption is true of many images of our worlds. A text that means the
+  same as one of the image's captions is positive.
+- Negatives without an image are further columns of both losses; the divisor doesn't change.
+- The published code adds up losses of blocks over several GPUs, each divided by its own number of texts; our batch is
+  one block.
+- Its captions are merged sentences of long descriptions. Ours are the image's caption and parts of it: some of the
   things that it describes, in any order (`menagerie.generators.captions.contents`).
 """
 
@@ -36,22 +37,22 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class TextBatch(NamedTuple):
-    """m texts, of which u are distinct: parts of captions are alike more often than not."""
+    """m texts, of which u are distinct: parts of captions are often equal."""
 
     tokens: Int64[Tensor, "u context"]
     number: Int64[Tensor, " m"]
-    """For each text, the row of `tokens` that holds it."""
+    """Row of `tokens` that holds each text."""
     draw: Float[Tensor, " m"]
-    """A random number for each, in training: of an image's captions the one with the highest is compared with the other
-    images."""
+    """A random number for each text, in training: of each image's captions, the one with the highest number is compared
+    with other images."""
 
 
 @dataclass(frozen=True)
 class CaptionsReader(CaptionReader):
-    """Captions to token ids, each distinct text once; the graphs are not read."""
+    """Reads captions as token ids, each distinct text once, and ignores graphs."""
 
     captions: int
-    """How many captions of each image a training batch should have (see `menagerie.models.training.feed`)."""
+    """Number of captions of each image in a training batch (see `menagerie.models.training.feed`)."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> TextBatch:
         """Token ids of every distinct caption."""
@@ -62,10 +63,10 @@ class CaptionsReader(CaptionReader):
 
 
 class TextConditionedPooling(nn.Module):
-    """Attention of a text to patches, with a zero token beside them for texts that none of them fits.
+    """Attention from a text to patches, with an extra zero token for texts that fit no patch.
 
-    Query, keys and values have a LayerNorm each; there is no residual path, else the text would reach the image's
-    vector by itself.
+    Query, keys and values have a LayerNorm each. There is no residual path, through which the text itself would reach
+    the image's vector.
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -76,16 +77,16 @@ class TextConditionedPooling(nn.Module):
         self.attention = nn.MultiheadAttention(width, heads, add_zero_attn=True, batch_first=True)
 
     def forward(self, texts: Float[Tensor, "n c d"], patches: Float[Tensor, "n p d"]) -> Float[Tensor, "n c d"]:
-        """Image i as each of its c texts sees it."""
+        """The vectors that each of the c texts pools from image i."""
         keys, values = self.key_norm(patches), self.value_norm(patches)
         return self.attention(self.query_norm(texts), keys, values, need_weights=False)[0]
 
 
 class ImageCode(NamedTuple):
-    """Tokens of an image in the space of texts."""
+    """An image's tokens, projected to the space of texts."""
 
     whole: Float[Tensor, "n d"]
-    """The vectors of the CLS tokens, of length 1."""
+    """Unit vectors of the CLS tokens."""
     patches: Float[Tensor, "n p d"]
 
 
@@ -97,7 +98,7 @@ class TextCode(NamedTuple):
 
 
 class FLAIRScorer(Scorer):
-    """A scorer in which each text pools the patches of an image for itself, and is compared with the result."""
+    """Each text pools an image's patches by attention, and is compared with the result."""
 
     config_class = FLAIRConfig
 
@@ -113,28 +114,28 @@ class FLAIRScorer(Scorer):
         self.pooling = TextConditionedPooling(built.image.projection.shape[1], config.heads)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
-        """All tokens, normalised and projected by the tower's layers."""
+        """All tokens of the images, normalised and projected by the tower's layers."""
         tokens = self.towers.image.project(self.towers.image.tokens(pixels).states)
         return ImageCode(F.normalize(tokens[:, 0], dim=-1), tokens[:, 1:])
 
     def encode_texts(self, texts: TextBatch) -> TextCode:
-        """Distinct texts encoded once each."""
+        """Encode each distinct text once."""
         return TextCode(self.towers.text.pooled(texts.tokens).index_select(0, texts.number), texts.draw)
 
     def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
-        """Image i as text j pools it against text j, for all pairs."""
+        """The cosine of text j with its pooling of image i, for all pairs."""
         return self.fit(images, texts.vectors.expand(len(images.patches), -1, -1))
 
     def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
-        """Image i as text i pools it against text i."""
+        """The cosine of text i with its pooling of image i."""
         return self.fit(images, texts.vectors[:, None])[:, 0]
 
     def fit(self, images: ImageCode, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
-        """The cosine of each image's c texts with the image as they pool it."""
+        """The cosine of each of an image's c texts with its pooling of that image."""
         return F.cosine_similarity(self.pooling(texts, images.patches), texts, dim=-1)
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """The mean of the text-conditioned and of the multi-positive sigmoid loss."""
+        """The mean of the text-conditioned sigmoid loss and the multi-positive sigmoid loss."""
         scale, n = self.logit_scale(), len(images.whole)
         each = targets.matched // n
         columns = compared(texts.draw, n, targets.matched)
@@ -142,7 +143,7 @@ class FLAIRScorer(Scorer):
         if targets.masked is not None:
             left_out = targets.masked.gather(1, columns)
         number = torch.arange(columns.shape[1], device=columns.device) - each
-        twice = number == torch.arange(n, device=columns.device)[:, None]  # the image's caption among one of each image
+        twice = number == torch.arange(n, device=columns.device)[:, None]  # already among its captions
         conditioned = scale * self.fit(images, texts.vectors[columns]) + self.bias
         whole = scale * images.whole @ F.normalize(texts.vectors, dim=-1).T + self.bias
         first = sigmoid_loss(conditioned, right, left_out | twice, n + each - 1)
@@ -150,10 +151,10 @@ class FLAIRScorer(Scorer):
 
 
 def compared(draw: Float[Tensor, " m"], n: int, matched: int) -> Int64[Tensor, "n c"]:
-    """The numbers of the texts that each image is compared with when they pool it.
+    """The texts, by number, with which each image is compared by text-conditioned pooling.
 
-    First the captions of the image, then one of each image (the one of this image is to be left out), then all
-    negatives. Text i + kn is caption k of image i; texts behind the first `matched` are negatives.
+    First the image's captions, then one caption of each image (its own is left out later), then all negatives. Text i +
+    kn is caption k of image i; texts after the first `matched` are negatives.
     """
     images = torch.arange(n, device=draw.device)
     mine = images[:, None] + n * torch.arange(matched // n, device=draw.device)

@@ -1,5 +1,5 @@
-"""Scene graphs of a batch as tensors, each distinct phrase once; and graphs with the same nodes and other edges, which
-OC-CLIP's local loss holds against the true ones (A.1)."""
+"""Scene graphs of a batch as tensors, each distinct phrase once; and altered graphs, with the same nodes but other
+edges, for OC-CLIP's local loss (A.1)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,25 +22,25 @@ Ends = tuple[int, int]  # subject and object
 
 
 class Altered(NamedTuple):
-    """The edges of `c` graphs between other nodes."""
+    """The altered edges of `c` graphs."""
 
     subjects: Int64[Tensor, "c e"]
     objects: Int64[Tensor, "c e"]
     exists: Bool[Tensor, " c"]
-    """False where a graph has no such alternative."""
+    """False for a graph that can't be altered in this way."""
 
     def first(self, count: int) -> "Altered":
-        """The edges of the first `count` graphs."""
+        """The altered edges of the first `count` graphs."""
         return Altered(*(tensor[:count] for tensor in self))
 
 
 class GraphBatch(NamedTuple):
-    """`c` graphs padded to the most nodes `m` and the most edges `e` among them."""
+    """`c` graphs, padded to `m` nodes and `e` edges, the largest numbers among them."""
 
     phrases: Int64[Tensor, "u context"]
     """Token ids of the distinct nodes, in the order of their first mention."""
     predicates: Int64[Tensor, "v context"]
-    """The same of the predicates."""
+    """Token ids of the distinct predicates, in the order of their first mention."""
     phrase_of_node: Int64[Tensor, "c m"]
     node_present: Bool[Tensor, "c m"]
     predicate_of_edge: Int64[Tensor, "c e"]
@@ -48,14 +48,14 @@ class GraphBatch(NamedTuple):
     objects: Int64[Tensor, "c e"]
     edge_present: Bool[Tensor, "c e"]
     related: Int64[Tensor, " k"]
-    """The graphs that have edges, of those that belong to images."""
+    """Indices of the graphs that belong to images and have edges."""
     swapped: Altered | None
-    """Subjects and objects exchanged, where a generator was given: in training."""
+    """Edges with subjects and objects exchanged; only in training, when a generator is given."""
     shuffled: Altered | None
-    """The same drawn anew."""
+    """Edges between randomly drawn nodes; only in training, when a generator is given."""
 
     def first(self, count: int) -> "GraphBatch":
-        """The first graphs alone, which must be all that belong to images."""
+        """The batch of the first `count` graphs, which must include all that belong to images."""
         per_graph = ("phrase_of_node", "node_present", "predicate_of_edge", "subjects", "objects", "edge_present")
         kept = {name: getattr(self, name)[:count] for name in per_graph}
         more = {name: edges.first(count) for name in ALTERED if (edges := getattr(self, name))}
@@ -64,13 +64,13 @@ class GraphBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class GraphReader:
-    """Scene graphs to a `GraphBatch`; the captions are not read."""
+    """Reads scene graphs as a `GraphBatch`, and ignores captions."""
 
     tokenizer: Tokenizer
     context: int
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> GraphBatch:
-        """Tensors of all graphs. A graph without a node raises: there is nothing to score."""
+        """Make tensors of all graphs; raises for a graph without a node, which can't be scored."""
         check_nodes(texts)
         graphs = texts.graphs
         phrases = numbered(node for graph in graphs for node in graph.nodes)
@@ -95,7 +95,7 @@ class GraphReader:
         )
 
     def cut(self, texts: Texts) -> list[bool]:
-        """Whether a node or a predicate of each graph is longer than the context."""
+        """For each graph, whether a node or a predicate is longer than the context."""
         phrases = [[*graph.nodes, *(edge.predicate for edge in graph.edges)] for graph in texts.graphs]
         return [any(cut_texts(self.tokenizer, row, self.context)) for row in phrases]
 
@@ -110,14 +110,14 @@ def check_nodes(texts: Texts) -> None:
 
 
 def numbered(names: Iterable[str]) -> dict[str, int]:
-    """Distinct names and their numbers, in the order of their first mention."""
+    """Number distinct names in the order of their first mention."""
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
 def swapped_edges(graphs: Sequence[SceneGraph]) -> Altered:
-    """Subjects and objects exchanged (equation 8).
+    """Exchange subjects and objects of all edges (equation 8).
 
-    Where that says what the graph says, as of "a beside b" and "b beside a", there is no such graph.
+    A graph whose exchanged edges say the same, such as "a beside b" and "b beside a", has no such alternative.
     """
     ends = [[(edge.object, edge.subject) for edge in graph.edges] for graph in graphs]
     truths = [statements(graph.edges) for graph in graphs]
@@ -125,9 +125,9 @@ def swapped_edges(graphs: Sequence[SceneGraph]) -> Altered:
 
 
 def shuffled_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> Altered:
-    """Subjects and objects drawn anew from the graph's nodes (equation 9), for each edge uniformly from its `others`.
+    """Draw other subjects and objects from the graph's nodes (equation 9), for each edge uniformly from its `others`.
 
-    A graph with an edge that has none, such as any between two nodes, has no shuffled one.
+    If an edge has none, as in a graph of two nodes, the graph has no such alternative.
     """
     choices = [others(len(graph.nodes), graph.edges) for graph in graphs]
     draws = iter(torch.rand(sum(map(len, choices)), generator=generator).tolist())
@@ -140,8 +140,8 @@ def shuffled_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> 
 def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...]:
     """For each edge, the ordered pairs of different nodes between which a shuffled graph may place it.
 
-    Its subject is another than the true one, and so is its object. It says nothing that the graph or its swap says,
-    else what is shuffled could be true, or equal the swap.
+    Both subject and object differ from the true ones. The edge must not say anything that the graph or its swap says;
+    otherwise the shuffled graph could be true, or equal to the swap.
     """
     truth = statements(edges)
     known = truth | turned(truth)
@@ -157,29 +157,29 @@ def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...
 
 
 def statement(edge: Edge) -> Edge:
-    """Bring an edge into one form: "b to the right of a" becomes "a to the left of b"."""
+    """An edge in canonical form: "b to the right of a" becomes "a to the left of b"."""
     other = CONVERSES.get(edge.predicate, edge.predicate)
     return Edge(other, edge.object, edge.subject) if other < edge.predicate else edge
 
 
 def statements(edges: Sequence[Edge]) -> frozenset[Edge]:
-    """The statements of edges, each in its one form."""
+    """The distinct edges in canonical form."""
     return frozenset(map(statement, edges))
 
 
 def turned(said: frozenset[Edge]) -> frozenset[Edge]:
-    """The same with subjects and objects exchanged."""
+    """The same statements with subjects and objects exchanged."""
     return frozenset(Edge(edge.predicate, edge.object, edge.subject) for edge in said)
 
 
 def altered(ends: Sequence[Sequence[Ends]], exists: Sequence[bool]) -> Altered:
-    """The subjects and objects of graphs as padded tensors."""
+    """The subjects and objects of altered graphs, as padded tensors."""
     subjects, objects = (pad([[pair[k] for pair in row] for row in ends])[0] for k in (0, 1))
     return Altered(subjects, objects, torch.tensor(exists, dtype=torch.bool))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> tuple[Int64[Tensor, "c w"], Bool[Tensor, "c w"]]:
-    """Rows of indices as one tensor with zeros behind, and where the indices are."""
+    """Rows of indices as one tensor padded with zeros, and a mask of the indices."""
     width = max(map(len, rows), default=0)
     indices = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=torch.int64)
     lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)

@@ -1,13 +1,13 @@
 """LABCLIP: a frozen CLIP whose text vectors pass a linear map, trained with swapped captions as negatives.
 
-The score is the cosine of x and A y. A starts as the identity, so that the scores start as the frozen model's; only A
-and a temperature are trained. The loss is NegCLIP's for captions: images among all captions and their swaps, captions
-among images.
+The score is the cosine of x and A y. A starts as the identity, so that scores start as the frozen model's; only A and a
+temperature are trained. The loss is NegCLIP's: each image among all captions and their swaps, each caption among
+images.
 
 Where we differ from the published code (kdariina/CLIP-not-BoW-unimodally): the frozen model is a cell of its own whose
-passes count; its images are varied while A is trained (`Recipe.augment`), where theirs are encoded once; and texts that
-are true of another image of the batch are no negatives of it. Their 192 CLEVR captions repeat within a batch, and two
-objects of one colour have their own caption as its swap.
+passes count; its images are augmented while A is trained (`Recipe.augment`), while theirs are encoded once; and texts
+that are true of another image in the batch aren't its negatives. Their 192 CLEVR captions repeat within a batch, and
+for two objects of one colour the swap equals the caption.
 """
 
 import torch
@@ -21,7 +21,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class LABCLIPScorer(Scorer):
-    """The vectors of `base`, those of texts mapped anew."""
+    """The vectors of `base`, with a linear map on those of texts."""
 
     config_class = LABCLIPConfig
 
@@ -46,11 +46,11 @@ class LABCLIPScorer(Scorer):
         return F.normalize(self.base.encode_texts(texts) @ self.map.T, dim=-1)
 
     def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-        """Cosine."""
+        """The cosine of every image with every text."""
         return images @ texts.T
 
     def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-        """Cosine of image i and text i."""
+        """The cosine of image i with text i."""
         return (images * texts).sum(-1)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:

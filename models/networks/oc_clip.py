@@ -37,7 +37,7 @@ class ImageCode(NamedTuple):
 
 
 class TextCode(NamedTuple):
-    """The code of texts: each distinct phrase and predicate once, and the graphs that refer to them."""
+    """Each distinct phrase and predicate encoded once, and the graphs that refer to them."""
 
     phrases: Float[Tensor, "u d"]
     predicates: Float[Tensor, "v r"]
@@ -45,7 +45,7 @@ class TextCode(NamedTuple):
 
 
 class OCCLIPScorer(Scorer):
-    """Binds the phrases of a scene graph to image patches and compares slot by slot."""
+    """Binds the phrases of a scene graph to image patches, and compares each phrase with its slot."""
 
     capabilities = frozenset({"attention"})
     config_class = OCCLIPConfig
@@ -71,7 +71,7 @@ class OCCLIPScorer(Scorer):
         return ImageCode(*self.binding.encode_patches(self.towers.image.patches(pixels)))
 
     def encode_texts(self, texts: GraphBatch) -> TextCode:
-        """Distinct phrases encoded once each."""
+        """Encode each distinct phrase and predicate once."""
         phrases = self.to_node(self.towers.text.pooled(texts.phrases))
         predicates = phrases.new_zeros(0, self.config.relation_dim)
         if len(texts.predicates):
@@ -81,7 +81,7 @@ class OCCLIPScorer(Scorer):
     def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
         """Equation 2 for all pairs."""
         logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
-        # Logits come once per distinct phrase; the competition is among the nodes of one text.
+        # Logits are computed once per distinct phrase; the competition is among the nodes of one text.
         slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
@@ -91,10 +91,10 @@ class OCCLIPScorer(Scorer):
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """InfoNCE (equation 5), and the local loss (equation 6) where texts that belong to images have edges.
+        """InfoNCE (equation 5), and the local loss (equation 6) if texts that belong to images have edges.
 
-        Equation 4 adds two sums over the batch. The first is here a mean of 2B terms, so the second is divided by 2B
-        too, whatever the number of texts with edges; `config.local_mean` divides by that number.
+        Equation 4 adds two sums over the batch. Here the first is a mean of 2B terms, so the second is divided by 2B
+        too, whatever the number of texts with edges; with `config.local_mean` it is divided by that number.
         """
         loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
         if self.config.local_weight and len(texts.graphs.related):
@@ -104,9 +104,9 @@ class OCCLIPScorer(Scorer):
         return loss
 
     def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
-        """Share of each patch of image i that each node of text i takes; absent nodes take none.
+        """Each node's share of each patch, for the nodes of text i on image i; absent nodes get none.
 
-        Without competition: how each node spreads over the patches.
+        Without competition: the distribution of each node over the patches.
         """
         logits, default = self._paired_logits(images, texts)
         return self._attend(logits, default, texts)
@@ -114,10 +114,10 @@ class OCCLIPScorer(Scorer):
     def altered_similarities(
         self, images: ImageCode, texts: TextCode, altered: tuple[str, ...] = ALTERED
     ) -> Float[Tensor, "k alternatives"]:
-        """Image i with text i: the true graph, and the swapped, the shuffled one or both (equation 6).
+        """Scores of image i with text i: the true graph, then the swapped, the shuffled one or both (equation 6).
 
-        Rows are the k texts with edges. Where a graph has no such alternative it is -inf: two nodes have no shuffled
-        graph, for that takes a third, such as the background.
+        Rows are the k texts with edges. A graph without an alternative has -inf: two nodes have no shuffled graph,
+        because that needs a third node, such as the background.
         """
         texts = texts._replace(graphs=texts.graphs.first(len(images.keys)))
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
@@ -131,7 +131,7 @@ class OCCLIPScorer(Scorer):
     def _paired_logits(
         self, images: ImageCode, texts: TextCode
     ) -> tuple[Float[Tensor, "n q p"], Float[Tensor, "n default p"]]:
-        """Logits of the nodes of text i on image i."""
+        """The logits of the nodes of text i on image i."""
         logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
         rows = torch.arange(len(logits), device=logits.device)[:, None]
         return logits[rows, texts.graphs.phrase_of_node], default
@@ -162,9 +162,9 @@ class OCCLIPScorer(Scorer):
         subjects: Int64[Tensor, "c e"],
         objects: Int64[Tensor, "c e"],
     ) -> Float[Tensor, "*b"]:
-        """Equation 2 with the given arrangement of edges."""
+        """Equation 2 with edges between the given subjects and objects."""
         graphs = texts.graphs
-        # Norms of phrases once each, not once per image and text.
+        # Compute norms of phrases once each, not once per image and text.
         phrases = F.normalize(texts.phrases, dim=-1)[graphs.phrase_of_node]
         nodes = (phrases * slots).sum(-1) / slots.norm(dim=-1).clamp_min(1e-8)
         relations = nodes[..., :0]
@@ -176,6 +176,6 @@ class OCCLIPScorer(Scorer):
 
     @staticmethod
     def _pick(slots: Float[Tensor, "*b q d"], nodes: Int64[Tensor, "c e"]) -> Float[Tensor, "*b e d"]:
-        """The slots of the given nodes of each text."""
+        """The slots of the nodes with these indices, in each text."""
         index = nodes[..., None].expand(*slots.shape[:-2], nodes.shape[-1], slots.shape[-1])
         return slots.gather(-2, index)

@@ -1,6 +1,6 @@
 """CLIP on the phrases of scene graphs: controls for OC-CLIP, which reads such graphs.
 
-Each node, and each edge with its two nodes, is a phrase: a text of its own for CLIP's text tower.
+Each node, and each edge with its two nodes, becomes a phrase that CLIP's text tower encodes by itself.
 """
 
 from collections.abc import Iterator
@@ -23,23 +23,23 @@ from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 
 class PhraseBatch(NamedTuple):
-    """The phrases of m graphs, of which u are distinct, padded to the most of a graph, k."""
+    """The phrases of m graphs, of which u are distinct, padded to k, the largest number in a graph."""
 
     tokens: Int64[Tensor, "u context"]
     number: Int64[Tensor, "m k"]
-    """For each phrase, the row of `tokens` that holds it."""
+    """Row of `tokens` that holds each phrase."""
     present: Bool[Tensor, "m k"]
 
 
 @dataclass(frozen=True)
 class PhraseReader:
-    """Scene graphs to a `PhraseBatch`; the captions are not read."""
+    """Reads scene graphs as a `PhraseBatch`, and ignores captions."""
 
     tokenizer: Tokenizer
     context: int
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> PhraseBatch:
-        """Token ids of all phrases. A graph without a node raises: there is nothing to score."""
+        """Token ids of all phrases; raises for a graph without a node, which can't be scored."""
         check_nodes(texts)
         phrases = [list(phrases_of(graph)) for graph in texts.graphs]
         numbers = numbered(chain.from_iterable(phrases))
@@ -47,14 +47,14 @@ class PhraseReader:
         return PhraseBatch(self.tokenizer(list(numbers), self.context), number, present)
 
     def cut(self, texts: Texts) -> list[bool]:
-        """Whether a phrase of each graph is longer than the context."""
+        """For each graph, whether one of its phrases is longer than the context."""
         return [any(cut_texts(self.tokenizer, list(phrases_of(graph)), self.context)) for graph in texts.graphs]
 
 
 def phrases_of(graph: SceneGraph) -> Iterator[str]:
-    """All that a graph says, in phrases: its nodes, and each edge as "red cat to the left of white dog".
+    """Yield a graph's phrases: its nodes, and each edge as "red cat to the left of white dog".
 
-    Without the edges a graph and the one with its subject and object exchanged would have the same phrases.
+    Without the edges, exchanging a graph's subject and object would leave the phrases the same.
     """
     yield from graph.nodes
     for edge in graph.edges:
@@ -62,16 +62,16 @@ def phrases_of(graph: SceneGraph) -> Iterator[str]:
 
 
 def mean_over_phrases(values: Float[Tensor, "*n m k"], present: Bool[Tensor, "m k"]) -> Float[Tensor, "*n m"]:
-    """The mean of a number per phrase over the phrases that a graph has."""
+    """The mean over each graph's phrases of a number per phrase."""
     return (values * present).sum(-1) / present.sum(-1)
 
 
 class PhraseSumScorer(CLIPScorer):
-    """CLIP with one vector per image, and one per graph: the sum of its phrases' unit vectors, at length 1.
+    """CLIP with one vector per image, and one per graph: the sum of its phrases' unit vectors, scaled to length 1.
 
-    A control: OC-CLIP reads graphs and CLIP captions, so a lead of OC-CLIP could be that of the graph. This one knows
-    as much of the text as OC-CLIP does, and nothing else of OC-CLIP: the image is one vector, compared with one vector
-    by its cosine.
+    A control: OC-CLIP reads graphs and CLIP reads captions, so an advantage of OC-CLIP could come from the graph. This
+    scorer has the same text input as OC-CLIP and nothing else of it: an image is one vector, compared with one vector
+    by cosine.
     """
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
@@ -79,12 +79,12 @@ class PhraseSumScorer(CLIPScorer):
         self.reader = PhraseReader(self.reader.tokenizer, self.reader.context)
 
     def encode_texts(self, texts: PhraseBatch) -> Float[Tensor, "m d"]:
-        """Unit vectors of the graphs; distinct phrases are encoded once each."""
+        """Unit vectors of the graphs; each distinct phrase is encoded once."""
         phrases = F.normalize(self.towers.text.pooled(texts.tokens), dim=-1)
         return F.normalize((phrases[texts.number] * texts.present[..., None]).sum(1), dim=-1)
 
     def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-        """Cosine of image i and graph i."""
+        """The cosine of image i with graph i."""
         return (images * texts).sum(-1)
 
 
@@ -96,15 +96,15 @@ class TextCode(NamedTuple):
 
 
 class PhraseInteractionScorer(CLIPScorer):
-    """Late interaction (after FILIP, Yao et al. 2022): the mean over a graph's phrases of the cosine with the
-    patch that fits each best.
+    """Late interaction (after FILIP, Yao et al. 2022): for each phrase of a graph the cosine with its best patch,
+    averaged.
 
-    A control: it has the graph that OC-CLIP reads and looks at patches as OC-CLIP does, but no queries compete: each
-    phrase takes the patch that fits it best, whatever the others take. Where it differs from FILIP:
+    A control: like OC-CLIP it reads graphs and looks at patches, but queries don't compete: each phrase takes its best
+    patch, whatever the others take. Where it differs from FILIP:
 
     - Phrases in place of tokens.
-    - One similarity, the mean over phrases of the best patch, in place of one for either direction: FILIP's other one,
-      the mean over patches of the best token, asks that each patch be described.
+    - One direction only, the mean over phrases of the best patch. FILIP's other direction, the mean over patches of
+      the best token, would require that the text describes each patch.
     """
 
     needs = "tokens"
@@ -114,20 +114,20 @@ class PhraseInteractionScorer(CLIPScorer):
         self.reader = PhraseReader(self.reader.tokenizer, self.reader.context)
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n p d"]:
-        """Unit vectors of the patches, by the image tower's LayerNorm and projection; CLS is no patch."""
+        """Unit vectors of the patches, after the image tower's LayerNorm and projection, without CLS."""
         tower = self.towers.image
         return F.normalize(tower.project(tower.tokens(pixels).states[:, 1:]), dim=-1)
 
     def encode_texts(self, texts: PhraseBatch) -> TextCode:
-        """Distinct phrases encoded once each."""
+        """Encode each distinct phrase once."""
         return TextCode(F.normalize(self.towers.text.pooled(texts.tokens), dim=-1), texts)
 
     def similarity(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Float[Tensor, "n m"]:
-        """All pairs; each distinct phrase meets each image once."""
+        """The score of every image with every graph; each distinct phrase is compared with each image once."""
         best = torch.einsum("npd,ud->nup", images, texts.vectors).amax(-1)
         return mean_over_phrases(best[:, texts.phrases.number], texts.phrases.present)
 
     def paired(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Float[Tensor, " n"]:
-        """Image i and graph i."""
+        """The score of image i with graph i."""
         phrases = texts.vectors[texts.phrases.number]
         return mean_over_phrases((phrases @ images.transpose(1, 2)).amax(-1), texts.phrases.present)

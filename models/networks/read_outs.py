@@ -1,12 +1,12 @@
-"""Read-outs of the tokens of both towers: attentional pooling, what lies between it and SPARO (Vani et al. 2024, table
+"""Read-outs of the tokens of both towers: attentional pooling, variants between it and SPARO (Vani et al. 2024, table
 6), and a linear bottleneck (table 0.B.2).
 
-AttPool is one query of multi-head attention: the heads' outputs are mixed by a linear map, normalised as one vector
-and projected as one. Each of the three can keep the heads apart instead. Read-outs of the fork of open_clip project
-their queries too; a map of what is learned anyway adds nothing, and without it parameter counts are those of table 6.
+AttPool is one query of multi-head attention: the heads' outputs are mixed by a linear map, normalised as one vector and
+projected as one. Each of the three steps can keep the heads apart instead. The authors' fork of open_clip also projects
+queries; a linear map of a learned vector adds nothing, and without it parameter counts match table 6.
 
-All starts as in that fork: keys, values and the map that mixes heads as in `torch.nn.MultiheadAttention`, the
-projection of all heads as CLIP's (no bias), and the one for each head, which the fork hasn't, as SPARO's.
+Initial values are as in that fork: keys, values and the map that mixes heads as in `torch.nn.MultiheadAttention`, the
+projection of all heads as CLIP's (no bias). The projection per head, which the fork doesn't have, starts as SPARO's.
 """
 
 import math
@@ -26,30 +26,31 @@ class Sizes(NamedTuple):
     """The number of heads and their widths."""
 
     slots: int
-    """L, heads."""
+    """L, number of heads."""
     dim: int
-    """V, numbers of a head's value."""
+    """V, width of a head's value."""
     key_dim: int
-    """D, numbers of its query and of each key."""
+    """D, width of a head's query and keys."""
 
 
 class Separation(NamedTuple):
-    """Which means keep the heads apart."""
+    """Which steps keep the heads apart."""
 
     heads: bool
-    """Whether no linear map mixes the outputs of the heads."""
+    """Whether heads' outputs are left unmixed, without a linear map across them."""
     norm: bool
     """Whether LayerNorm, with shared weights, is applied to each head; else to all of them as one vector."""
     projection: bool
-    """One projection for each, shared; else one of all. The slots that leave it are then of length 1 each, as SPARO's;
-    else the whole vector is (the paper doesn't say how its rows were normalised)."""
+    """Whether one shared projection is applied to each head; else one to all heads together. In the first case each
+    slot is then scaled to length 1, as in SPARO; in the second the whole vector (the paper doesn't describe the
+    normalisation)."""
 
 
 ATTENTIONAL_POOLING = Separation(heads=False, norm=False, projection=False)
 
 
 class HeadReadOut(nn.Module):
-    """Tokens to L V numbers of length 1, by L learned queries each with its keys and values."""
+    """Turns tokens into L x V numbers of total length 1, by L learned queries, each with keys and values of its own."""
 
     def __init__(self, width: int, sizes: Sizes, apart: Separation) -> None:
         super().__init__()
@@ -65,7 +66,7 @@ class HeadReadOut(nn.Module):
         self.start(width)
 
     def start(self, width: int) -> None:
-        """Draw what doesn't start as a linear layer does."""
+        """Initialise the parameters that don't start as a linear layer's."""
         for part in (self.keys, self.values):
             nn.init.xavier_uniform_(part.weight)
         if not self.apart.projection:
@@ -93,22 +94,22 @@ class HeadReadOut(nn.Module):
 
 
 class AttPoolScorer(ReadOutScorer):
-    """CLIP with attentional pooling in place of CLS and the end of the text, as SPARO's fork of open_clip has it."""
+    """CLIP with attentional pooling in place of CLS and end token, as in SPARO's fork of open_clip."""
 
     config_class = AttPoolConfig
 
     def read_outs(self) -> tuple[nn.Module, nn.Module]:
-        """A pooling for each tower."""
+        """Make an attentional pooling for each tower."""
         sizes = Sizes(self.config.heads, self.config.head_dim, self.config.head_dim)
         widths = self.towers.image.width, self.towers.text.width
         return tuple(HeadReadOut(width, sizes, ATTENTIONAL_POOLING) for width in widths)
 
 
 class LinearBottleneck(nn.Module):
-    """CLS or the end of the text, in `narrow` numbers and from there in `wide`; nothing non-linear between them.
+    """Maps CLS or the end token to `narrow` numbers and from there to `wide`, linearly.
 
-    The first map takes the place of the tower's projection (width, d), and starts as that where d is `narrow`: then
-    pretrained towers keep theirs. Otherwise it is drawn as open_clip draws projections.
+    The first map replaces the tower's projection (width, d). If d equals `narrow` it starts as that projection, so
+    pretrained towers keep theirs; otherwise it is drawn as open_clip draws projections.
     """
 
     def __init__(self, projection: Float[Tensor, "width d"], narrow: int, wide: int) -> None:
@@ -124,12 +125,12 @@ class LinearBottleneck(nn.Module):
 
 
 class LinearScorer(ReadOutScorer):
-    """CLS and end token, each through an affine map of a narrow projection."""
+    """CLIP with a linear bottleneck after CLS and end token."""
 
     config_class = LinearConfig
 
     def read_outs(self) -> tuple[nn.Module, nn.Module]:
-        """A bottleneck for each tower."""
+        """Make a bottleneck for each tower."""
         towers = self.towers.image, self.towers.text
         return tuple(LinearBottleneck(tower.projection, self.config.narrow, self.config.wide) for tower in towers)
 
@@ -137,7 +138,7 @@ class LinearScorer(ReadOutScorer):
 def attention_shares(
     logits: Float[Tensor, "n *slots t"], present: Bool[Tensor, "n t"] | None
 ) -> Float[Tensor, "n *slots t"]:
-    """Softmax over the tokens that there are."""
+    """Softmax over the tokens that are present."""
     if present is not None:
         hidden = ~present.view(len(present), *[1] * (logits.ndim - 2), present.shape[1])
         logits = logits.masked_fill(hidden, -torch.inf)
@@ -145,6 +146,6 @@ def attention_shares(
 
 
 def slot_vector(slots: Float[Tensor, "n l v"]) -> Float[Tensor, "n lv"]:
-    """Slots of length 1 each, one behind the other, divided by sqrt(l): a unit vector, and the product of two such
-    vectors is the mean over slots of their cosines (SPARO, equation 2)."""
+    """Normalise each slot, concatenate them and divide by sqrt(l): a unit vector. The product of two such vectors is
+    the mean of their slots' cosines (SPARO, equation 2)."""
     return F.normalize(slots, dim=-1).flatten(1) / math.sqrt(slots.shape[1])

@@ -1,15 +1,15 @@
 """SigLIP (Zhai et al. 2023): CLIP's towers or SigLIP's, and a sigmoid for every pair in place of two softmaxes.
 
-SigLIP's towers are open_clip's (`--architecture ViT-B-16-SigLIP`): they bring a tokenizer that pads to 64 tokens, an
-image tower without CLS and a text tower without causal mask that pools its last position, padding or not. That is
-theirs to do; what reads their tokens one by one must mask the padding itself.
+SigLIP's towers are open_clip's (`--architecture ViT-B-16-SigLIP`): they have a tokenizer that pads to 64 tokens, an
+image tower without CLS, and a text tower without causal mask that pools its last position, padding or not. Code that
+reads their tokens one by one must mask the padding itself.
 
 Where we differ from open_clip:
 
-- Temperature and bias start at the paper's 10 and -10. open_clip's SigLIP configurations set the bias only, and leave
-  the temperature at 1 / 0.07 unless its training script is run with `--siglip`.
-- Weights without a bias (CLIP's) are loaded there with a bias of 0, at which every pair is as likely right as wrong,
-  and with their own temperature; we start at the bias and the temperature of the options.
+- Temperature and bias start at the paper's 10 and -10. open_clip's SigLIP configurations set only the bias; the
+  temperature stays at 1 / 0.07 unless its training script is run with `--siglip`.
+- open_clip loads weights without a bias (CLIP's) with a bias of 0, at which a pair is positive with probability 1/2
+  before training, and keeps their temperature; we start at the bias and temperature of the options.
 - The inverse temperature may fall below 1.
 """
 
@@ -36,16 +36,18 @@ class SigLIPScorer(CLIPScorer):
         super().__init__(towers, texts, config)
         start, pretrained = 0.0, self.towers.bias
         if pretrained is not None:
-            pretrained.requires_grad_(False)  # one bias, in one place
+            pretrained.requires_grad_(False)  # the scorer has a bias of its own
             if towers.pretrained and towers.load:
-                start = pretrained.item()  # 0 stands for weights without one
-        if not start:  # a temperature without its bias is that of another loss
+                start = pretrained.item()  # 0 for weights without a bias
+        if not start:  # then the temperature was trained for another loss
             self.log_scale.data.fill_(math.log(config.logit_scale))
         self.bias = nn.Parameter(torch.tensor(start or config.logit_bias))
 
     def loss(
         self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
     ) -> Float[Tensor, ""]:
-        """The sum over all pairs, divided by the number of images; texts without an image are wrong of every one."""
+        """The sum over all pairs, divided by the number of images; texts without an image are negatives of
+        every image.
+        """
         logits = self.logit_scale() * self.similarity(images, texts) + self.bias
         return sigmoid_loss(logits, targets.same, targets.masked, len(images))

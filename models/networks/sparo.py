@@ -1,11 +1,11 @@
-"""SPARO (Vani et al. 2024, section 3 and appendix A): a read-out of L slots, each of which attends by itself.
+"""SPARO (Vani et al. 2024, section 3 and appendix A): a read-out of L slots with separate attention.
 
 Slot l: a_l = softmax over tokens of H K_l^T q_l / sqrt(D), and y_l = W K_l H^T a_l. Values are the keys; W is shared by
-the slots of a tower, and nothing by the towers. Equation 1 leaves out the biases of K and W, which the authors' code
-has. There is no output projection, MLP or LayerNorm behind it.
+the slots of a tower, but not by the towers. Equation 1 leaves out the biases of K and W, which the authors' code has.
+There is no output projection, MLP or LayerNorm after it.
 
-Unlike the authors' fork of open_clip, the read-out works for texts of any tokenizer, encodings are always normalised,
-and nothing reads the projections, which are gone.
+Unlike the authors' fork of open_clip, the read-out works with any tokenizer, encodings are always normalised, and the
+unused projections are removed.
 """
 
 import torch
@@ -20,11 +20,10 @@ from menagerie.models.towers.towers import Tokens
 
 
 class SPARO(nn.Module):
-    """Tokens to L slots of V numbers, each of length 1, divided by sqrt(L).
+    """Turns tokens into L slots of V numbers, each of length 1, divided by sqrt(L).
 
     `group` slots share one K, each with its own query. Queries start as N(0, 1), K Xavier-uniform, W as linear layers
-    do, biases at 0. Queries decay with the weights, as they did in the authors' runs, whose weight decay is chosen
-    with that.
+    do, biases at 0. Weight decay applies to queries, as in the authors' runs, whose decay was tuned that way.
     """
 
     def __init__(self, width: int, sizes: Sizes, group: int = 1) -> None:
@@ -59,30 +58,30 @@ class SPARO(nn.Module):
 
 class SPAROScorer(ReadOutScorer):
     """CLIP with L slots of V numbers for each image and each caption, in one unit vector: the similarity is the mean of
-    the cosines of slots."""
+    the slots' cosines."""
 
     capabilities = frozenset({"slots"})
     config_class = SPAROConfig
 
     def read_outs(self) -> tuple[nn.Module, nn.Module]:
-        """A read-out for each tower, in place of its last block if the config says so."""
+        """Make a read-out for each tower; it replaces the last block if the config says so."""
         image, text = self.towers.image, self.towers.text
         if self.config.replace_block:
-            image.drop_last_block()  # its blocks start the same, however many there are
+            image.drop_last_block()  # the remaining blocks start the same, whatever their number
             text.drop_last_block(drawn=not self.towers_config.pretrained)
         return tuple(read_out(tower.width, self.config) for tower in (image, text))
 
     def image_attention(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n l t"]:
-        """The share of CLS and of each patch that every slot takes."""
+        """The weights of every slot over CLS and patches."""
         return self.image_read_out.attention(self.towers.image.tokens(pixels))
 
     def text_attention(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m l context"]:
-        """The share of each token that every slot takes; 0 behind a text's end."""
+        """The weights of every slot over tokens; 0 after a text's end."""
         return self.text_read_out.attention(self.towers.text.tokens(texts))
 
 
 def read_out(width: int, config: SPAROConfig) -> nn.Module:
-    """SPARO's own read-out, or one of the others of table 6."""
+    """Make SPARO's read-out, or one of the variants in table 6."""
     sizes = Sizes(config.slots, config.dim, config.key_dim)
     if config.attention == "sparo":
         return SPARO(width, sizes, config.group)

@@ -1,4 +1,4 @@
-"""CLIP, and what differs from it in pooling or in its batches, as studies know them; free of torch."""
+"""The specs of CLIP, and of scorers that differ from it in pooling or in their batches; free of torch."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from menagerie.models.spec import ScorerSpec
 
 @dataclass(frozen=True)
 class CLIPConfig:
-    """What is specific to CLIP."""
+    """Options of CLIP."""
 
     logit_scale: float = 1 / 0.07
     """Where the learned inverse temperature starts (Radford et al. 2021, section 2.5). Pretrained weights start at
@@ -21,7 +21,8 @@ CLIP = ScorerSpec(
     about="one vector for an image and one for a text; the score is their cosine",
     implementation="menagerie.models.networks.clip:CLIPScorer",
     config=CLIPConfig,
-    # OC-CLIP's paper trains both models so from scratch (section 4.3.1), and fine-tunes CLIP so (section 4.2).
+    # Both models' recipe from scratch in OC-CLIP's paper (section 4.3.1), and its recipe for fine-tuning CLIP (section
+    # 4.2).
     scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 1000},
     pretrained={"learning_rate": 4e-6, "weight_decay": 0.2, "warmup": 50, "betas": (0.9, 0.95)},
 )
@@ -37,19 +38,19 @@ AVERAGE = ScorerSpec(
     pretrained=CLIP.pretrained,
 )
 
-# NegCLIP is CLIP whose batches hold false captions, and images beside their partners; the loss is rectangular.
+# NegCLIP is CLIP with false captions and partner images in its batches; the loss matrix is rectangular.
 #
-# Images are compared with all captions of the batch and behind them the swapped one of each, which has no image and no
-# row of its own; captions are compared with images alone (`menagerie.models.objectives.contrastive_loss`). Where
-# training shows the swapped scene of an image too, both are in one batch.
+# Images are compared with all captions of the batch and, after them, the swap of each, which has no image and no row of
+# its own; captions are compared with images alone (`menagerie.models.objectives.contrastive_loss`). If training also
+# shows the swapped scene of an image, both are in one batch.
 #
 # Where we differ from the published code (vinid/neg_clip):
 #
 # - Its false captions exchange words of one part of speech, whether or not the result is false; ours come from the
-#   scene, are false of the image, and are left out where they are true of another one in the batch.
+#   scene, are false of the image, and are left out if they are true of another one in the batch.
 # - Its hard images are one of the three nearest in CLIP's features, and a step has twice as many images; ours are
-#   partners and take the place of other images: a step costs as many passes as CLIP's.
-# - There, gathering over several GPUs breaks the order of the texts; a batch here is put together before it is moved.
+#   partners and take the place of other images, so that a step costs as many passes as CLIP's.
+# - Gathering over several GPUs breaks its order of texts; our batch is put together before it is moved.
 NEGCLIP = ScorerSpec(
     name="negclip",
     title="NegCLIP",
@@ -57,9 +58,9 @@ NEGCLIP = ScorerSpec(
     about="CLIP trained with false captions of the same words, and with images of which they are true",
     implementation=CLIP.implementation,
     config=CLIP.config,
-    scratch=CLIP.scratch,  # the paper fine-tunes only
+    scratch=CLIP.scratch,  # the paper only fine-tunes
     pretrained={"learning_rate": 1e-6, "weight_decay": 0.2, "warmup": 50, "betas": (0.9, 0.98)},
-    # No space: it has no option that CLIP doesn't have.
+    # No search space: it has no option that CLIP doesn't have.
     negatives=("captions", "images"),
 )
 

@@ -1,11 +1,11 @@
-"""DCSM, as studies know it; free of torch."""
+"""The spec of DCSM; free of torch."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from menagerie.models.spec import ScorerSpec, Stage
 
-# Words that place, size or deny things, as published.
+# Words that place, size or negate things, as published.
 PUBLISHED = ("above", "below", "left", "right", "small", "big", "not", "no", "without", "but", "absent")
 
 
@@ -25,7 +25,8 @@ class DCSMConfig:
     """These vectors: fixed as drawn at the start, as published, or trained with the rest."""
 
 
-# Adam at a constant 1e-3; ours decays to 0 as all models' do. The README says 1e-5, the checkpoints' names 1e-3.
+# Published: Adam at a constant 1e-3; ours decays to 0 as all models' do. The README says 1e-5, the checkpoints' names
+# 1e-3.
 RECIPE = {"learning_rate": 1e-3, "weight_decay": 0.0, "warmup": 0, "betas": (0.9, 0.999)}
 
 DCSM = ScorerSpec(

@@ -1,4 +1,4 @@
-"""FLAIR, as studies know it; free of torch."""
+"""The spec of FLAIR; free of torch."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -28,11 +28,12 @@ FLAIR = ScorerSpec(
     about="the text chooses which patches of the image it is compared with",
     implementation="menagerie.models.networks.flair:FLAIRScorer",
     config=FLAIRConfig,
-    # Our captions have a part or two to leave out, where the paper's have many sentences.
+    # Our captions have only a part or two that can be left out; the paper's have many sentences.
     small={"captions": 3, "heads": 4, "logit_bias": -4.0},
     smoke={"captions": 2, "heads": 2, "logit_bias": -3.0},
     scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 2000, "betas": (0.9, 0.98)},
-    # The paper trains from scratch only. Towers as CLIP is fine-tuned, the fresh pooling as OC-CLIP's fresh module.
+    # The paper only trains from scratch. Pretrained towers use CLIP's fine-tuning rates, the new pooling OC-CLIP's for
+    # its new module.
     pretrained={
         "learning_rate": 2e-4,
         "vision_learning_rate": 4e-6,

@@ -1,4 +1,4 @@
-"""LABCLIP, as studies know it; free of torch."""
+"""The spec of LABCLIP; free of torch."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from menagerie.models.spec import ScorerSpec, Stage
 
 @dataclass(frozen=True)
 class LABCLIPConfig:
-    """What is specific to LABCLIP."""
+    """Options of LABCLIP."""
 
     logit_scale: float = 1.0
     """Where the learned inverse temperature starts: as published at 1, not at CLIP's."""
 
 
-# Adam at a constant rate, 1e-2 on synthetic images; ours decays to 0, as all models' do. No decay: it would pull the
-# map towards 0, not towards the identity.
+# Published: Adam at a constant rate, 1e-2 on synthetic images; ours decays to 0, as all models' do. No weight decay: it
+# would pull the map towards 0 instead of the identity.
 RECIPE = {"learning_rate": 1e-2, "weight_decay": 0.0, "warmup": 0, "betas": (0.9, 0.999)}
 
 LABCLIP = ScorerSpec(

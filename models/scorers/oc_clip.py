@@ -1,4 +1,4 @@
-"""OC-CLIP, as studies know it; free of torch."""
+"""The spec of OC-CLIP; free of torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
@@ -68,8 +68,8 @@ OC_CLIP = ScorerSpec(
     "is compared with them",
     implementation="menagerie.models.networks.oc_clip:OCCLIPScorer",
     config=OCCLIPConfig,
-    # Table 11's sizes are wider, with two layers of self-attention over the patches: small towers bind as well
-    # without, and their queries look at their own animals.
+    # Table 11's sizes are wider, with two layers of self-attention over the patches. Small towers bind as well without
+    # these layers, and their queries attend to the animals that they name.
     small={"dim": 64, "relation_dim": 32, "layers": 0},
     smoke={"dim": 32, "relation_dim": 16, "layers": 1, "heads": 2},
     scratch={"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 1000},  # section 4.3.1

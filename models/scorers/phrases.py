@@ -1,6 +1,6 @@
-"""CLIP on the phrases of scene graphs, as studies know it: controls for OC-CLIP; free of torch.
+"""The specs of CLIP on the phrases of scene graphs, controls for OC-CLIP; free of torch.
 
-They have no option that CLIP doesn't have, so tuning searches none.
+They have no option that CLIP doesn't have, so tuning has nothing to search.
 """
 
 from menagerie.models.scorers.clip import CLIP

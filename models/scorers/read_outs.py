@@ -1,4 +1,4 @@
-"""Read-outs of the tokens of CLIP's towers, as studies know them; free of torch."""
+"""The specs of scorers with other read-outs of the tokens of CLIP's towers; free of torch."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,11 +7,12 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.spec import Range, ScorerSpec
 
-# SPARO's paper trains all of its models so, baselines among them (table 0.C.3); the rest is ours (docs/training.md):
-# AdamW's epsilon is 1e-8, not 1e-6, gradients are clipped, and the inverse temperature may fall below 1.
+# The recipe of all models in SPARO's paper, baselines included (table 0.C.3). What differs is common to all our models
+# (docs/training.md): AdamW's epsilon is 1e-8, not 1e-6, gradients are clipped, and the inverse temperature may fall
+# below 1.
 SCRATCH = {"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 3600, "betas": (0.9, 0.98)}
-# No paper puts these read-outs on pretrained towers. Towers as CLIP is fine-tuned, the fresh read-out as OC-CLIP's
-# fresh module.
+# No paper puts these read-outs on pretrained towers: towers use CLIP's fine-tuning rates, the new read-out OC-CLIP's
+# for its new module.
 PRETRAINED = {
     "learning_rate": 2e-4,
     "vision_learning_rate": 4e-6,
@@ -39,7 +40,7 @@ ATTPOOL = ScorerSpec(
     about="CLIP whose vectors are read out by one learned query that attends to patches or words",
     implementation="menagerie.models.networks.read_outs:AttPoolScorer",
     config=AttPoolConfig,
-    small={"heads": 4, "head_dim": 16},  # vectors as wide as those of CLIP's small towers
+    small={"heads": 4, "head_dim": 16},  # vectors as wide as CLIP's with small towers
     smoke={"heads": 2, "head_dim": 16},
     scratch=SCRATCH,
     pretrained=PRETRAINED,
@@ -64,7 +65,7 @@ LINEAR = ScorerSpec(
     about="CLIP whose vectors pass through a few numbers, by a linear map",
     implementation="menagerie.models.networks.read_outs:LinearScorer",
     config=LinearConfig,
-    small={"narrow": 8, "wide": 64},  # the paper's ratio, to vectors as wide as those of CLIP's small towers
+    small={"narrow": 8, "wide": 64},  # the paper's ratio; vectors as wide as CLIP's with small towers
     smoke={"narrow": 8, "wide": 32},
     scratch=SCRATCH,
     pretrained=PRETRAINED,
@@ -101,8 +102,8 @@ FDT = ScorerSpec(
 )
 
 
-# Read-outs: SPARO's own, and table 6's others, whose keys and values are two maps: with a map that mixes the heads'
-# outputs, or without.
+# Read-outs: SPARO's own, and two of table 6 with separate maps for keys and values, without or with a map that mixes
+# the heads' outputs.
 Attention = Literal["sparo", "separate", "multi"]
 
 
@@ -140,7 +141,7 @@ SPARO = ScorerSpec(
     about="CLIP whose vectors consist of slots, each read out by attention of its own",
     implementation="menagerie.models.networks.sparo:SPAROScorer",
     config=SPAROConfig,
-    # L D is 8 times the towers' width (5 to 16 in the paper): the read-out is no bigger than the block it replaces.
+    # L D is 8 times the towers' width (5 to 16 in the paper), so the read-out is no bigger than the block it replaces.
     small={"slots": 32, "dim": 16, "key_dim": 16},
     smoke={"slots": 8, "dim": 8, "key_dim": 8},
     scratch=SCRATCH,

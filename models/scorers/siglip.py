@@ -1,4 +1,4 @@
-"""SigLIP, as studies know it; free of torch."""
+"""The spec of SigLIP; free of torch."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from menagerie.models.spec import Range, ScorerSpec
 
 @dataclass(frozen=True)
 class SigLIPConfig(CLIPConfig):
-    """What is specific to SigLIP; pretrained towers that have a temperature and a bias bring their own."""
+    """Options of SigLIP; pretrained towers with a temperature and a bias use these instead."""
 
     logit_scale: float = 10.0
     """Where the learned inverse temperature starts (Zhai et al. 2023, section 3.3)."""
@@ -25,9 +25,9 @@ SIGLIP = ScorerSpec(
     config=SigLIPConfig,
     small={"logit_bias": -4.0},  # about balanced for 64 images
     smoke={"logit_bias": -3.0},
-    # Section 4; its 20 000 steps of warm-up would outlast our runs, CLIP's don't. Its weight decay of 1e-4 is what a
-    # step at the peak rate takes off (big_vision/optax.py adds it to steps that have their rate already); torch's AdamW
-    # multiplies it by the rate, so here it is 1e-4 / 1e-3.
+    # Section 4; its 20 000 steps of warm-up would be longer than our runs, so CLIP's number is used. Its weight decay
+    # of 1e-4 is subtracted at each step at the peak rate (big_vision/optax.py adds it after scaling by the rate);
+    # torch's AdamW multiplies decay by the rate, so here it is 1e-4 / 1e-3.
     scratch={"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 1000, "betas": (0.9, 0.95)},
     # Pretrained weights do better without decay (section 4.3); the rates are those of CLIP's fine-tuning.
     pretrained={"learning_rate": 4e-6, "weight_decay": 0.0, "warmup": 50, "betas": (0.9, 0.95)},

@@ -1,5 +1,5 @@
-"""Image and text towers from open_clip: small ones from scratch, any of its architectures,
-pretrained where its hub or a local file gives the weights."""
+"""Image and text towers from open_clip: small ones from scratch, or any of its architectures, with weights from its hub
+or a local file."""
 
 import copy
 from itertools import pairwise
@@ -21,7 +21,7 @@ from menagerie.models.towers.weight_file import check_weight_file, without_advic
 
 
 def known_architectures() -> list[str]:
-    """Every name that `TowerConfig.architecture` takes."""
+    """All names that `TowerConfig.architecture` accepts."""
     return [*SMALL_TOWERS, *open_clip_architectures()]
 
 
@@ -31,7 +31,8 @@ def open_clip_architectures() -> list[str]:
 
 
 def at_usual_sizes(architecture: str, pretrained: str) -> tuple[TowerConfig, TextSpace]:
-    """Towers of open_clip at the resolution and the context of their architecture; one that reads no squares raises."""
+    """An architecture of open_clip with its default resolution and context length; raises if it doesn't read square
+    images."""
     config = open_clip.get_model_config(architecture)
     side = config["vision_cfg"].get("image_size", 224)
     if not isinstance(side, int):
@@ -40,7 +41,7 @@ def at_usual_sizes(architecture: str, pretrained: str) -> tuple[TowerConfig, Tex
 
 
 def check_towers(config: TowerConfig) -> None:
-    """Raise, before anything is built, on an architecture, resolution or weights that can't be had."""
+    """Raise, before anything is built, for an architecture, resolution or weights that aren't available."""
     choose("architecture", config.architecture, known_architectures())
     tokenizer_of(config, ())
     if config.architecture in SMALL_TOWERS:
@@ -56,7 +57,7 @@ def check_towers(config: TowerConfig) -> None:
 
 
 def check_weights(config: TowerConfig) -> None:
-    """Raise on weights that can't be had or read, and on a file whose preparation nobody knows."""
+    """Raise for weights that aren't available or can't be read, and for a file without known preparation."""
     weights, _ = file_and_tag(config.pretrained)
     if config.architecture in paired.TEXTS_OF:
         paired.check_weights(config.architecture, config.pretrained)
@@ -68,7 +69,7 @@ def check_weights(config: TowerConfig) -> None:
 
 
 def build_towers(config: TowerConfig, texts: TextSpace) -> Towers:
-    """The towers of a configuration, for the given texts; pretrained ones have their own context length."""
+    """Build the towers of a configuration, for the given texts; pretrained ones have their own context length."""
     check_towers(config)
     tokenizer = tokenizer_of(config, texts.words)
     if config.architecture in SMALL_TOWERS:
@@ -88,15 +89,15 @@ def build_towers(config: TowerConfig, texts: TextSpace) -> Towers:
 
 
 def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
-    """A model of open_clip's, from scratch or pretrained.
+    """Build a model of open_clip, from scratch or pretrained.
 
-    open_clip only warns where weights were trained with another activation than the architecture has
-    ("ViT-B-16/openai"), and forgets their pixel statistics where it doesn't load them; both are set here.
+    open_clip only warns if weights were trained with another activation than the architecture has ("ViT-B-16/openai"),
+    and doesn't set their pixel statistics unless it loads them itself; both are set here.
     """
     pair, preparation = config.architecture in paired.TEXTS_OF, preparation_of(config)
     loaded = bool(config.pretrained and config.load)
     try:
-        with quiet():  # else it warns that a model from scratch has no weights
+        with quiet():  # it warns about models without weights
             model = open_clip.create_model(
                 config.architecture,
                 pretrained=file_and_tag(config.pretrained)[0] if loaded and not pair else None,
@@ -110,13 +111,13 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
             return model
     except UserError:
         raise
-    except Exception as error:  # no network, a foreign file, no transformers: each raises its own
+    except Exception as error:  # no network, another kind of file, no transformers: each raises its own type
         weights = f" with the weights {config.pretrained!r}" if config.pretrained else ""
         raise UserError(f"{config.architecture}{weights} can't be built: {without_advice(error)}") from error
 
 
 def build_small(config: TowerConfig, vocab_size: int, context: int) -> open_clip.CLIP:
-    """A small open_clip model from scratch that reads `context` tokens of `vocab_size` kinds."""
+    """Build a small open_clip model from scratch for texts of `context` tokens and a vocabulary of `vocab_size`."""
     cfg = copy.deepcopy(SMALL_TOWERS[config.architecture])
     cfg["vision_cfg"] |= {"image_size": config.resolution}
     cfg["text_cfg"] |= {"vocab_size": vocab_size, "context_length": context}
@@ -126,7 +127,7 @@ def build_small(config: TowerConfig, vocab_size: int, context: int) -> open_clip
 
 
 class ConvStem(nn.Module):
-    """Stride-2 convolutions down to one vector per patch, in place of open_clip's `conv1`."""
+    """Replaces open_clip's `conv1` by convolutions of stride 2, down to one vector per patch."""
 
     def __init__(self, width: int, patch_size: int) -> None:
         super().__init__()
@@ -136,8 +137,7 @@ class ConvStem(nn.Module):
         for i, (before, after) in enumerate(pairwise(channels)):
             layers.append(nn.Conv2d(before, after, 4, 2, 1))
             if i < halvings - 1:
-                # Per-image normalisation: batch statistics would let the images of a batch
-                # see one another.
+                # Normalise per image: with batch statistics the images of a batch would influence one another.
                 layers += [nn.GroupNorm(1, after), nn.ReLU()]
         self.layers = nn.Sequential(*layers)
 

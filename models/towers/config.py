@@ -1,4 +1,4 @@
-"""Which towers a scorer is built on, and which texts they will read; the sizes of small ones. Free of torch."""
+"""Options of towers, the texts that they will read, and the sizes of small ones; free of torch."""
 
 import re
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ FILE_AND_TAG = re.compile(rf"(.+){READ_AS}(\w+)")
 
 @dataclass(frozen=True)
 class TowerConfig:
-    """Which towers a scorer is built on."""
+    """The towers on which a scorer is built."""
 
     architecture: str = "mini"
-    """A name in `SMALL_TOWERS` or any open_clip architecture, such as ViT-B-16."""
+    """Name in `SMALL_TOWERS`, or any open_clip architecture, such as ViT-B-16."""
     pretrained: str = ""
     """open_clip's tag of pretrained weights, or a local file of them, FILE or FILE@TAG (models/towers/preparation.py);
     empty trains from scratch."""
@@ -23,8 +23,8 @@ class TowerConfig:
     """closed (the words of the data), open_clip (byte pairs), or hf:NAME (Hugging Face's, a name or a folder);
     empty takes the closed vocabulary for small towers, and for an open_clip architecture the one that belongs to it."""
     load: bool = True
-    """Whether pretrained weights are loaded: not where a checkpoint brings its own. All else that belongs to them, such
-    as pixel statistics, stays."""
+    """Whether to load pretrained weights; false if a checkpoint has the weights. Other properties of the weights, such
+    as pixel statistics, still apply."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,20 @@ class TextSpace:
     """The texts that a scorer will read: their words, and their length in tokens."""
 
     words: tuple[str, ...] = ()
-    """The closed vocabulary; byte-pair tokenizers need none."""
+    """The closed vocabulary; empty for byte-pair tokenizers."""
     context: int = 20
-    """Tokens of the longest text, its end included. OC-CLIP's from-scratch length (table 9) is the least."""
+    """Number of tokens of the longest text, with its end. At least OC-CLIP's length from scratch (table 9)."""
 
 
 def file_and_tag(pretrained: str) -> tuple[str, str]:
-    """FILE@TAG as its two parts; of a tag alone, or of a file alone, the second is empty."""
+    """Split FILE@TAG; the second part is empty for a tag or a file alone."""
     given = None if Path(pretrained).is_file() else FILE_AND_TAG.fullmatch(pretrained)
     return (given[1], given[2]) if given else (pretrained, "")
 
 
-# Small towers in open_clip's own configuration format; image size, vocabulary and context
-# are filled in. They read images through a small convolutional stem, which trains far faster
-# than one linear patch projection (Xiao et al. 2021, "Early convolutions help transformers
-# see better"). Add one by adding an entry.
+# Small towers in open_clip's configuration format; image size, vocabulary and context are filled in. They read images
+# through a small convolutional stem, which trains far faster than one linear patch projection (Xiao et al. 2021, "Early
+# convolutions help transformers see better"). Add one by adding an entry.
 SMALL_TOWERS: dict[str, dict] = {
     "nano": {
         "embed_dim": 32,

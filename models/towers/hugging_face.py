@@ -1,6 +1,6 @@
 """CLIP and SigLIP of Hugging Face's transformers, from a folder or the hub, as towers.
 
-Each setting of their image processor is obeyed, or refused by its name.
+Each setting of their image processor is followed; one that can't be is refused by name.
 """
 
 import math
@@ -21,13 +21,13 @@ from menagerie.models.towers.pixels import Framing, Statistics
 from menagerie.models.towers.towers import ImageTower, TextTower, Towers
 from menagerie.models.towers.weight_file import without_advice
 
-# Kinds of models that have one vector an image and one a text. SigLIP reads its padding, CLIP masks it.
+# Model types with one vector an image and one a text. SigLIP attends to padding, CLIP masks it.
 MASKED = {"clip": True, "siglip": False}
-GEMMA_WORDS = 256_000  # of the vocabulary of SigLIP2
+GEMMA_WORDS = 256_000  # size of SigLIP2's vocabulary
 GEMMA = ("Gemma", "Siglip2")
-# Kinds whose steps are these: resize, crop, rescale, normalise. Later versions say Fast or Pil behind the name.
+# Image processors with these steps: resize, crop, rescale, normalise. Later versions append Fast or Pil to the name.
 KIND = re.compile(r"(CLIP|Siglip|ViT)(ImageProcessor|FeatureExtractor)(Fast|Pil)?")
-# `do_convert_rgb` changes nothing here: pictures that aren't RGB are made so, and without it transformers raises.
+# `do_convert_rgb` has no effect here: pictures are always converted to RGB; transformers raises for others without it.
 STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb")
 BYTE = 255
 
@@ -41,13 +41,13 @@ class TextInput(NamedTuple):
 
 @dataclass(frozen=True)
 class HuggingFaceReader:
-    """Captions to token ids of fixed length; longer ones are cut. The graphs are not read."""
+    """Reads captions as token ids of fixed length, cutting longer ones, and ignores graphs."""
 
     tokenizer: Any = field(repr=False)
     context: int = 77
     masked: bool = True
     lower: bool = False
-    """Whether texts are made lower case."""
+    """Whether to convert texts to lower case."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> TextInput:
         """Token ids of every caption."""
@@ -56,19 +56,19 @@ class HuggingFaceReader:
         return TextInput(read["input_ids"], read["attention_mask"] if self.masked else None)
 
     def cut(self, texts: Texts) -> list[bool]:
-        """Whether each caption is longer than the context."""
+        """For each caption, whether it is longer than the context."""
         return [len(ids) > self.context for ids in self.tokenizer(self._given(texts), verbose=False)["input_ids"]]
 
     def _given(self, texts: Texts) -> list[str]:
-        """The captions as the tokenizer is given them."""
+        """The captions in the form that the tokenizer gets."""
         return [caption.lower() if self.lower else caption for caption in texts.captions]
 
 
 class HuggingFaceImages(ImageTower):
-    """The image tower of a model of transformers; only its vectors can be had."""
+    """The image tower of a Hugging Face model; it gives only vectors, no tokens."""
 
     def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """One vector per image, pooled and projected by the model."""
+        """The vector of each image, as pooled and projected by the model."""
         return vectors(self.model.get_image_features(pixel_values=pixels))
 
     def parameters(self) -> list[nn.Parameter]:
@@ -80,7 +80,7 @@ class HuggingFaceTexts(TextTower):
     """The text tower of a Hugging Face model."""
 
     def pooled(self, texts: TextInput) -> Float[Tensor, "m d"]:
-        """One vector per text, pooled and projected by the model."""
+        """The vector of each text, as pooled and projected by the model."""
         return vectors(self.model.get_text_features(input_ids=texts.ids, attention_mask=texts.mask))
 
     def parameters(self) -> list[nn.Parameter]:
@@ -89,7 +89,7 @@ class HuggingFaceTexts(TextTower):
 
 
 def load_hugging_face(name: str) -> tuple[Towers, HuggingFaceReader]:
-    """The towers of a folder or a name on the hub, and what reads texts for them."""
+    """Load the towers from a folder or a name on the hub, and the reader of their texts."""
     model, tokenizer, pictures = load_parts(name)
     framing, statistics = read_pictures(name, pictures, model.config.vision_config.image_size)
     context = model.config.text_config.max_position_embeddings
@@ -104,12 +104,12 @@ class Parts(NamedTuple):
     model: nn.Module
     tokenizer: Any
     pictures: dict[str, Any]
-    """The settings of its image processor."""
+    """Settings of its image processor."""
 
 
 @quiet()
 def load_parts(name: str) -> Parts:
-    """Model, tokenizer and image processor of a folder or a name on the hub; no code that lies there is run."""
+    """Load model, tokenizer and image processor from a folder or a name on the hub; no code found there is run."""
     try:
         from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
     except ImportError as error:
@@ -122,21 +122,21 @@ def load_parts(name: str) -> Parts:
         model, tokenizer, pictures = (loader.from_pretrained(name, trust_remote_code=False) for loader in loaders)
     except UserError:
         raise
-    except Exception as error:  # a missing file, another version, no network: each raises its own
+    except Exception as error:  # a missing file, another version, no network: each raises its own type
         raise UserError(f"{name} can't be loaded by transformers: {without_advice(error)}") from error
     return Parts(model.float(), tokenizer, pictures.to_dict())
 
 
 def reads_lower_case(model: nn.Module, tokenizer: Any) -> bool:
-    """Whether texts are to be made lower case: SigLIP2 was trained on such (Tschannen et al. 2025), and has Gemma's
-    tokenizer, which keeps capitals. A tokenizer's own `do_lower_case: false` is obeyed."""
+    """Whether to convert texts to lower case: SigLIP2 was trained so (Tschannen et al. 2025), but its Gemma tokenizer
+    keeps capitals. A tokenizer's explicit `do_lower_case: false` is followed."""
     gemma = type(tokenizer).__name__.startswith(GEMMA)
     gemma |= model.config.text_config.vocab_size == GEMMA_WORDS
     return model.config.model_type == "siglip" and gemma and tokenizer.init_kwargs.get("do_lower_case", True)
 
 
 def vectors(features: Tensors) -> Float[Tensor, "n d"]:
-    """The vectors that a model gives: as they are, or (transformers 5) the pooled output of a record."""
+    """The vectors in a model's output: the output itself, or (transformers 5) its pooled part."""
     return features if isinstance(features, Tensor) else features.pooler_output
 
 
@@ -150,7 +150,7 @@ def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Fr
 
 
 def check_known(name: str, settings: Mapping[str, Any]) -> None:
-    """Raise for another kind of processor, and for a step that this one doesn't take."""
+    """Raise for another kind of processor, and for a step that this one doesn't know."""
     kind = settings.get("image_processor_type", settings.get("feature_extractor_type", "CLIPImageProcessor"))
     if not KIND.fullmatch(str(kind)):
         raise UserError(f"{name} has the image processor {kind}; this reads those of CLIP, SigLIP and ViT")
@@ -161,12 +161,12 @@ def check_known(name: str, settings: Mapping[str, Any]) -> None:
 
 
 def refused(name: str, field: str, value: object, why: str) -> UserError:
-    """The error of a setting that can't be obeyed."""
+    """Make the error for a setting that can't be followed."""
     return UserError(f"{name}: its image processor says {field} = {value!r}; {why}")
 
 
 def processor_framing(name: str, settings: Mapping[str, Any]) -> Framing:
-    """How an image processor frames pictures; a size and a crop that give no square raise."""
+    """How an image processor crops and scales pictures; raises if the result isn't a square."""
     size, crop = dict(settings.get("size") or {}), dict(settings.get("crop_size") or {})
     cropped = bool(settings.get("do_center_crop"))
     sides = {size.get("shortest_edge")} if size.keys() == {"shortest_edge"} and cropped else set(size.values())
@@ -183,7 +183,7 @@ def processor_framing(name: str, settings: Mapping[str, Any]) -> Framing:
 
 
 def resampling(name: str, settings: Mapping[str, Any]) -> str:
-    """Pillow's filter, by its number; bicubic where it is left out."""
+    """Pillow's filter with the number in the settings; bicubic by default."""
     number = settings.get("resample", Image.Resampling.BICUBIC)
     try:
         return Image.Resampling(int(number)).name.lower()
@@ -192,9 +192,9 @@ def resampling(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
-    """Mean and deviation on a scale of 0 to 1, with which `normalise` gives what the processor's steps give.
+    """Mean and deviation, on a scale of 0 to 1, with which `normalise` has the same result as the processor's steps.
 
-    These multiply bytes by `rescale_factor`, then take the mean away and divide by the deviation.
+    The processor multiplies bytes by `rescale_factor`, then subtracts the mean and divides by the deviation.
     """
     factor = settings.get("rescale_factor", 1 / BYTE) if settings.get("do_rescale", True) else 1
     given = [settings.get(field) for field in ("image_mean", "image_std")]
@@ -208,7 +208,7 @@ def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
 
 
 def check_numbers(name: str, field: str, value: object) -> None:
-    """Raise for what are no numbers, one a channel, or for one by which can't be divided."""
+    """Raise unless a setting is a list of finite numbers, one a channel; deviations must not be 0."""
     numbers = value if isinstance(value, list) else [value] * 3
     right = len(numbers) == 3 and all(map(number, numbers))
     if not right or (field != "image_mean" and 0 in numbers):
@@ -216,5 +216,5 @@ def check_numbers(name: str, field: str, value: object) -> None:
 
 
 def number(value: object) -> bool:
-    """Whether a setting is a finite number; JSON of Python's also has NaN."""
+    """Whether a setting is a finite number; Python's JSON also has NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,8 +1,8 @@
-"""Our architectures in open_clip's format: an image tower of timm beside a text tower whose weights are those
-of another architecture. OC-CLIP's larger model has DINOv2's ViT-B/14 and the texts of a ViT-B/16 (section 4.2).
+"""Architectures of ours in open_clip's format: an image tower of timm beside the text tower of an open_clip
+architecture. OC-CLIP's larger model has DINOv2's ViT-B/14 and the text tower of a ViT-B/16 (section 4.2).
 
-Weights are named TEXT+IMAGE: a tag or a file (FILE, FILE@TAG) of the other architecture, and a tag or a file of timm's
-model; without +IMAGE timm's usual ones are taken.
+Weights are named TEXT+IMAGE: a tag or a file (FILE, FILE@TAG) of the open_clip architecture, and a tag or a file of
+timm's model; without +IMAGE timm's default weights are taken.
 """
 
 import copy
@@ -18,7 +18,7 @@ from menagerie.models.towers.config import file_and_tag
 from menagerie.models.towers.weight_file import TIMM, check_weight_file
 
 FOLDER = Path(__file__).parent / "architectures"
-# Each with the architecture whose text tower it has.
+# Architecture -> the architecture whose text tower it has.
 TEXTS_OF = {"ViT-B-14-DINOv2": "ViT-B-16"}
 USUAL = "lvd142m"
 SEPARATOR = "+"
@@ -47,7 +47,7 @@ def image_model(architecture: str) -> str:
 
 
 def check_weights(architecture: str, pretrained: str) -> None:
-    """Raise for weights that are neither a file nor a tag."""
+    """Raise for weights that are neither a file nor a known tag."""
     text, image = weights_of(pretrained)
     if (file := Path(file_and_tag(text)[0])).is_file():
         check_weight_file(file)
@@ -63,15 +63,15 @@ def check_weights(architecture: str, pretrained: str) -> None:
 
 
 def image_preparation(architecture: str) -> dict[str, object]:
-    """How the image tower reads pictures."""
+    """The argument that makes open_clip prepare pictures for the image tower."""
     known = timm.get_pretrained_cfg(f"{image_model(architecture)}.{USUAL}")
     return {"mean": known.mean, "std": known.std, "interpolation": known.interpolation}
 
 
 def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: int) -> None:
-    """Give `model` the text tower of the other architecture and the image tower of timm's weights.
+    """Load the text tower's weights from the other architecture and the image tower's from timm's into `model`.
 
-    Raises where either lacks a weight or has one too many; the projections of images are new.
+    Raises if either lacks a weight or has one too many; the projection of images stays new.
     """
     text, image = weights_of(pretrained)
     theirs = open_clip.create_model(TEXTS_OF[architecture], pretrained=file_and_tag(text)[0])
@@ -81,7 +81,7 @@ def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: 
         raise UserError(
             f"the text weights {text!r} are not those of {TEXTS_OF[architecture]}; the first odd one is {odd[0]}"
         )
-    model.load_state_dict(texts, strict=False)  # the image tower follows
+    model.load_state_dict(texts, strict=False)  # the image tower's weights are loaded next
     given = {"pretrained_cfg_overlay": {"file": image}} if Path(image).is_file() else {}
     name = image_model(architecture) + ("" if given else f".{image}")
     trunk = timm.create_model(name, pretrained=True, num_classes=0, img_size=resolution, **given)

@@ -1,4 +1,4 @@
-"""Pixels as towers read them: framed to a square, scaled by the statistics that the tower was trained with."""
+"""Prepares pixels for towers: a square crop, scaled by the statistics of the tower's training."""
 
 from typing import NamedTuple
 
@@ -18,35 +18,35 @@ class Statistics(NamedTuple):
 
 
 class Framing(NamedTuple):
-    """How a picture of any size becomes the square that a tower reads."""
+    """How a picture of any size is made the square that a tower reads."""
 
     resolution: int
     """Side of the square, in pixels."""
     squashed: bool = False
-    """The whole picture, squashed (SigLIP); else its central square, as CLIP reads pictures."""
+    """Whether the whole picture is squashed (SigLIP); else its central square is taken (CLIP)."""
     interpolation: str = "bicubic"
-    """One of Pillow's resampling filters."""
+    """Name of a resampling filter of Pillow."""
 
 
 def statistics_of(model: nn.Module) -> Statistics:
-    """The statistics that belong to an open_clip model (SigLIP's differ from CLIP's); OpenAI's for towers of ours."""
+    """The pixel statistics of an open_clip model (SigLIP's differ from CLIP's); OpenAI's for our small towers."""
     given = getattr(model.visual, "preprocess_cfg", None) or {}
     return Statistics(tuple(given.get("mean", Statistics().mean)), tuple(given.get("std", Statistics().deviation)))
 
 
 def framing_of(model: nn.Module, resolution: int) -> Framing:
-    """How the preparation of an open_clip model frames pictures; the central square for towers of ours."""
+    """How open_clip prepares pictures for a model; the central square for our small towers."""
     given = getattr(model.visual, "preprocess_cfg", None) or {}
     return Framing(resolution, given.get("resize_mode") == "squash", given.get("interpolation", "bicubic"))
 
 
 def normalise(pixels: UInt8[Tensor, "n 3 h w"], mean: Tensor, deviation: Tensor) -> Float[Tensor, "n 3 h w"]:
-    """Bytes to floats of mean 0 and deviation 1; the statistics (3, 1, 1) lie on the same device."""
+    """Scale bytes to floats of mean 0 and deviation 1; the statistics (3, 1, 1) are on the same device."""
     return pixels.float().div_(255).sub_(mean).div_(deviation)
 
 
 class PixelScale(nn.Module):
-    """`normalise` with statistics that follow the model to its device; they are no part of its weights."""
+    """`normalise` as a module: its statistics move with the model, but aren't saved with its weights."""
 
     def __init__(self, statistics: Statistics, framing: Framing) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class PixelScale(nn.Module):
             self.register_buffer(name, torch.tensor(values)[:, None, None], persistent=False)
 
     def forward(self, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:
-        """Floats that the towers read; images of another size than theirs raise."""
+        """Floats for the towers; raises for images of another size than theirs."""
         height, width = pixels.shape[-2:]
         side = self.framing.resolution
         if (height, width) != (side, side):

@@ -1,8 +1,8 @@
-"""Records what pretrained weights need: the preparation of pictures, and the activation.
+"""Finds how pictures must be prepared for pretrained weights, and which activation they need.
 
-open_clip knows it of its own weights by their tags, and of a file nothing: it then prepares pictures as for OpenAI's. A
-file is therefore read as the weights of its architecture are, where these agree. Where they don't, FILE@TAG says which
-of them it is like, and FILE@default that it is read as open_clip reads what it doesn't know.
+open_clip knows this for its own weights, by tag, but not for files, which it treats like OpenAI's. Here a file is
+treated like the weights of its architecture, if all of these agree. If they don't, FILE@TAG names the weights that it
+resembles, and FILE@default requests open_clip's default.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ class Preparation(NamedTuple):
     std: tuple[float, ...] = open_clip.OPENAI_DATASET_STD
     interpolation: str = "bicubic"
     resize_mode: str = "shortest"
-    """One of open_clip's modes: "shortest" takes the central square, "squash" the whole picture."""
+    """Resize mode of open_clip: "shortest" takes the central square, "squash" the whole picture."""
     quick_gelu: bool = False
     """Whether the activation is OpenAI's approximation of GELU."""
 
@@ -33,9 +33,9 @@ class Preparation(NamedTuple):
 
 
 def preparation_of(towers: TowerConfig) -> Preparation:
-    """How pictures are prepared for the weights of towers; raises for a file of which nobody knows it.
+    """How pictures are prepared for the towers' weights; raises for a file whose preparation is unknown.
 
-    A checkpoint brings its weights itself: there a file without a tag is read by default (`recorded`).
+    For a checkpoint, which has the weights itself, a file without a tag means the default (`recorded`).
     """
     if towers.architecture in paired.TEXTS_OF:
         return preparation_of(texts_of(towers))._replace(**paired.image_preparation(towers.architecture))
@@ -50,10 +50,9 @@ def preparation_of(towers: TowerConfig) -> Preparation:
 
 
 def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
-    """Towers as they are written down: a file with the tag as whose weights it is read, or alone where that is the
-    default.
+    """Towers as checkpoints record them: a file gets the tag whose preparation applies, or none for the default.
 
-    What is read `elsewhere`, where the file may not lie, says @default too behind a name that ends as with a tag.
+    For use `elsewhere`, where the file may not exist, a file whose name looks as if it ended in a tag gets @default.
     """
     if towers.architecture in paired.TEXTS_OF:
         texts, separator, image = towers.pretrained.partition(paired.SEPARATOR)
@@ -69,15 +68,15 @@ def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
 
 
 def weights_and_tag(towers: TowerConfig) -> tuple[str, str]:
-    """The weights, and the tag behind a file of them. In a checkpoint, whose file may have gone, what stands behind the
-    sign and is no tag is part of the file's name."""
+    """The weights, and the tag after a file. For a checkpoint, whose file may be gone, text after "@" that is no known
+    tag is part of the file's name."""
     weights, tag = file_and_tag(towers.pretrained)
     unknown = tag and not towers.load and tag not in (DEFAULT, *tags_of(towers.architecture))
     return (towers.pretrained, "") if unknown else (weights, tag)
 
 
 def texts_of(towers: TowerConfig) -> TowerConfig:
-    """The architecture and the weights that a pair of towers has its text tower of."""
+    """The architecture and weights from which a pair of towers takes its text tower."""
     weights = paired.weights_of(towers.pretrained).text
     return replace(towers, architecture=paired.TEXTS_OF[towers.architecture], pretrained=weights)
 
@@ -88,7 +87,7 @@ def tags_of(architecture: str) -> list[str]:
 
 
 def of_tag(architecture: str, tag: str) -> Preparation:
-    """The preparation of open_clip's own weights; its default for a tag that it doesn't have."""
+    """The preparation of open_clip's weights with this tag; open_clip's default for an unknown tag."""
     known = open_clip.get_pretrained_cfg(architecture, tag)
     named = {name: known[name] for name in Preparation._fields if known.get(name) is not None}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in named.items()}
@@ -97,13 +96,13 @@ def of_tag(architecture: str, tag: str) -> Preparation:
 
 
 def common_tag(architecture: str) -> str:
-    """A tag as whose weights all of an architecture are prepared; empty where they differ."""
+    """A tag whose preparation all weights of an architecture share; empty if they differ."""
     tags = sorted(tags_of(architecture)) or [DEFAULT]
     return tags[0] if len({of_tag(architecture, tag) for tag in tags}) == 1 else ""
 
 
 def refuse(towers: TowerConfig) -> str:
-    """Raise for a file of which nobody knows how it is prepared: what differs, and how to say it."""
+    """Raise for a file with unknown preparation: names the difference, and how to choose."""
     ways: dict[Preparation, str] = {}
     for tag in tags_of(towers.architecture):
         ways.setdefault(of_tag(towers.architecture, tag), tag)
@@ -123,5 +122,5 @@ def refuse(towers: TowerConfig) -> str:
 
 
 def shown(value: object) -> str:
-    """A field of a preparation for people."""
+    """Write a field of a preparation for messages."""
     return " ".join(f"{each:.3g}" for each in value) if isinstance(value, tuple) else str(value)

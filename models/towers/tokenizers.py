@@ -1,7 +1,7 @@
 """Texts to token ids: a closed vocabulary, open_clip's byte pairs, or a Hugging Face tokenizer.
 
-open_clip's byte-pair table has 49 408 rows; a tiny model on a closed vocabulary would spend most of
-an optimiser step on rows that never occur.
+open_clip's byte-pair table has 49 408 rows; a tiny model on a closed vocabulary would spend most of an optimiser step
+on rows that never occur.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,9 +18,9 @@ from menagerie.envs.core.progress import quiet
 from menagerie.generators.captions.phrases import nearest, plain_word
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 
-# Contexts are multiples of so many tokens, at least `TextSpace.context` and at most CLIP's.
+# Contexts are multiples of this many tokens, at least `TextSpace.context` and at most CLIP's.
 CONTEXT_STEP, LONGEST_CONTEXT = 4, 77
-# The most tokens that are counted of a text.
+# Tokens of a text are counted up to this number.
 MEASURED = 512
 
 
@@ -36,14 +36,14 @@ class Tokenizer(Protocol):
         """Token ids, padded to `context` with 0; the end token has the largest id."""
 
     def length(self, text: str) -> int:
-        """Tokens of a text, its start and end included."""
+        """The number of tokens in a text, with its start and end."""
 
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Words to ids: 0 pads, then the words, last the end token.
+    """Maps words to ids: 0 is padding, then the words, and last the end token.
 
-    open_clip's text tower pools at the largest id, hence the end token has it.
+    The end token has the largest id because open_clip's text tower pools at the largest id.
     """
 
     words: tuple[str, ...]
@@ -59,7 +59,7 @@ class WordTokenizer:
         return {word: i for i, word in enumerate(self.words, start=1)}
 
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded to `context`; an unknown word or too long a text raises."""
+        """Token ids, padded to `context`; raises for an unknown word and for a text that is too long."""
         rows = [self._row(text, context) for text in texts]
         return torch.tensor(rows, dtype=torch.int64).reshape(len(texts), context)
 
@@ -73,17 +73,17 @@ class WordTokenizer:
         return [*(self.ids[word] for word in words), self.vocab_size - 1, *[0] * (context - len(words) - 1)]
 
     def _known(self, word: str) -> str:
-        """The word as it is, or where that is unknown without capitals and punctuation; empty for a lone dash."""
+        """The word if it is known, else the word without capitals and punctuation; empty for a lone dash."""
         return word if word in self.ids else plain_word(word)
 
     def length(self, text: str) -> int:
-        """Words and the end token."""
+        """The number of words and the end token."""
         return len(text.split()) + 1
 
 
 @dataclass(frozen=True)
 class OpenCLIPTokenizer:
-    """The tokenizer that belongs to an open_clip architecture; its plain byte pairs without one."""
+    """The tokenizer of an open_clip architecture; for "" CLIP's byte pairs."""
 
     architecture: str = ""
 
@@ -100,7 +100,7 @@ class OpenCLIPTokenizer:
         return open_clip_tokenizer(self.architecture)(list(texts), context_length=context)
 
     def length(self, text: str) -> int:
-        """Tokens with start and end, as far as `MEASURED` of them."""
+        """The number of tokens with start and end, counted up to `MEASURED`."""
         ids = self([text], MEASURED)[0].tolist()
         while ids[-2:-1] == ids[-1:]:  # some pad with another id than 0
             ids.pop()
@@ -109,7 +109,8 @@ class OpenCLIPTokenizer:
 
 @dataclass(frozen=True)
 class HFTokenizer:
-    """A Hugging Face tokenizer for a tower from scratch: its ids shifted so that 0 pads and the end is the largest."""
+    """A Hugging Face tokenizer for a tower from scratch: ids are shifted so that 0 is padding and the end is the
+    largest."""
 
     name: str
 
@@ -130,15 +131,14 @@ class HFTokenizer:
         return hugging_face_tokenizer(self.name).encode(text, add_special_tokens=False)
 
     def length(self, text: str) -> int:
-        """Tokens and the end."""
+        """The number of tokens and the end token."""
         return len(self._ids(text)) + 1
 
 
 @cache
 @quiet()
 def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
-    """The tokenizer of an open_clip architecture, or CLIP's for "". It is cached, because reading its table takes
-    0.1 s."""
+    """The tokenizer of an open_clip architecture, or CLIP's for ""; cached, because reading its table takes 0.1 s."""
     import open_clip
 
     return open_clip.get_tokenizer(architecture) if architecture else open_clip.SimpleTokenizer()
@@ -147,7 +147,7 @@ def open_clip_tokenizer(architecture: str) -> Callable[..., Any]:
 @cache
 @quiet()
 def hugging_face_tokenizer(name: str) -> Any:
-    """Load a tokenizer from the local cache, from a folder, or from the hub where it can be reached."""
+    """Load a tokenizer from the local cache, from a folder, or from the hub if it can be reached."""
     try:
         from transformers import AutoTokenizer
 
@@ -175,12 +175,12 @@ def tokenizer_of(towers: TowerConfig, words: tuple[str, ...]) -> Tokenizer:
 
 
 def words_of(texts: Iterable[str]) -> tuple[str, ...]:
-    """All words that occur, sorted."""
+    """All words in the texts, sorted."""
     return tuple(sorted({word for text in texts for word in text.split()}))
 
 
 def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
-    """The text space that `texts` need: their words, and a context long enough for the longest, so that none is cut."""
+    """The text space for `texts`: their words, and a context long enough for the longest, so that none is cut."""
     distinct = set(texts)
     words = words_of(distinct)
     tokenizer = tokenizer_of(towers, words)
@@ -193,15 +193,15 @@ def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
 
 
 def cut_texts(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> list[bool]:
-    """Whether each text has more than `context` tokens, start and end included: those behind are never read.
+    """For each text, whether it has more than `context` tokens with start and end; later tokens are never read.
 
-    The lengths of texts that are far too short for that aren't counted: a byte hardly gives two tokens.
+    Short texts aren't tokenised: a byte rarely gives two tokens.
     """
     return [2 * len(text.encode()) + 2 > context and tokenizer.length(text) > context for text in texts]
 
 
 def check_whole(towers: TowerConfig, space: TextSpace, texts: Iterable[str]) -> None:
-    """Raise for a text that towers would cut: it would no longer say what its scene shows."""
+    """Raise for a text that the towers would cut: it would no longer describe its scene."""
     tokenizer = tokenizer_of(towers, space.words)
     lengths = {text: tokenizer.length(text) for text in set(texts)}
     longest = max(lengths, key=lengths.__getitem__, default="")

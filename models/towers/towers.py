@@ -1,6 +1,6 @@
 """Image and text towers as scorers use them: tokens, pooled vectors, projections.
 
-All that is known of the insides of open_clip's and timm's towers is known here and in `menagerie.models.towers.build`.
+Only this module and `menagerie.models.towers.build` depend on the internals of open_clip's and timm's towers.
 """
 
 import math
@@ -23,35 +23,34 @@ class Tokens(NamedTuple):
     """The tokens of n images or texts."""
 
     states: Float[Tensor, "n t width"]
-    """The output of the tower's last block, as a rule after its last LayerNorm. Images begin with CLS; texts have
-    all tokens up to their end, then padding."""
+    """Output of the tower's last block, by default after its last LayerNorm. Images begin with CLS; texts have all
+    tokens up to their end, then padding."""
     present: Bool[Tensor, "n t"] | None
-    """Whether each token is one of the text's own, up to its end token, and no padding. None where all are."""
+    """Whether each token is part of its text, up to the end token, and no padding; None if all are."""
     pooled: Float[Tensor, "n width"]
-    """The one that CLIP itself reads: CLS, or the end of the text."""
+    """The token that CLIP itself uses: CLS, or the end of the text."""
 
 
 class Tower:
-    """One of the two towers of an open_clip model. Tokens can be had of plain transformers alone: see
-    `Towers.require_tokens`."""
+    """One of the two towers of an open_clip model. Only plain transformers give tokens: see `Towers.require_tokens`."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
     def project(self, states: Float[Tensor, "*b width"]) -> Float[Tensor, "*b d"]:
-        """Into the space that images and texts share, by the tower's `projection`."""
+        """Project tokens into the space shared by images and texts, by the tower's `projection`."""
         return states @ self.projection
 
 
 class ImageTower(Tower):
-    """`model.visual`."""
+    """The image tower, `model.visual`."""
 
     def pooled(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """The vector of each image as the tower itself pools and projects its tokens, of any length."""
+        """The vector of each image as the tower itself pools and projects its tokens; not normalised."""
         return self.model.encode_image(pixels)
 
     def tokens(self, pixels: Float[Tensor, "n 3 h w"], normed: bool = True) -> Tokens:
-        """The tokens of images: after the tower's last LayerNorm, or before it."""
+        """The tokens of images, after the tower's last LayerNorm, or before it (`normed`)."""
         layers = self.model.visual.forward_intermediates(
             pixels,
             indices=1,
@@ -65,11 +64,11 @@ class ImageTower(Tower):
         return Tokens(states, None, states[:, 0])
 
     def norm(self, states: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
-        """The tower's last LayerNorm."""
+        """Apply the tower's last LayerNorm."""
         return self.model.visual.ln_post(states)
 
     def patches(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n patches width"]:
-        """The patch-level encoding, before pooling and projection; of plain ViTs of open_clip and of timm."""
+        """The encoded patches, before pooling and projection; only for plain ViTs of open_clip and timm."""
         visual = self.model.visual
         if is_timm_vit(visual):
             return visual.trunk.forward_features(pixels)[:, visual.trunk.num_prefix_tokens :]
@@ -81,17 +80,17 @@ class ImageTower(Tower):
 
     @property
     def projection(self) -> Float[Tensor, "width d"]:
-        """The matrix of `project`."""
+        """The matrix used by `project`."""
         return self.model.visual.proj
 
     @property
     def width(self) -> int:
-        """Numbers of a token."""
+        """Width of a token."""
         return self.model.visual.class_embedding.numel()
 
     @property
     def n_tokens(self) -> int:
-        """Tokens of an image, CLS among them."""
+        """Number of tokens of an image, with CLS."""
         return self.model.visual.positional_embedding.shape[0]
 
     def parameters(self) -> list[nn.Parameter]:
@@ -99,23 +98,23 @@ class ImageTower(Tower):
         return [parameter for name, parameter in self.model.named_parameters() if name.startswith("visual.")]
 
     def drop_last_block(self) -> None:
-        """Take the last block away, unless it is the only one."""
+        """Remove the last block, unless it is the only one."""
         drop_last_block(self.model.visual.transformer)
 
     def drop_norm(self) -> None:
-        """Take the last LayerNorm away, for a scorer that reads tokens before it."""
+        """Remove the last LayerNorm, for a scorer that reads tokens before it."""
         self.model.visual.ln_post = nn.Identity()
 
 
 class TextTower(Tower):
-    """The text tower: all of the model but `model.visual`."""
+    """The text tower: all of the model except `model.visual`."""
 
     def pooled(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
-        """The vector of each text as the tower itself pools and projects its tokens, of any length."""
+        """The vector of each text as the tower itself pools and projects its tokens; not normalised."""
         return self.model.encode_text(texts)
 
     def tokens(self, texts: Int64[Tensor, "m context"]) -> Tokens:
-        """The tokens of texts: the tower's causal mask hides later ones, padding among them, from each."""
+        """The tokens of texts: the tower's causal mask hides later tokens, padding included, from each token."""
         layers = self.model.forward_intermediates(
             text=texts, text_indices=1, normalize_intermediates=True, intermediates_only=True
         )
@@ -125,17 +124,17 @@ class TextTower(Tower):
 
     @property
     def projection(self) -> Float[Tensor, "width d"]:
-        """The matrix of `project`."""
+        """The matrix used by `project`."""
         return self.model.text_projection
 
     @property
     def width(self) -> int:
-        """Numbers of a token."""
+        """Width of a token."""
         return self.model.token_embedding.embedding_dim
 
     @property
     def end_token(self) -> int | None:
-        """The id that ends a text, where an architecture names one; None: it is the largest."""
+        """Id of the token that ends a text, if the architecture names one; None means the largest id."""
         return self.model.text_eos_id if getattr(self.model, "text_pool_type", "argmax") == "eos" else None
 
     def parameters(self) -> list[nn.Parameter]:
@@ -145,9 +144,11 @@ class TextTower(Tower):
 
     @torch.no_grad()
     def drop_last_block(self, drawn: bool) -> None:
-        """Take the last block away, unless it is the only one. A tower from scratch, freshly `drawn`, is then as if it
-        had been built with one block fewer: open_clip draws what a block adds to the stream with a deviation of
-        width^-1/2 (2 blocks)^-1/2."""
+        """Remove the last block, unless it is the only one.
+
+        A freshly `drawn` tower is rescaled as if it had been built with one block fewer: open_clip draws the weights
+        that add to the stream with a deviation of width^-1/2 (2 blocks)^-1/2.
+        """
         transformer = self.model.transformer
         before = len(transformer.resblocks)
         drop_last_block(transformer)
@@ -158,17 +159,17 @@ class TextTower(Tower):
 
 @dataclass(frozen=True, eq=False)
 class Towers:
-    """A model's two towers, and how they read texts and pixels. The model's own temperature is frozen: every scorer has
-    its own, in one place."""
+    """A model's two towers, and how they read texts and pixels. The model's own temperature is frozen, because every
+    scorer has its own."""
 
     model: nn.Module
     """Both towers; a scorer keeps it, with its weights, as `model`."""
     image: ImageTower
     text: TextTower
     tokenizer: Tokenizer | None
-    """The tokenizer; None where a reader belongs to the model."""
+    """The tokenizer; None if the model has a reader of its own."""
     context: int
-    """Tokens of a text; pretrained towers bring their own."""
+    """Number of tokens in a text; pretrained towers determine it."""
     pixels: Statistics
     framing: Framing
     architecture: str
@@ -191,11 +192,11 @@ class Towers:
         return {"vision": self.image.parameters(), "text": self.text.parameters()}
 
     def drop_projections(self) -> None:
-        """Take away both, for scorers that read neither."""
+        """Remove both projections, for scorers that use neither."""
         self.model.visual.proj = self.model.text_projection = None
 
     def require_patches(self, scorer: str) -> None:
-        """Raise unless the image tower is a plain ViT of open_clip, all of whose tokens can be had."""
+        """Raise unless the image tower is a plain ViT of open_clip, which gives all tokens."""
         visual = getattr(self.model, "visual", None)
         if not isinstance(visual, VisionTransformer) or not hasattr(self.model, "text_projection"):
             raise UserError(
@@ -203,8 +204,8 @@ class Towers:
             )
 
     def require_tokens(self, scorer: str) -> None:
-        """Raise unless all tokens of both towers can be had, and the text tower pools the end of the text: of another
-        last token nothing says where the text ends."""
+        """Raise unless both towers give all tokens and the text tower pools the end of the text; otherwise the end of a
+        text is unknown."""
         self.require_patches(scorer)
         pool = getattr(self.model, "text_pool_type", "argmax")
         if pool not in ("argmax", "eos"):
@@ -229,16 +230,18 @@ def is_timm_vit(visual: nn.Module | None) -> bool:
 
 
 def drop_last_block(transformer: nn.Module) -> None:
-    """Take the last block of a transformer away, unless it is the only one."""
+    """Remove a transformer's last block, unless it is the only one."""
     if len(transformer.resblocks) > 1:
         transformer.resblocks = transformer.resblocks[:-1]
 
 
 def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, " m"]:
-    """The position of the end token in each text: the first with the id `end`, or the first with the largest id."""
+    """The position of the end token in each text: the first token with the id `end`, or, for None, with the
+    largest id.
+    """
     return ids.argmax(-1) if end is None else (ids == end).int().argmax(-1)
 
 
 def self_attention(width: int, heads: int, layers: int, mlp_ratio: float) -> nn.Sequential:
-    """Blocks such as towers are made of: self-attention and an MLP each."""
+    """Blocks as in the towers: self-attention and an MLP each."""
     return nn.Sequential(*(ResidualAttentionBlock(width, heads, mlp_ratio=mlp_ratio) for _ in range(layers)))

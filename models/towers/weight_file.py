@@ -1,4 +1,4 @@
-"""A file of somebody's weights, looked into before it is loaded: tensors by name, and nothing that runs code."""
+"""Checks a file of weights from elsewhere before it is loaded: tensors by name, and nothing that runs code."""
 
 import re
 import zipfile
@@ -13,16 +13,16 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import check_regular
 
-# Under which open_clip and timm look for weights themselves.
+# Keys under which open_clip and timm look for weights.
 OPEN_CLIP, TIMM = ("state_dict",), ("state_dict_ema", "model_ema", "state_dict", "model")
-NUMPY = (".npz", ".npy")  # big_vision's, which open_clip reads without pickle
+NUMPY = (".npz", ".npy")  # big_vision's format, which open_clip reads without pickle
 OBJECT = re.compile(r"GLOBAL ([\w.]+) was not an allowed global")
 
 
 def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
-    """Raise unless a file maps names to tensors, at its top level or in the first of the entries `under` that it has.
+    """Raise unless a file maps names to tensors, at its top level or under the first existing key of `under`.
 
-    Of large files only the names are read. Errors never repeat torch's advice on pickles, which is to let them run
+    For large files only names are read. Errors never repeat torch's advice about pickles, which is to let them run
     code.
     """
     check_regular(path)
@@ -40,7 +40,7 @@ def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
 
 
 def unpickled(path: Path) -> Mapping[str, Any]:
-    """Read a file of torch as a mapping of names to values, without reading its tensors yet."""
+    """Read a torch file as a mapping from names to values, without reading tensors yet."""
     try:
         archive = zipfile.is_zipfile(path)
         if archive and holds_code(path):
@@ -51,7 +51,7 @@ def unpickled(path: Path) -> Mapping[str, Any]:
         content = torch.load(path, weights_only=True, map_location="cpu", mmap=archive)
     except UserError:
         raise
-    except Exception as error:  # no pickle, one cut short, one with other objects: each raises its own
+    except Exception as error:  # no pickle, a truncated one, one with other objects: each raises its own type
         other = OBJECT.search(str(error))
         told = without_advice(error) if other else "this is no file of torch's, or not a whole one"
         raise UserError(f"the weights {path} can't be read: {told}") from error
@@ -61,13 +61,13 @@ def unpickled(path: Path) -> Mapping[str, Any]:
 
 
 def holds_code(archive: Path) -> bool:
-    """Whether an archive of torch's is one of TorchScript: these have constants beside the tensors."""
+    """Whether a torch archive is TorchScript: these have constants beside the tensors."""
     with zipfile.ZipFile(archive) as content:
         return any(name.endswith("/constants.pkl") for name in content.namelist())
 
 
 def without_advice(error: Exception) -> str:
-    """A library's error about weights that it can't load, in one line, without torch's advice to let them run code."""
+    """A library's error about weights in one line, without torch's advice to let them run code."""
     if found := OBJECT.search(str(error)):
         return (
             f"beside tensors they hold other objects ({found[1]}), and to read these is to run code; where you trust "
@@ -80,7 +80,7 @@ def without_advice(error: Exception) -> str:
 
 
 def check_tensors(path: Path, content: Any, above: str) -> None:
-    """Raise where there are no tensors, or where they lie deeper; `above` is the name that was looked under."""
+    """Raise if there are no tensors, or only at deeper levels; `above` is the key that was looked under."""
     named = content if isinstance(content, Mapping) else {}
     inner = {name: part for name, part in named.items() if isinstance(part, Mapping) and any_tensor(part)}
     if inner:
@@ -95,5 +95,5 @@ def check_tensors(path: Path, content: Any, above: str) -> None:
 
 
 def any_tensor(named: Mapping[str, Any]) -> bool:
-    """Whether some value is a tensor."""
+    """Whether a mapping has a tensor among its values."""
     return any(isinstance(value, Tensor) for value in named.values())

@@ -1,5 +1,5 @@
-"""Random variations of training images. No image is mirrored or turned: left stays left. What a zoom or a shift leaves
-empty at a border continues the image by reflection, so that a thing that stands there may be seen twice."""
+"""Random variations of training images. Images are neither mirrored nor rotated: left stays left. Borders left empty by
+a zoom or a shift are filled by reflection, so that a thing near the border may be seen twice."""
 
 from typing import NamedTuple
 
@@ -10,14 +10,14 @@ from torch import Tensor
 
 
 class Variation(NamedTuple):
-    """How each of n images is varied; drawn where batches are prepared, applied where they are trained on."""
+    """The variation of each of n images; drawn where batches are prepared, applied on the training device."""
 
     affine: Float[Tensor, "n 2 3"]
     gain: Float[Tensor, "n 1 1 1"]
 
 
 def draw_variation(n: int, generator: torch.Generator) -> Variation:
-    """Zoom by up to a fifth, a shift by up to an eighth of the side, and contrast by up to 15 %."""
+    """Draw a zoom by up to a fifth, a shift by up to an eighth of the side, and contrast by up to 15 %."""
 
     def uniform(*shape: int) -> Tensor:
         return 2 * torch.rand(*shape, generator=generator) - 1
@@ -28,14 +28,14 @@ def draw_variation(n: int, generator: torch.Generator) -> Variation:
 
 
 def augment(pixels: Float[Tensor, "n 3 h w"], variation: Variation) -> Float[Tensor, "n 3 h w"]:
-    """The images zoomed, shifted and lightened as drawn."""
+    """Apply the drawn zoom, shift and contrast to the images."""
     grid = sampling_grid(variation.affine, *pixels.shape[2:])
     return variation.gain * F.grid_sample(pixels, grid, padding_mode="reflection", align_corners=False)
 
 
 def sampling_grid(affine: Float[Tensor, "n 2 3"], height: int, width: int) -> Float[Tensor, "n h w 2"]:
-    """`F.affine_grid` (align_corners=False) of a zoom and a shift, bit for bit: a row and a column instead of products
-    of matrices for every pixel."""
+    """The same bits as `F.affine_grid` (align_corners=False) for a zoom and a shift, computed by row and column instead
+    of by matrix products for every pixel."""
     grid = affine.new_empty(len(affine), height, width, 2)
     grid[..., 0] = (affine[:, 0, :1] * centres(width, affine) + affine[:, 0, 2:])[:, None, :]
     grid[..., 1] = (affine[:, 1, 1:2] * centres(height, affine) + affine[:, 1, 2:])[:, :, None]

@@ -1,7 +1,6 @@
-"""Batches, prepared before the step: a pure function of (seed, step), whatever the number of processes.
+"""Prepares batches before the step: a pure function of (seed, step), whatever the number of processes.
 
-Texts are drawn, read to token ids and compared with one another here; a step only moves the batch to its
-device and computes.
+Texts are drawn, tokenised and compared with one another here; a step only moves the batch to its device and computes.
 """
 
 from typing import Any, NamedTuple
@@ -26,23 +25,23 @@ from menagerie.models.training.targets import Claims, targets_of
 
 
 class Batch(NamedTuple):
-    """What a step reads: n images and their texts. Text i belongs to image i, and so do texts i + n, i + 2n, ... if
+    """The input of a step: n images and their texts. Text i belongs to image i, and so do texts i + n, i + 2n, ... if
     there are several captions; false captions follow."""
 
     images: UInt8[Tensor, "n 3 h w"]
     variation: Variation | None
-    texts: Any  # of the scorer's reader
+    texts: Any  # output of the scorer's reader
     targets: Targets
 
 
 class Feed(torch.utils.data.Dataset):
-    """The batches of a training run by the number of the step.
+    """The batches of a training run, by step.
 
-    `negatives` names what a scorer wants beside images and their captions, where its recipe requests nothing else
-    (`menagerie.models.recipe.negatives_of`): false captions are further texts, behind those of the images; partners are
-    shown in place of other images, so that a step has as many of them whatever it compares.
+    `negatives` names a scorer's extra content of batches, used if its recipe requests no other
+    (`menagerie.models.recipe.negatives_of`): false captions are added after the images' texts; partners replace other
+    images, so that every step has the same number of images.
 
-    A reader with `captions = k` gets k captions of each image (`Captioned.several`), text i + jn being that of image i.
+    A reader with `captions = k` gets k captions of each image (`Captioned.several`); text i + jn belongs to image i.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Feed(torch.utils.data.Dataset):
         return self.batch(self.sampler.indices(step), seed_of(self.seed, "step", step))
 
     def batch(self, indices: np.ndarray, seed: int) -> Batch:
-        """The batch of some items; all its randomness comes from `seed`."""
+        """The batch of these items; all its randomness comes from `seed`."""
         generator = torch.Generator().manual_seed(seed)
         if self.negatives.images:
             indices = with_partners(indices, self.data.partner_items(indices))
@@ -80,7 +79,9 @@ class Feed(torch.utils.data.Dataset):
         return Batch(images, variation, self.reader(Texts(words, graphs, matched), generator), targets)
 
     def captions(self, indices: np.ndarray, draws: list[int]) -> list[Caption]:
-        """One caption of each item, then a second one of each, and so on: as many as the reader wants."""
+        """The captions of a batch: one of each item, then a second one of each, and so on, as many as the
+        reader wants.
+        """
         count = getattr(self.reader, "captions", 1)
         if count == 1:
             return list(self.data.captions(indices, draws))
@@ -88,7 +89,7 @@ class Feed(torch.utils.data.Dataset):
 
 
 class FileRun:
-    """Runs a user's file when it is unpickled, so that the classes of what is pickled behind it are known."""
+    """Runs a user's file when it is unpickled, so that classes of objects pickled after it are known."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -107,7 +108,7 @@ def restored(_: FileRun, state: dict[str, Any]) -> Feed:
 
 
 def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:
-    """Raise where the data lack negatives that are requested; partners that a model wants by itself may be missing."""
+    """Raise if the data lack requested negatives; partners that a model wants by itself may be missing."""
     for kind in negatives.texts:
         if kind not in data.text_negatives:
             known = ", ".join(data.text_negatives) or "none"
@@ -123,11 +124,11 @@ def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> No
 
 
 def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
-    """A batch in which items are together with their partners, as many items as before.
+    """Change a batch so that items are together with their partners; its size stays the same.
 
-    From the first one on, each item that has a partner (-1: none) brings it along, in the place of the last item that
-    has one too and isn't needed for that itself. A partner that is in the batch already isn't brought again,
-    unless the batch has an item twice: where a pass ends within it.
+    In order, each item with a partner (-1: none) brings it into the batch, replacing the last item with a partner that
+    isn't yet in use. A partner already in the batch isn't added again, except if the batch has an item twice, as where
+    one pass over the data ends and the next begins.
     """
     batch, place_of = np.array(indices), {int(item): place for place, item in enumerate(indices)}
     spare = {place: None for place in range(len(batch)) if partners[place] >= 0}  # in order
@@ -152,5 +153,5 @@ def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler:
 
 
 def single_steps(recipe: Recipe) -> int:
-    """Steps of the phase that shows single-object scenes only."""
+    """The number of steps in the phase that shows only single-object scenes."""
     return round(recipe.single_object_phase * recipe.steps)

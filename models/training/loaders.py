@@ -1,4 +1,4 @@
-"""Batches from processes that prepare them, which hand over tensors through memory that they share."""
+"""Batches prepared in other processes, which pass tensors through shared memory."""
 
 import multiprocessing
 from collections.abc import Iterable, Iterator
@@ -14,9 +14,9 @@ from menagerie.models.training.feed import Batch, Feed
 
 
 class SharedMemoryFeed(torch.utils.data.Dataset):
-    """A feed in several processes: the batch of a step, or the reason why shared memory has no room for it.
+    """A feed for several processes: gives the batch of a step, or the message that shared memory has no room for it.
 
-    A process that finds no room for a tensor drops the batch with a traceback, and the run would wait for it for ever.
+    torch's own loader would drop such a batch with a traceback, and the run would wait for it for ever.
     """
 
     def __init__(self, feed: Feed, processes: int) -> None:
@@ -28,7 +28,7 @@ class SharedMemoryFeed(torch.utils.data.Dataset):
     def __getitem__(self, step: int) -> Batch | str:
         batch = self.feed[step]
         sizes = [part.numel() * part.element_size() for part in leaves(batch) if isinstance(part, Tensor)]
-        need = sum(sizes) * self.processes  # the others may be at the same place
+        need = sum(sizes) * self.processes  # the other processes may need as much at the same time
         return batch if free_shared() >= need else f"{need} bytes are needed at once, but {FULL}"
 
 
@@ -38,11 +38,11 @@ def start_loader(number: int) -> None:
 
 
 def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Batch]:
-    """The batches of steps `start` to `end`, in order; with `workers`, prepared in as many processes."""
+    """Yield the batches of steps `start` to `end`, in order, prepared in `workers` processes (0: in this one)."""
     pinned = device.type == "cuda"
     if workers:
         if multiprocessing.get_start_method(allow_none=True) == "forkserver":
-            serve([__name__])  # this process is a fork of such a server and has none yet: loaders are forks of its own
+            serve([__name__])  # this process is a fork of a server and needs one of its own, of which loaders are forks
         keep_sockets_short()
     try:
         return checked(
@@ -53,7 +53,7 @@ def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int
 
 
 def prepared(feed: Feed | SharedMemoryFeed, steps: range, workers: int, pinned: bool) -> Iterator[Batch | str]:
-    """The batches of some steps, once all processes that prepare them have started."""
+    """Yield the batches of these steps, after all processes that prepare them have started."""
     return iter(
         torch.utils.data.DataLoader(
             feed,
@@ -62,13 +62,13 @@ def prepared(feed: Feed | SharedMemoryFeed, steps: range, workers: int, pinned: 
             num_workers=workers,
             pin_memory=pinned,
             worker_init_fn=start_loader,
-            generator=torch.Generator(),  # else it draws from the global one
+            generator=torch.Generator(),  # otherwise it draws from the global one
         )
     )
 
 
 def checked(parts: Iterable[Batch | str]) -> Iterator[Batch]:
-    """Batches; the reason why there is none is raised as a `UserError`."""
+    """Yield batches; a message in place of a batch is raised as a `UserError`."""
     for batch in parts:
         if isinstance(batch, str):
             raise UserError(batch)

@@ -1,5 +1,5 @@
-"""Train a scorer on captioned images; stop and resume at any step with the same result. The optimiser is AdamW with a
-learning rate and a warm-up for each part of a scorer."""
+"""Trains a scorer on captioned images; a run can be stopped and resumed at any step with the same result. The optimiser
+is AdamW with a learning rate and a warm-up for each part of a scorer."""
 
 import math
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from menagerie.models.training.feed import Batch, Feed
 from menagerie.models.training.loaders import batches
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 
-# Gradients of every model are clipped to this norm. Of the papers' recipes SigLIP's does that, the others don't clip.
+# Gradients of every model are clipped to this norm. Among the papers' recipes only SigLIP's does so.
 LARGEST_GRADIENT = 1.0
-# Steps between two looks at the loss: on a GPU each look waits for all steps before it.
+# Steps between two reads of the loss: on a GPU each read waits for all steps before it.
 CHECK_EVERY = 20
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training run is after a step."""
+    """The state of a training run after a step."""
 
     step: int
     steps: int
@@ -35,12 +35,12 @@ class Progress:
 
     @property
     def loss(self) -> float:
-        """The step's loss; on a GPU this waits for it."""
+        """The step's loss; on a GPU this waits for the step."""
         return self.loss_tensor.item()
 
 
 def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
-    """The training loss of a batch on the scorer's device. Nothing in here waits for that device."""
+    """The training loss of a batch on the scorer's device; nothing in it waits for the device."""
     pixels = scorer.pixel_scale(batch.images)
     if batch.variation is not None:
         pixels = augment(pixels, batch.variation)
@@ -63,10 +63,10 @@ def train(
 ) -> None:
     """Train `scorer` in place, to the end or only `until` a step.
 
-    With a `state_file` the run goes on from it where there is one, and saves to it every
-    `save_every` steps, at `until`, and after the step in whose `report` it is `Stopped`; its result
-    depends neither on how often it was stopped nor on the number of `workers` that prepare batches. `history` then
-    has every step once; its last ones are read every `CHECK_EVERY` steps and wherever a state is saved.
+    With a `state_file`, training continues from it if it exists, and saves to it every `save_every` steps, at `until`,
+    and after the step whose `report` raises `Stopped`. The result depends neither on interruptions nor on the number of
+    `workers` that prepare batches. `history` gets every step once; its latest losses are read every `CHECK_EVERY` steps
+    and whenever a state is saved.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
     feed = Feed(data, scorer.training_reader or scorer.reader, recipe, seed, negatives)
@@ -86,7 +86,7 @@ def train(
             history.read()
             check_finite(scorer, finite, done)
         try:
-            report(Progress(done, recipe.steps, loss.detach()))  # before the state: a resumed run leaves out no step
+            report(Progress(done, recipe.steps, loss.detach()))  # before the state: a resumed run reports every step
         except Stopped:
             if state_file:
                 history.read()
@@ -103,8 +103,8 @@ def train(
 def train_step(
     scorer: Scorer, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, seed: int, step: int
 ) -> Float[Tensor, ""]:
-    """One optimiser step; returns its loss."""
-    torch.manual_seed(seed_of(seed, "step", step))  # for scorers with dropout
+    """Take one optimiser step; returns its loss."""
+    torch.manual_seed(seed_of(seed, "step", step))  # for dropout
     set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
     loss = batch_loss(scorer, batch, recipe)
     optimizer.zero_grad(set_to_none=True)
@@ -116,7 +116,7 @@ def train_step(
 
 
 def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:
-    """Raise if a loss so far was no finite number, or a weight isn't one: after the last step no loss tells."""
+    """Raise if a loss so far or a weight isn't finite: after the last step only weights can tell."""
     weights = [parameter.isfinite().all() for parameter in scorer.parameters() if parameter.requires_grad]
     for what, right in (("the loss", finite), ("a weight", torch.stack([*weights, finite]).all())):
         if not right:
@@ -126,10 +126,11 @@ def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:
 
 
 def rate_factor(step: int, warmup: int, steps: int, stable: int | None = None) -> float:
-    """Linear warm-up, then a cosine to zero; depends on the step alone, never on the clock.
+    """The factor of the learning rate: linear warm-up, then a cosine to zero; depends only on the step, never on the
+    clock.
 
-    With `stable` steps the rate is constant until then and falls to zero as 1 - sqrt, which costs nothing against a
-    cosine of the same length (Hägele et al. 2024; warmup-stable-decay: Hu et al. 2024).
+    With `stable` steps the rate is constant until then and falls to zero as 1 - sqrt, which is as good as a cosine of
+    the same length (Hägele et al. 2024; warmup-stable-decay: Hu et al. 2024).
     """
     if step < warmup:
         return (step + 1) / warmup
@@ -139,7 +140,7 @@ def rate_factor(step: int, warmup: int, steps: int, stable: int | None = None) -
 
 
 def build_optimizer(scorer: Scorer, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW over the scorer's parts; each group knows its peak rate ("peak") and "warmup"."""
+    """Make AdamW over the scorer's parts; each group has its peak rate ("peak") and "warmup"."""
     backbones = scorer.backbones()
     in_backbone = {id(parameter) for part in backbones.values() for parameter in part}
     parts = {**backbones, "rest": [p for p in scorer.parameters() if id(p) not in in_backbone]}
@@ -153,7 +154,7 @@ def build_optimizer(scorer: Scorer, recipe: Recipe) -> torch.optim.AdamW:
             chosen = [p for p in parameters if p.requires_grad and (p.ndim >= 2) == matrices]
             groups.append({"params": chosen, "weight_decay": decay, "peak": peak, "warmup": warmup})
     groups = [group for group in groups if group["params"]]
-    # All parameters in a few calls: the same bytes as one by one, and less of Python.
+    # Update all parameters in a few calls: the same bytes as one by one, with less overhead.
     return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, foreach=True)
 
 

@@ -1,6 +1,6 @@
-"""Which items are in the batch of a step: a pure function of (seed, step), so that a resumed run sees
-what an undisturbed one sees, and two models with the same recipe see the same images in the same order (but for the
-partners that one of them wants by itself)."""
+"""Chooses the items of each batch, as a pure function of (seed, step): a resumed run sees the same as an undisturbed
+one, and models with the same recipe see the same images in the same order (except for partners that one of them
+wants)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ SINGLES = "single_object"
 
 
 class Stream:
-    """Endless shuffled passes over some indices, of which any part can be taken."""
+    """An endless sequence of shuffled passes over some indices; any part can be computed directly."""
 
     def __init__(self, indices: np.ndarray, seed: int, name: str) -> None:
         self.indices, self.seed, self.name = indices, seed, name
@@ -32,13 +32,13 @@ Parts = Sequence[tuple[Stream, int]]
 
 
 class BatchSampler:
-    """Draws from streams, a number of items of each, the same in every step; in the first `warm_steps` from others."""
+    """Draws a fixed number of items from each of several streams, or, in the first `warm_steps`, from other streams."""
 
     def __init__(self, parts: Parts, warm: Parts = (), warm_steps: int = 0) -> None:
         self.parts, self.warm, self.warm_steps = parts, warm, warm_steps
 
     def indices(self, step: int) -> np.ndarray:
-        """Indices of the batch of `step`."""
+        """The indices in the batch of `step`."""
         parts = self.warm if step < self.warm_steps else self.parts
         return np.concatenate([stream.take(step * count, count) for stream, count in parts if count])
 
@@ -46,8 +46,8 @@ class BatchSampler:
 def with_singles(
     is_single: Bool[np.ndarray, " n"], batch: int, singles_share: float | None, seed: int, single_steps: int = 0
 ) -> BatchSampler:
-    """Batches of all images alike, or of single-object scenes and others in fixed proportions; the first `single_steps`
-    show single-object scenes only."""
+    """A sampler of all images alike, or of single-object scenes and others in fixed proportions; the first
+    `single_steps` show single-object scenes only."""
     everything = np.arange(len(is_single))
     singles = Stream(everything[is_single], seed, "singles")
     parts = [(Stream(everything, seed, "all"), batch)]
@@ -60,8 +60,8 @@ def with_singles(
 def by_shares(
     strata: Mapping[str, Bool[np.ndarray, " n"]], shares: Mapping[str, float], batch: int, seed: int
 ) -> BatchSampler:
-    """Batches of named strata, as many items of each as its share of a batch: for mixtures of data sets."""
-    # Whole numbers that add up: rounded sums, not sums of the rounded.
+    """A sampler for mixtures of data sets: each batch has a number of items from each stratum by its share."""
+    # Whole numbers with the right sum: differences of rounded cumulative sums.
     counts = np.diff(np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)).tolist()
     if lost := next((name for name, n in zip(shares, counts, strict=True) if shares[name] and not n), ""):
         raise UserError(

@@ -1,7 +1,7 @@
-"""Everything that the rest of a training run depends on, and what it was like so far, as one file.
+"""The state of a training run: everything that the rest of the run depends on, and its log so far, as one file.
 
-It is a zip with a checksum of every part, which torch writes and doesn't look at; here it is looked at. It says whose
-state it is, so that no other run's passes for it.
+It is a zip whose parts have checksums; torch writes them but doesn't verify them, so they are verified here. The state
+names its run, so that no other run's state passes for it.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from menagerie.envs.core.files import unwritable, whole_file
 from menagerie.envs.core.reading import Unreadable, check_accessible, open_file
 from menagerie.models.scorer import Scorer
 
-# What Python's reader of zips raises for what is none, or for a torn one.
+# Exceptions of Python's zip reader for files that are no zip, or a torn one.
 BROKEN = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
@@ -32,18 +32,18 @@ class Row(NamedTuple):
     step: int
     loss: float
     learning_rate: float
-    """The highest of all parts of the scorer."""
+    """The highest rate among the scorer's parts."""
     validation: float
-    """Accuracy after the step, 0 to 1; nan where nobody looked."""
+    """Accuracy after the step, 0 to 1; nan if validation wasn't evaluated."""
     images_per_second: float
-    """Mean since the read before."""
+    """Mean since the previous read."""
 
 
 class History:
-    """The rows of all steps that were read; part of the run's state, so that a resumed run has each step once.
+    """The log of all steps that were read; part of the run's state, so that a resumed run has each step once.
 
-    A loss stays on its device until `read`, which waits for every step so far: images per second are counted from one
-    read to the next, so that they are those of steps that are done, whatever was still queued on a GPU.
+    A loss stays on its device until `read`, which waits for every step so far. Images per second are measured between
+    two reads, so that on a GPU only finished steps count, whatever is still queued.
     """
 
     def __init__(self, batch: int) -> None:
@@ -53,15 +53,15 @@ class History:
         self.restart()
 
     def restart(self) -> None:
-        """Count time from now on: what was done since the last read is no training."""
+        """Restart the clock: time since the last read wasn't spent on training."""
         self._since = time.perf_counter()
 
     def add(self, step: int, loss: Float[Tensor, ""], learning_rate: float) -> None:
-        """Note a step, without waiting for its loss."""
+        """Add a step, without waiting for its loss."""
         self._unread.append((step, loss.detach(), learning_rate))
 
     def read(self) -> None:
-        """Wait for the steps that were added, and turn them into rows."""
+        """Wait for the added steps, and turn them into rows."""
         if not self._unread:
             return
         losses = torch.stack([loss for _, loss, _ in self._unread]).tolist()
@@ -77,11 +77,11 @@ class History:
         self.rows[-1] = self.rows[-1]._replace(validation=accuracy)
 
     def table(self) -> Float[Tensor, "n 5"]:
-        """All rows, for a state."""
+        """All rows as a tensor, for a state."""
         return torch.tensor(self.rows, dtype=torch.float64).reshape(-1, len(Row._fields))
 
     def take(self, table: Sequence[Sequence[float]]) -> None:
-        """Go on after the rows of a state."""
+        """Replace the rows by those of a state."""
         self._unread.clear()
         self.rows = [Row(int(step), *rest) for step, *rest in table]
         self.restart()
@@ -93,11 +93,11 @@ class StateFile:
 
     path: Path
     run: str = ""
-    """The run's name."""
+    """Name of the run."""
 
 
 def save_state(file: StateFile, scorer: Scorer, optimizer: torch.optim.Optimizer, step: int, history: History) -> None:
-    """Everything that the rest of the run depends on, and the rows of all steps before."""
+    """Save everything that the rest of the run depends on, and the rows of all steps so far."""
     state = {"step": step, "scorer": scorer.state_dict(), "optimizer": optimizer.state_dict()}
     write_state(file, state | {"history": history.table()})
 
@@ -105,9 +105,9 @@ def save_state(file: StateFile, scorer: Scorer, optimizer: torch.optim.Optimizer
 def load_state(
     file: StateFile, scorer: Scorer, optimizer: torch.optim.Optimizer, history: History | None = None
 ) -> int:
-    """Load what `save_state` wrote and return the step to go on from; 0 where there is no file.
+    """Load a state that `save_state` wrote, and return the step to continue from; 0 if there is no file.
 
-    One that was damaged on the disk is left aside, with a line: training begins anew. A state of another run raises.
+    A damaged state is ignored with a message, and training starts anew. Raises for a state of another run.
     """
     state = read_state(file)
     if state is None:
@@ -126,14 +126,16 @@ def write_state(file: StateFile, state: dict[str, Any]) -> None:
         noted = NotedErrors(opened)
         try:
             torch.save(state | {"run": file.run}, noted)
-        except (OSError, RuntimeError):  # torch says of a full disk that it is at an unexpected place
+        except (OSError, RuntimeError):  # for a full disk, torch reports an unexpected position
             if noted.error:
                 raise unwritable(file.path, noted.error) from noted.error
             raise
 
 
 def read_state(file: StateFile) -> dict[str, Any] | None:
-    """A state of a run; None where there is none, or where it was damaged, with a line. Another run's raises."""
+    """Read a run's state; None if there is none, or, with a message, if it is damaged. Raises for another run's
+    state.
+    """
     path = file.path
     if not path.exists() and not path.is_symlink():
         return None
@@ -141,7 +143,7 @@ def read_state(file: StateFile) -> dict[str, Any] | None:
         print(f"warning: {path} is damaged ({problem}); this run is trained from its first step", flush=True)
         return None
     with damaged_state(path):
-        state = torch.load(path, weights_only=True, map_location="cpu")  # steps of the optimiser stay there
+        state = torch.load(path, weights_only=True, map_location="cpu")  # the optimiser's step counts stay on the CPU
         run = state["run"]
     if run != file.run:
         raise UserError(f"{path} is a state of another run, {run!s:.50}; put it back there: then this run goes on")
@@ -149,13 +151,13 @@ def read_state(file: StateFile) -> dict[str, Any] | None:
 
 
 def hand_on(source: StateFile, target: StateFile) -> None:
-    """Copy the state of one run for another one, which goes on from it; nothing is copied where it was damaged."""
+    """Copy the state of one run to another, which continues from it; a damaged state isn't copied."""
     if (state := read_state(source)) is not None:
         write_state(target, state)
 
 
 class NotedErrors:
-    """A file as torch writes it; what the system said of a failed write is kept, which torch passes over."""
+    """A file for torch to write to; keeps system errors of failed writes, which torch doesn't report."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -175,7 +177,7 @@ class NotedErrors:
 
 
 def damage(path: Path) -> str:
-    """Say what is damaged in a state file; empty if it is whole."""
+    """Describe the damage in a state file; empty if it is intact."""
     try:
         with open_file(path) as file, zipfile.ZipFile(file) as parts:
             wrong = parts.testzip()
@@ -189,7 +191,7 @@ def damage(path: Path) -> str:
 
 @contextlib.contextmanager
 def damaged_state(path: Path):
-    """Turn whatever a foreign or damaged file raises into one clear error."""
+    """Turn any exception for a foreign or damaged file into one clear error."""
     try:
         yield
     except Exception as error:
@@ -198,5 +200,5 @@ def damaged_state(path: Path):
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether torch found no memory, on the processor or on a GPU."""
+    """Whether torch ran out of memory, on the processor or on a GPU."""
     return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)

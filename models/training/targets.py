@@ -1,4 +1,4 @@
-"""Which texts of a batch are right of which images, computed before the step and not in it."""
+"""Finds which texts of a batch are positives of which images; computed before the step, not in it."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,9 @@ from menagerie.models.objectives import Targets
 
 
 class Claims:
-    """Numbers all that graphs claim, each graph once (`menagerie.generators.captions.relations.claims`)."""
+    """Numbers all claims of graphs; each graph's are computed once
+    (`menagerie.generators.captions.relations.claims`).
+    """
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
         """`names` of several words stand for one thing (`Captioned.names`)."""
@@ -24,26 +26,26 @@ class Claims:
         self._rows: dict[SceneGraph, list[int]] = {}
 
     def row(self, graph: SceneGraph) -> list[int]:
-        """The numbers of what a graph claims."""
+        """The numbers of a graph's claims."""
         if graph not in self._rows:
             claimed = sorted(claims(graph, self.names))
             self._rows[graph] = [self._numbers.setdefault(claim, len(self._numbers)) for claim in claimed]
         return self._rows[graph]
 
     def table(self, graphs: Sequence[SceneGraph]) -> csr_matrix:
-        """A row of ones and zeros for each graph."""
+        """A sparse matrix with a row of ones and zeros for each graph."""
         rows = [self.row(graph) for graph in graphs]
         starts = np.cumsum([0, *map(len, rows)])
         columns = np.fromiter((number for row in rows for number in row), np.int64, starts[-1])
         return csr_matrix((np.ones(len(columns), np.int32), columns, starts), (len(rows), len(self._numbers)))
 
 
-Compared = tuple[Bool[np.ndarray, "n m"], Bool[np.ndarray, "n m"]]  # means the same, is true of it
+Compared = tuple[Bool[np.ndarray, "n m"], Bool[np.ndarray, "n m"]]  # means the same; is true of the image
 
 
 def by_claims(texts: Sequence[Caption], known: Claims) -> Callable[[slice], Compared]:
-    """Compares texts by what their graphs claim: whether each means what those of some rows mean, and whether it claims
-    no more."""
+    """Make a function that compares all texts with some rows by their graphs' claims: whether the claims are the same,
+    and whether a text claims nothing that the row doesn't."""
     table = known.table([text.graph for text in texts])
     sizes = np.asarray(table.sum(1)).ravel()
 
@@ -55,9 +57,9 @@ def by_claims(texts: Sequence[Caption], known: Claims) -> Callable[[slice], Comp
 
 
 def by_words(texts: Sequence[Caption]) -> Callable[[slice], Compared]:
-    """Compares texts whose graphs may leave out what is true: by all of their words, without capitals and punctuation.
+    """Make a function that compares texts by their words, without capitals and punctuation, for incomplete graphs.
 
-    Words are open there, and nothing is known of what one says of another: an ice cream is no cream.
+    Whether one text implies another is unknown there, because words are open: an ice cream is no cream.
     """
     words = np.array([plain_text(text.text) or text.text for text in texts])
 
@@ -71,11 +73,12 @@ def by_words(texts: Sequence[Caption]) -> Callable[[slice], Compared]:
 def targets_of(
     texts: Sequence[Caption], n_images: int, complete: bool, mask: bool, known: Claims, matched: int | None = None
 ) -> Targets:
-    """Targets of a batch of n images, of which i has text i, and with more captions of each also text i + jn; texts
-    behind the first `matched` (else n) are negatives alone.
+    """The targets of a batch of n images; image i has text i and, with several captions, texts i + jn. Texts after the
+    first `matched` (by default n) are only negatives.
 
-    Where captions are `complete`, texts with the same claims mean the same, and a text that claims no more than
-    an image's caption is true of it: with `mask` it is masked. Otherwise only equal texts are known to be right.
+    If captions are `complete`, texts with the same claims mean the same, and a text that claims nothing beyond an
+    image's caption is true of it; with `mask` such pairs are masked. Otherwise only equal texts are known to be
+    positives.
     """
     matched = n_images if matched is None else matched
     same, true = np.zeros((2, n_images, len(texts)), bool)
@@ -85,7 +88,7 @@ def targets_of(
         same |= same_as_these
         true |= true_of_these
     masked = true & ~same if mask else np.zeros_like(same)
-    # A negative that happens to be right is no negative, and no target either.
+    # A negative that happens to be true is dropped: it is neither a negative nor a target.
     masked[:, matched:] |= same[:, matched:]
     same[:, matched:] = False
     some = mask or masked.any()

@@ -1,4 +1,4 @@
-"""Where a model errs: accuracy by what its test images show, and the records that it was surest of."""
+"""Finds where a model errs: accuracy by properties of test images, and the records with the clearest scores."""
 
 import io
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from menagerie.studies.analysis.two_levels import intervals, without_interval
 from menagerie.studies.runs.evaluation import FILE
 from menagerie.studies.runs.results import checked_file
 
-# What records are grouped by, in the order of tables. One of two animals counts for both.
+# Properties by which records are grouped, in the order of tables. A record of two animals counts for both.
 FACTORS = ("all", "animal", "texture", "size", "background", "relation", "mentioned first")
 COLUMNS = ("subset", "task", "factor", "value", "accuracy", "low", "high", "clusters", "n")
 TEXTS = ("subset", "task", "scene", "animals", "caption", "negative")
@@ -36,8 +36,8 @@ class Source(NamedTuple):
 
 
 def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
-    """The properties that a scene shows, as distinct (factor, value); for two things also the slot of the one
-    mentioned first."""
+    """The properties that a scene shows, as distinct (factor, value); for two things also the slot of the one mentioned
+    first."""
     found = [("background", scene.background)]
     for thing in scene.things:
         found += [("animal", thing.animal), ("texture", thing.texture), ("size", thing.size)]
@@ -65,7 +65,9 @@ def labels(split: Path) -> pd.DataFrame:
 
 
 def read_predictions(folder: Path) -> pd.DataFrame:
-    """The records of a cell: texts as they are, the two scores, and `margin`, by how much the true caption wins."""
+    """Read a cell's records: both texts, the two scores, and `margin`, the true caption's score minus the false
+    one's.
+    """
     types = dict.fromkeys(TEXTS, str) | dict.fromkeys(SCORES, float)
     try:
         text = io.StringIO(read_text(checked_file(folder, FILE)), newline="")
@@ -76,11 +78,11 @@ def read_predictions(folder: Path) -> pd.DataFrame:
     return frame.assign(margin=frame["score_caption"] - frame["score_negative"])
 
 
-@cache  # what is finished doesn't change, and reports are written anew after every run
+@cache  # a finished cell doesn't change, and reports are rewritten after every run
 def tallies(source: Source) -> pd.DataFrame:
     """Points (1 right, one half a tie) and number of records by subset, task, factor, value and cluster."""
     records = read_predictions(source.folder)
-    # As in results: scores that are written alike are a tie.
+    # As in results: scores that are equal as written are a tie.
     right, tied = (records[SCORES[0]] > records[SCORES[1]]), (records[SCORES[0]] == records[SCORES[1]])
     records = records[["subset", "task", "scene", "animals"]].assign(points=right + 0.5 * tied)
     records["animals"] = f"{source.seed} " + records["animals"]
@@ -92,10 +94,10 @@ def tallies(source: Source) -> pd.DataFrame:
 
 @cache
 def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
-    """A row of `COLUMNS` for each subset, task, factor and value, over all records of some cells.
+    """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value.
 
     Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals` over `clusters`, the animal
-    pairs of each seed; NaN where a value has too few.
+    pairs of each seed; NaN for a value with too few.
     """
     found = pd.concat([tallies(source) for source in sources], ignore_index=True).astype({"animals": str})
     parts = []
@@ -128,7 +130,7 @@ def table(frame: pd.DataFrame, tests: Sequence[str], task: str = "swap") -> pd.D
 
 
 def described(row: Any) -> str:
-    """ "71.2 [65.0, 77.1] n 48": accuracy in percent, its interval and the number of records."""
+    """A cell of the table: "71.2 [65.0, 77.1] n 48" for accuracy in percent, its interval and the number of records."""
     bounds = without_interval(row.low, row.high, row.clusters) or f"{100 * row.low:.1f}, {100 * row.high:.1f}"
     return f"{100 * row.accuracy:.1f} [{bounds}] n {row.n}"
 
@@ -138,7 +140,7 @@ PIXELS = 128  # the longer side of an image on the page
 
 
 class Record(NamedTuple):
-    """One record: its image as a data URI, both captions and what the model gave them."""
+    """One record: its image as a data URI, both captions and their scores."""
 
     uri: str
     subset: str
@@ -155,9 +157,9 @@ class Surest(NamedTuple):
     right: list[Record]
 
 
-@cache  # what is finished doesn't change
+@cache  # a finished cell doesn't change
 def surest(source: Source, tests: tuple[str, ...], task: str = "swap") -> Surest:
-    """The surest records of a cell among some tests, of as many different animal pairs as there are."""
+    """The records of a cell with the widest margins in these tests, of as many different animal pairs as there are."""
     frame = read_predictions(source.folder)
     frame = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
     chosen = [
@@ -169,14 +171,14 @@ def surest(source: Source, tests: tuple[str, ...], task: str = "swap") -> Surest
 
 
 def leading(ranked: pd.DataFrame) -> pd.DataFrame:
-    """The first `SHOWN` rows; further ones of an animal pair, then of a caption, give way to others."""
+    """The first `SHOWN` rows, where rows that repeat an animal pair, or then a caption, come after others."""
     repeats = ranked["animals"].duplicated().astype(int) + ranked["caption"].duplicated()
     kept = repeats.sort_values(kind="stable").index[:SHOWN]
     return ranked[ranked.index.isin(kept)]
 
 
 def record(row: Any, uris: dict[str, str]) -> Record:
-    """A row of predictions as it is shown."""
+    """Make the record to show from a row of predictions."""
     scores = (f"{score:#.4g}" for score in (row.score_caption, row.score_negative))
     return Record(uris[row.scene], row.subset, row.caption, row.negative, *scores)
 

@@ -1,4 +1,4 @@
-"""Records of finished runs: differences with bootstrap intervals, how many records there are, and `--compare`."""
+"""Compares records of finished runs: differences with bootstrap intervals, numbers of records, and `--compare`."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ Key = tuple[int, str, str, str, str]
 
 
 class RecordScore(NamedTuple):
-    """The score of a record, 1 if right and 0.5 for a tie, and the animals that it shows."""
+    """The score of a record, 1 if right and 0.5 for a tie, and the animals in its scene."""
 
     value: float
     animals: str
@@ -31,14 +31,14 @@ Points = dict[Key, RecordScore]
 
 
 class Difference(NamedTuple):
-    """Mean of the differences (second minus first), its interval, and how many records."""
+    """The mean difference (second minus first), its interval, and the number of records."""
 
     mean: float
     low: float
     high: float
     n: int
     clusters: int = FEWEST
-    """Animal pairs, of each seed, that were drawn."""
+    """Number of clusters that were resampled: animal pairs of each seed."""
     seeds: int = 1
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 
     @property
     def bounds(self) -> str:
-        """The interval as text, or why there is none."""
+        """The interval as text, or the reason why there is none."""
         none = without_interval(self.low, self.high, self.clusters)
         return none or f"{100 * self.low:+.1f}, {100 * self.high:+.1f}"
 
@@ -57,7 +57,8 @@ class Difference(NamedTuple):
 
     @property
     def conclusive(self) -> bool:
-        """Whether its bounds say on which side of a value it is: few pairs that are all alike may be so by chance."""
+        """Whether the bounds can be compared with a value: they form an interval, or are equal for so many animal pairs
+        that this isn't chance."""
         return self.known or self.clusters >= MANY_PAIRS
 
 
@@ -82,7 +83,7 @@ def merged(parts: Iterable[Points]) -> Points:
 
 
 def tally(points: Points) -> Tally:
-    """Points and number of records by animal pair: what a bootstrap draws from."""
+    """Sum points and numbers of records by animal pair, the unit that a bootstrap draws."""
     found: Tally = {}
     for _, point in sorted(points.items()):
         entry = found.setdefault(point.animals, [0.0, 0])
@@ -94,8 +95,8 @@ def tally(points: Points) -> Tally:
 def difference(first: Points, second: Points, subset: str, task: str, seed: int = 0) -> Difference | None:
     """The difference in accuracy, second minus first, on the records that both have; None if there are none.
 
-    Paired: both models' points of an animal pair are drawn together. The interval is that of `two_levels.intervals`:
-    it covers new seeds where there are several.
+    Paired: both models' points of an animal pair are drawn together. The interval is that of `two_levels.intervals`;
+    with several seeds it covers new seeds.
     """
     keys = sorted(key for key in first.keys() & second.keys() if key[1:3] == (subset, task))
     if not keys:
@@ -117,7 +118,7 @@ def difference(first: Points, second: Points, subset: str, task: str, seed: int 
 
 
 def pooled(points: Points, columns: Collection[tuple[str, str]]) -> Points:
-    """The points of several subsets and tasks as those of one, both called ""."""
+    """Merge several subsets and tasks into one, whose subset and task are ""."""
     return {(key[0], "", "", "/".join(key[1:4]), key[4]): point for key, point in points.items() if key[1:3] in columns}
 
 
@@ -125,18 +126,18 @@ Column = tuple[str, ...]  # subset and task, or one of them
 
 
 class Count(NamedTuple):
-    """Records and animal pairs of one test in one run."""
+    """Numbers of records and animal pairs of one test in one run."""
 
     records: int
     pairs: int
-    """Different animal pairs that these show."""
+    """Number of different animal pairs in these records."""
 
 
 Counts = Mapping[Column, Count]
 
 
 def counts_of(points: Points) -> dict[Column, Count]:
-    """The records of one run by subset and task."""
+    """The counts of one run by subset and task."""
     animals: dict[Column, list[str]] = {}
     for key, point in points.items():
         animals.setdefault(key[1:3], []).append(point.animals)
@@ -145,31 +146,33 @@ def counts_of(points: Points) -> dict[Column, Count]:
 
 @cache  # what is finished doesn't change, and reports are written anew after every run
 def counts_in(folder: Path) -> dict[Column, Count]:
-    """The records of a finished run by subset and task."""
+    """The counts of a finished run by subset and task."""
     return counts_of(read_points([(0, folder)]))
 
 
 def record_line(runs: Iterable[Counts], columns: Mapping[Column, str]) -> str:
-    """ "seen pairs 16 (1), unseen pairs 64 to 96 (6)": records and animal pairs of one run, the least and the most of
-    all runs, by what each column is called; empty where nothing is finished."""
+    """Describe the tests' sizes: "seen pairs 16 (1), unseen pairs 64 to 96 (6)", records and animal pairs of one run.
+
+    Ranges go over all runs; `columns` gives each test's name. Empty if no run is finished.
+    """
     every = list(runs)
     found = {name: [run[column] for run in every if column in run] for column, name in columns.items()}
     return ", ".join(f"{name} {numbers_of(counts)}" for name, counts in found.items() if counts)
 
 
 def numbers_of(counts: Sequence[Count]) -> str:
-    """ "64 to 96 (6)": records and animal pairs of one test."""
+    """Describe one test's size over all runs: "64 to 96 (6)", records and animal pairs."""
     records, pairs = (span(numbers) for numbers in zip(*counts, strict=True))
     return f"{records} ({pairs})"
 
 
 def fewest_pairs(runs: Iterable[Counts], columns: Iterable[Column]) -> int:
-    """The fewest animal pairs that one of some tests has in a run; 0 where nothing is finished."""
+    """The smallest number of animal pairs in any of these tests of any run; 0 if no run is finished."""
     wanted = set(columns)
     return min((count.pairs for run in runs for column, count in run.items() if column in wanted), default=0)
 
 
 def span(numbers: Iterable[int]) -> str:
-    """A number that all have, or the least and the most."""
+    """The number, if all are equal, else the smallest and the largest: "64 to 96"."""
     known = sorted(numbers)
     return f"{known[0]}" if known[0] == known[-1] else f"{known[0]} to {known[-1]}"

@@ -1,4 +1,4 @@
-"""Pareto fronts and bounds: who dominates whom, hypervolumes, images to a target and their ratios. Free of files."""
+"""Pareto fronts: dominance, hypervolumes, numbers of images to a target and their ratios. Reads no files."""
 
 import math
 from collections.abc import Sequence
@@ -22,18 +22,18 @@ Tally = dict[str, list[int | float]]
 
 
 class Axis(NamedTuple):
-    """Range of distinct images: the least and the most of the space."""
+    """The axis of distinct images, from the fewest to the most in the search space."""
 
     least: int
     most: int
 
     def saved(self, images: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """Share of the way, in logarithms, from the most images to the least."""
+        """The position of `images` on a logarithmic axis: 0 for the most images, 1 for the least."""
         return 1 - np.log(images / self.least) / math.log(self.most / self.least)
 
 
 class Bound(NamedTuple):
-    """Images that reach a target; or, censored, the most that did not."""
+    """The number of images that reach a target; if none did (censored), the largest number tried."""
 
     images: int
     censored: bool
@@ -57,8 +57,8 @@ def front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]
 def hypervolume(
     images: Float64[np.ndarray, " n"], accuracy: Float64[np.ndarray, "... n"], axis: Axis
 ) -> Float64[np.ndarray, "..."]:
-    """Share of the plane that the settings dominate: 0 at the reference point, the most images and
-    chance; 1 where the least images give 100 %. Images count by their logarithm."""
+    """Share of the plane that the settings dominate: 0 at the reference point, the most images and chance; 1 if the
+    least images give 100 %. The axis of images is logarithmic."""
     order = np.argsort(images, kind="stable")
     saved = np.clip(axis.saved(images[order]), 0, 1)
     heights = np.clip((accuracy[..., order] - CHANCE) / (1 - CHANCE), 0, 1)
@@ -91,7 +91,7 @@ def median_accuracy(tests: Sequence[Tally]) -> float:
 def clusters_of(curves: Sequence[Curve]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int]]:
     """Points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the pairs' seeds.
 
-    All settings are tested on the same records.
+    All settings must be tested on the same records.
     """
     keys = [(seed, pair) for seed, tally in enumerate(curves[0].tests[0]) for pair in sorted(tally)]
     columns = [[tests[seed][pair] for seed, pair in keys] for curve in curves for tests in curve.tests]
@@ -107,7 +107,7 @@ class Volume(NamedTuple):
     low: float
     high: float
     pairs: int
-    """Animal pairs of the test, which were drawn within their seeds."""
+    """Number of animal pairs in the test, which were drawn within their seeds."""
 
     @property
     def interval(self) -> str:
@@ -115,13 +115,13 @@ class Volume(NamedTuple):
 
 
 def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Volume]:
-    """Hypervolume of each model's chosen settings on the test, in the mean over seeds, and of each difference to the
-    first model.
+    """For each model the hypervolume of its chosen settings on the test, averaged over seeds, and the difference to the
+    first model's.
 
-    The bootstrap has two levels, seeds and within them animal pairs, as `two_levels` draws and widens them, the same
-    draw for all models and settings. It says how sure the figures are for new seeds with these settings. A setting
-    whose own interval reaches down to chance dominates nothing, so that a model at chance has no hypervolume, whatever
-    luck the best of its settings had.
+    The bootstrap has two levels, seeds and within them animal pairs, as `two_levels` draws and widens them, with the
+    same draws for all models and settings. The intervals cover new seeds with these settings. A setting whose own
+    interval includes chance dominates nothing, so that a model at chance has no hypervolume, even if its best setting
+    was lucky.
     """
     sums, counts, seeds = clusters_of(list(curves.values()))
     pairs = max(len(tally) for tally in next(iter(curves.values())).tests[0])
@@ -156,7 +156,7 @@ def bound(images: Sequence[int], reached: Sequence[bool]) -> Bound:
 
 
 def ratio(one: Bound, other: Bound) -> str:
-    """How many times the images of the other the first needs; a dash where neither is known."""
+    """The ratio of the first bound to the other as text; a dash if neither is known."""
     if one.censored and other.censored:
         return "–"
     sign = "> " if one.censored else "< " if other.censored else ""
@@ -164,8 +164,8 @@ def ratio(one: Bound, other: Bound) -> str:
 
 
 class ImageRatio(NamedTuple):
-    """Images of the first over those of the other; infinite where the first never reaches the target, 0 where the other
-    never does, NaN where neither does."""
+    """The ratio of the first model's images to the other's; infinite if the first never reaches the target, 0 if the
+    other never does, NaN if neither does."""
 
     value: float
     low: float
@@ -179,7 +179,7 @@ class ImageRatio(NamedTuple):
 
 
 def bound_text(ratio: float) -> str:
-    """A bound; where one model doesn't reach the target that is said in its place."""
+    """A bound as text; says so if a model doesn't reach the target."""
     if math.isinf(ratio):
         return "first out of reach"
     if ratio >= 10:
@@ -188,11 +188,11 @@ def bound_text(ratio: float) -> str:
 
 
 def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> ImageRatio:
-    """The ratio of the fewest images of any setting whose mean over seeds reaches the target.
+    """The ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target.
 
-    The interval is a bootstrap of two levels, seeds and within them animal pairs (`two_levels`), the same draw for both
-    models: in each draw the fewest images are looked for anew among the settings that were tried, so it doesn't cover
-    what settings in between would give. NaN where half of the draws or more have no ratio, and for two seeds.
+    The interval is a bootstrap of two levels, seeds and within them animal pairs (`two_levels`), with the same draws
+    for both models. Each draw searches again among the settings that were tried, so the interval doesn't cover what
+    settings in between would give. NaN if half of the draws or more have no ratio, and for two seeds.
     """
     sums, counts, seeds = clusters_of([first, other])
     means = (sums.sum(0) / counts.sum(0))[None]
@@ -209,7 +209,7 @@ def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> Ima
 
 
 def ratios(first: Curve, other: Curve, reached: Bool[np.ndarray, "r v"]) -> Float64[np.ndarray, " r"]:
-    """The ratio in each draw, by which settings of both reach the target there."""
+    """The ratio in each draw, given which settings of both models (first, then other) reach the target in it."""
     count = len(first.images)
     fewest = [
         np.where(mask, np.array(images, np.float64), math.inf).min(1)

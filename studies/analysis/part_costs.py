@@ -1,7 +1,7 @@
-"""What the parts of a scorer cost: parameters, multiplications and time, for `studies/throughput.py parts`.
+"""Measures the cost of a scorer's parts: parameters, multiplications and time, for `studies/throughput.py parts`.
 
 OC-CLIP, table 9: its text tower reads phrases, not sentences, and its binding module compares every image with every
-graph, which no image tower makes dearer. The table counts a batch of one GPU, with the texts of all of them.
+graph; its cost doesn't depend on the image tower. The table counts the batch of one GPU, with the texts of all GPUs.
 """
 
 import time
@@ -36,7 +36,7 @@ def captions_of(world: str, count: int) -> list["Caption"]:
 
 
 def distinct_captions(nodes: int, count: int) -> list["Caption"]:
-    """Texts whose graphs share no phrase and no predicate."""
+    """Captions whose graphs share no phrase and no predicate."""
     from menagerie.generators.captions.graph import Edge, SceneGraph
     from menagerie.generators.captions.templates import Caption
 
@@ -51,7 +51,7 @@ def distinct_captions(nodes: int, count: int) -> list["Caption"]:
 
 
 def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
-    """The row's scorer with the options of its paper."""
+    """Build the row's scorer with its paper's options."""
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.config import TextSpace, TowerConfig
     from menagerie.models.towers.tokenizers import words_of
@@ -65,7 +65,7 @@ def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
 
 
 def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Callable[[], object]]:
-    """The three parts of a forward pass, each of which goes on from the results of those before it."""
+    """The three parts of a forward pass; each uses the results of the ones before."""
     import torch
 
     texts = scorer.read([c.text for c in captions], [c.graph for c in captions])
@@ -101,7 +101,7 @@ def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> t
 
 
 def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, repeats: int, device: str) -> float:
-    """How many images with as many texts pass per second: the median over repeats, after one that doesn't count."""
+    """Images per second, each with as many texts as images: the median over repeats, after an uncounted one."""
     import torch
 
     spans = []
@@ -117,8 +117,8 @@ def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, re
     return len(captions) / median(spans[1:])
 
 
-# What table 9 has as the total over CLIP's, by scorer and towers, at a global batch of 8192; it counts a multiplication
-# with its addition as one. It prints 1x for OC-CLIP with L and 1.3x for CLIP; its text has them as here.
+# Total over CLIP's in table 9, by scorer and towers, at a global batch of 8192; a multiplication and its addition count
+# as one. The table prints 1x for OC-CLIP with L and 1.3x for CLIP; the paper's text has the values here.
 PAPER = {
     ("oc-clip", "ViT-B-16-text-256"): 2.2,
     ("clip", "ViT-B-16"): 1.0,
@@ -158,18 +158,18 @@ class Parts:
 
 
 class Cost(NamedTuple):
-    """The cost of one row, by parts: images, texts and their comparison."""
+    """The cost of a row, by parts: images, texts and their comparison."""
 
     parameters: dict[str, int]
-    """The parameters of the vision tower, of the text tower, and of the scorer itself."""
+    """Number of parameters of the vision tower, of the text tower, and of the scorer itself."""
     multiplications: tuple[int, int, int]
-    """Multiply-adds of a forward pass of each part."""
+    """Multiply-adds of each part of a forward pass."""
     images_per_second: float | None
-    """The speed of a whole forward pass; None where it wasn't timed."""
+    """Speed of a whole forward pass; None if it wasn't timed."""
 
 
 def parsed_row(text: str) -> Row:
-    """A row as options have it; a strange one raises."""
+    """Read a row as options write it; raises if it isn't valid."""
     scorer, _, towers = text.partition("=")
     architecture, _, context = towers.rpartition("/")
     if not (architecture and context.isdecimal() and 2 <= int(context) <= 1000):
@@ -195,7 +195,7 @@ def total(cost: Cost, workers: int) -> int:
 
 
 def check(config: Parts) -> list[Row]:
-    """The rows, once every option is possible."""
+    """Check all options; returns the rows."""
     from menagerie.models.towers.build import check_towers
     from menagerie.models.towers.config import TowerConfig
     from menagerie.studies.runs.machine import check_device_here
@@ -213,7 +213,7 @@ def check(config: Parts) -> list[Row]:
 
 
 def shares(config: Parts, costs: dict[Row, Cost]) -> dict[Row, float]:
-    """Each total over that of the last clip row before it, or of the first row."""
+    """Each total divided by that of the last clip row before it, or of the first row."""
     base, ratios = next(iter(costs.values())), {}
     for row, cost in costs.items():
         base = cost if row.scorer == "clip" else base

@@ -1,7 +1,7 @@
-"""What a training step costs, part by part: for `studies/throughput.py training`.
+"""Measures a training step part by part, for `studies/throughput.py training`.
 
-On a CPU parts are processor time. On a GPU they are time that passed until the device had finished, and the largest
-allocation of memory stands beside them.
+On a CPU, times are processor time. On a GPU they are elapsed time until the device has finished, and the peak memory is
+printed too.
 """
 
 import time
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from menagerie.generators.storage.dataset import SplitDataset
 
-WARM_UP = 3  # repeats that don't count
+WARM_UP = 3  # repeats that aren't counted
 TARGET_BATCHES = (64, 256, 1024)
 
 
@@ -54,7 +54,7 @@ class Training:
 
 
 def training_data(config: Training) -> "SplitDataset":
-    """A split of the world with most of its pairs, rendered where it is missing."""
+    """A split of the world with most of its pairs; renders missing images."""
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.generators.storage.split_file import make_split
@@ -66,7 +66,7 @@ def training_data(config: Training) -> "SplitDataset":
 
 
 def clock_of(device: "torch.device") -> Callable[[], float]:
-    """Processor seconds on a CPU; on a GPU seconds that passed until it had finished what it was given."""
+    """A clock in seconds: processor time on a CPU; on a GPU elapsed time, after waiting for the device."""
     import torch
 
     def finished() -> float:
@@ -87,7 +87,7 @@ def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[]
 
 
 def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, float]:
-    """Milliseconds of each part of a model's step, and GiB on a GPU. `prepare` is always of the CPU."""
+    """Milliseconds of each part of a model's step, and GiB on a GPU. `prepare` always runs on the CPU."""
     import torch
 
     from menagerie.models.checkpoint import build_scorer
@@ -122,7 +122,7 @@ def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, 
 
 
 def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, float]]:
-    """CPU-ms to compare all texts of a batch, by its size."""
+    """Yield the number of texts in a batch, and the CPU milliseconds to compare them."""
     from menagerie.models.training.sampling import with_singles
     from menagerie.models.training.targets import Claims, targets_of
 

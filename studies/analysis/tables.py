@@ -1,7 +1,7 @@
-"""Results as pandas frames: one tidy row for each score, and tables of any columns against any others.
+"""Results as pandas frames: a tidy row for each score, and tables of any columns against any others.
 
-Texts come last (`described`): a frame of numbers is for reckoning, one of texts for CSV, LaTeX and pages. Accuracies of
-models that prefer the same caption whatever the image are flagged (`flagged`), high or low.
+Conversion to text comes last (`described`): compute with frames of numbers, and write frames of texts to CSV, LaTeX and
+pages. Accuracies of models that prefer the same caption whatever the image are flagged (`flagged`), high or low.
 """
 
 import math
@@ -16,26 +16,26 @@ from menagerie.envs.core.files import write_csv, write_text
 from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.studies.runs.results import columns_of, rows
 
-# Names of rows or columns, in order; None for all that there are.
+# Names of rows or columns, in order; None for all.
 Labels = Sequence[str] | pd.Index | None
-DASH = "–"  # where there is nothing to be had: no scenes, no such task
-WAITING = "…"  # where nothing is finished yet
+DASH = "–"  # nothing exists: no scenes, no such task
+WAITING = "…"  # nothing is finished yet
 ESCAPES = str.maketrans(
     {"\\": r"\textbackslash{}", **{c: "\\" + c for c in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\^{}"}
 )
 
 
 def tidy(results: Sequence[dict[str, Any]], axes: Sequence[str] = ()) -> pd.DataFrame:
-    """A row for each result, subset and task, with the columns of results.csv; NaN where nothing is defined.
+    """A row for each result, subset and task, with the columns of results.csv; NaN for undefined values.
 
-    A study that has no result yet names in `axes` what varies.
+    A study without results gives the names of its varied settings in `axes`.
     """
     columns = list(columns_of(results, axes))
     return pd.DataFrame(rows(results), columns=columns).astype({"accuracy": float, "tie_rate": float})
 
 
 class Pivot(NamedTuple):
-    """Two tables of the same shape: means over what differs within a cell, such as seeds, and their deviations."""
+    """Two tables of the same shape: means over everything else that varies, such as seeds, and standard deviations."""
 
     mean: pd.DataFrame
     deviation: pd.DataFrame
@@ -53,13 +53,13 @@ def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], val
 
 
 def mean(values: pd.Series) -> float:
-    """The mean of what is defined, rounded once: pandas' sums may show another last digit than the figures do."""
+    """The mean of the defined values, rounded once: pandas' sums may round differently from the figures."""
     defined = values.dropna().tolist()
     return statistics.mean(defined) if defined else math.nan
 
 
 def deviation(values: pd.Series) -> float:
-    """The standard deviation of what is defined; NaN for less than two."""
+    """The standard deviation of the defined values; NaN for fewer than two."""
     defined = values.dropna().tolist()
     return statistics.stdev(defined) if len(defined) > 1 else math.nan
 
@@ -67,8 +67,11 @@ def deviation(values: pd.Series) -> float:
 def described(
     table: Pivot, index: Labels = None, columns: Labels = None, scale: float = 100.0, deviations: bool = False
 ) -> pd.DataFrame:
-    """A pivot as texts, in percent with one decimal, with or without deviations; `index` and `columns` choose and
-    order. A row that the pivot lacks is `WAITING`; what is undefined in one that it has is a dash."""
+    """Turn a pivot into texts, in percent with one decimal, with or without deviations; `index` and `columns` select
+    and order.
+
+    A row that the pivot lacks is `WAITING`; an undefined value in an existing row is a dash.
+    """
 
     means, spreads = (scale * part.reindex(index=index, columns=columns) for part in table)
     both = zip(means.index, means.to_numpy().tolist(), spreads.to_numpy().tolist(), strict=True)
@@ -89,33 +92,32 @@ def number(value: float, deviation: float = math.nan) -> str:
 
 
 def gap(finished: object) -> str:
-    """The sign that a table shows in place of a missing number: one if its run is finished, another while it is
-    awaited."""
+    """The sign for a missing number: `DASH` if its run is finished, else `WAITING`."""
     return DASH if finished else WAITING
 
 
 def by_task(task: str) -> tuple[int, str]:
-    """Tasks in the order of `TASKS`, quads after them."""
+    """A sort key that puts tasks in the order of `TASKS`, quads last."""
     return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
 
 
 def header(frame: pd.DataFrame) -> list[str]:
-    """The names of columns; those of several levels are joined."""
+    """The names of columns; names with several levels are joined."""
     return [": ".join(filter(None, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
 
 
 def to_rows(frame: pd.DataFrame) -> list[list[str]]:
-    """A header and rows of texts, as the templates of pages take them."""
+    """A header and rows of texts, as page templates take them."""
     return [header(frame), *frame.astype(str).to_numpy().tolist()]
 
 
 def to_csv(path: Path, frame: pd.DataFrame) -> None:
-    """Write a frame, whole or not at all; what is undefined is an empty cell."""
+    """Write a frame, whole or not at all; undefined values are empty cells."""
     write_text(path, frame.to_csv(index=False, header=header(frame), lineterminator="\n"))
 
 
 def to_latex(frame: pd.DataFrame, caption: str) -> str:
-    """A table environment with booktabs rules; columns that hold words are set left, numbers right."""
+    """A table environment with booktabs rules; columns of words are aligned left, numbers right."""
     texts = frame.astype(str)
     words = [texts.iloc[:, k].str.contains(r"[^\W\d_]").any() for k in range(texts.shape[1])]
     return (
@@ -146,12 +148,12 @@ def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """All trials, one row each."""
+    """Write all trials as CSV, one a row."""
     write_csv(path, rows[0], ([row[name] for name in rows[0]] for row in rows))
 
 
 def shown(cell: object) -> str:
-    """A value as people read it."""
+    """Write a value for people."""
     if isinstance(cell, dict):
         return ", ".join(f"{name} {shown(value)}" for name, value in cell.items())
     return "–" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)
@@ -168,14 +170,14 @@ MEANS = (
 
 
 def flagged(texts: pd.DataFrame, quads: Pivot) -> pd.DataFrame:
-    """Accuracies on swaps as texts, with `FLAG` behind those whose quads are `NEAR` 0; `quads` has the same rows and
-    columns, as far as there are any."""
+    """Accuracies on swaps as texts, with `FLAG` after those whose quads are below `NEAR`; `quads` has the same rows
+    and columns, as far as they exist."""
     near = quads.mean.reindex(index=texts.index, columns=texts.columns) < NEAR
     return texts.where(~near, texts + FLAG)
 
 
 def meaning_of_flags(cells: pd.DataFrame) -> str:
-    """The meaning of the flag, if a page's cells have any; else empty."""
+    """The meaning of the flag, if a page's cells contain it; else empty."""
     return MEANS if cells.astype(str).apply(lambda column: column.str.endswith(FLAG)).any(axis=None) else ""
 
 

@@ -1,13 +1,13 @@
 """Intervals that cover new seeds and new animal pairs: a bootstrap of two levels, corrected for few seeds.
 
 Records of one animal pair resemble each other, and so do all records of one seed, which decides split and training. So
-seeds are drawn with replacement, and within each its animal pairs, whole. Drawn as they are, few seeds give intervals
-that are wrong both ways: n seeds drawn anew spread less than n new ones (by (n - 1) / n, and by the difference of
-Student's and the normal quantile), and where seeds don't differ, the pairs' share of their spread would count twice.
-So the spread of seeds that pairs don't explain (an analysis of variance of two levels) is what is drawn, widened to
-Student's quantile. `tests/studies/test_two_levels.py` simulates how often such intervals cover the truth, however much
-seeds differ (`FEW_COVER`, `MANY_COVER`). Pairs that share an animal count as independent within a seed; the same
-simulation measures what that neglects.
+seeds are drawn with replacement, and within each its animal pairs, whole. Without a correction, few seeds give wrong
+intervals, too narrow or too wide: n resampled seeds spread less than n new ones (by (n - 1) / n, and by the difference
+of Student's and the normal quantile), and if seeds don't differ, the pairs' contribution to the spread would count
+twice. So the variance of seeds beyond what their pairs explain (an analysis of variance of two levels) is resampled,
+widened to Student's quantile. `tests/studies/test_two_levels.py` simulates how often such intervals cover the truth,
+for any difference between seeds (`FEW_COVER`, `MANY_COVER`). Pairs that share an animal count as independent within a
+seed; the simulation also measures the effect of that.
 """
 
 import math
@@ -18,12 +18,12 @@ from jaxtyping import Bool, Float64, Int64
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-# Fewer clusters, drawn anew, say nothing of others: two that agree would look certain.
+# With fewer clusters resampling can't be generalised: two that agree would look certain.
 FEWEST = 5
-# Pairs of a seed from which on intervals cover about as often as they say.
+# With at least this many pairs a seed, intervals cover about as often as they claim.
 MANY_PAIRS = 12
-# How many of 100 simulated intervals of 3 seeds or more hold the truth, the least and the most: of fewer pairs a seed
-# than `MANY_PAIRS`, and of as many or more.
+# Least and greatest number, of 100 simulated intervals of 3 seeds or more, that cover the truth: for fewer than
+# `MANY_PAIRS` pairs a seed, and for at least as many.
 FEW_COVER, MANY_COVER = (87, 95), (91, 97)
 METHOD = (
     "are by a bootstrap of two levels, which draws seeds and within them animal pairs, and widens the spread of few "
@@ -32,9 +32,9 @@ METHOD = (
 
 
 def without_interval(low: float, high: float, pairs: int) -> str:
-    """The text that replaces an interval that would say nothing, with the reason; empty for other intervals.
+    """The text that replaces an uninformative interval, with the reason; empty for other intervals.
 
-    One without width is none: it would look like perfect certainty.
+    An interval without width is uninformative: it would look like perfect certainty.
     """
     if pairs < FEWEST:
         return "one animal pair: no interval" if pairs == 1 else f"only {pairs} pairs: no interval"
@@ -44,9 +44,11 @@ def without_interval(low: float, high: float, pairs: int) -> str:
 
 
 def meaning(seeds: int, pairs: int) -> str:
-    """What an interval of this module says, in sentences for reports: how it is made, and how often such ones hold the
-    truth in simulations, with as many seeds and with `pairs`, the fewest animal pairs of a test in one seed (0 where
-    that isn't known yet)."""
+    """Explain the intervals in sentences for reports: how they are made, and how often they cover the truth in
+    simulations.
+
+    `pairs` is the smallest number of animal pairs of a test in one seed (0 if it isn't known yet).
+    """
     intervals_of = f"Intervals (nominally {100 * CONFIDENCE:.0f} %)"
     if seeds == 2:
         return "Two seeds are too few for an interval that would say something of new ones; three give one."
@@ -71,11 +73,11 @@ def meaning(seeds: int, pairs: int) -> str:
 def intervals(
     sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], seeds: Sequence[Hashable], seed: int = 0
 ) -> Float64[np.ndarray, "2 v"]:
-    """Percentile intervals of the means of v groups of records, of which k clusters have parts.
+    """Percentile intervals of the means of v groups of records, each divided among k clusters.
 
-    A cluster is an animal pair of one of `seeds`; `seed` is that of the draws. All groups have the same draws; one of
-    whose clusters a draw has none is left out there. NaN for a group with fewer than `FEWEST` clusters, or with two
-    seeds, of which Student's interval is 13 times their standard error. With one seed it is for that seed.
+    A cluster is an animal pair of one of `seeds`; `seed` is for the draws. All groups share the draws; a draw without
+    any of a group's clusters is ignored for that group. NaN for a group with fewer than `FEWEST` clusters, and for two
+    seeds, because Student's interval would be 13 standard errors wide. With one seed the interval is for that seed.
     """
     means = resampled_means(sums, counts, seeds, seed)
     tail = (1 - CONFIDENCE) / 2
@@ -83,22 +85,24 @@ def intervals(
 
 
 def enough(counts: Float64[np.ndarray, "k v"], seeds: Sequence[Hashable]) -> Bool[np.ndarray, " v"]:
-    """Whether each group gets an interval: it needs `FEWEST` clusters or more, and not exactly two seeds."""
+    """Whether each group gets an interval: it needs at least `FEWEST` clusters, and one seed or more than two."""
     owner = owners(seeds)
     of_seeds = np.stack([(counts[owner == number] > 0).any(0) for number in range(owner.max() + 1)]).sum(0)
     return ((counts > 0).sum(0) >= FEWEST) & (of_seeds != 2)
 
 
 def owners(seeds: Sequence[Hashable]) -> Int64[np.ndarray, " k"]:
-    """The seed of each cluster as a number from 0."""
+    """The index of each cluster's seed, from 0."""
     return np.unique([str(seed) for seed in seeds], return_inverse=True)[1].astype(np.int64)
 
 
 def resampled_means(
     sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], seeds: Sequence[Hashable], seed: int = 0
 ) -> Float64[np.ndarray, "r v"]:
-    """The means of v groups in each of `RESAMPLES` draws, the same for all groups: for what is computed of several
-    means together. NaN where a draw has no record of a group."""
+    """The means of v groups in each of `RESAMPLES` draws, shared by all groups, for statistics of several means.
+
+    NaN for a draw that has no record of a group.
+    """
     owner = owners(seeds)
     drawn = draws(owner, np.random.default_rng(seed))
     numbers, points = drawn @ counts, drawn @ widened(sums, counts, owner)
@@ -106,8 +110,8 @@ def resampled_means(
 
 
 def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[np.ndarray, "r k"]:
-    """Resample seeds, and within each drawn seed its clusters, as often as there are; returns how often each cluster
-    is drawn."""
+    """Resample seeds, and within each drawn seed its clusters, each as often as there are; returns how often each
+    cluster is drawn."""
     n = int(owner.max()) + 1
     chosen = rng.integers(n, size=(RESAMPLES, n))
     drawn = np.zeros((RESAMPLES, len(owner)))
@@ -122,9 +126,9 @@ def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[n
 def widened(
     sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], owner: Int64[np.ndarray, " k"]
 ) -> Float64[np.ndarray, "k v"]:
-    """The sums of all clusters with each seed's mean moved away from the mean of all, or towards it.
+    """Move each seed's mean away from the overall mean, or towards it; returns the sums of all clusters.
 
-    By so much that a drawn mean has the variance of seeds beyond what their pairs explain, at Student's quantile.
+    The factor gives resampled means the variance of seeds beyond what their pairs explain, at Student's quantile.
     """
     from scipy.stats import norm, t
 
@@ -150,7 +154,9 @@ def pair_variance(
     means: Float64[np.ndarray, "s v"],
     member: Float64[np.ndarray, "s k"],
 ) -> Float64[np.ndarray, "s v"]:
-    """Variance of each seed's mean that its clusters explain (of a ratio of sums); 0 where it has fewer than two."""
+    """The variance of each seed's mean that its clusters explain (of a ratio of sums); 0 for fewer than two
+    clusters.
+    """
     number, size = member @ counts, member @ (counts > 0)
     owner = member.argmax(0)
     squares = member @ ((sums - counts * means[owner]) ** 2)

@@ -1,4 +1,4 @@
-"""What reports explain: terms, models with their papers, tests and tasks; and that a smoke run says nothing."""
+"""Explanations in reports: terms, models with their papers, tests and tasks; and the warning on smoke runs."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from menagerie.envs.slots import RELATIONS
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.registry import spec_of
 
-# As docs/glossary.md has them (tests/studies/test_glossary.py); a page shows those that it uses.
+# The same texts as in docs/glossary.md (tests/studies/test_glossary.py); a page shows the terms that it uses.
 TERMS: dict[str, str] = {
     "scene": "what an image shows: a background, things (an animal, its texture, its slot, perhaps its size), the "
     "number of a view",
@@ -40,20 +40,20 @@ def models_explained(models: Sequence[str]) -> dict[str, str]:
 
 
 def explained_as(model: str) -> str:
-    """Explain a model in a line, with its paper, as far as its spec has these."""
+    """Explain a model in a line, with its paper, as far as its spec gives these."""
     spec = spec_of(model)
     says = f"{spec.title}: {spec.about}" if spec.about else spec.title or "a class of the user's"
     return f"{says} ({spec.source})" if spec.source else says
 
 
-# Below these no preset is meant to measure anything.
+# A run with fewer steps or records than this measures nothing.
 LEAST_STEPS, LEAST_RECORDS = 200, 50
 
 
 def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
-    """One sentence for the head of the report of a smoke run; of any other run nothing.
+    """A warning for the head of a report if it is of a smoke run; else empty.
 
-    `steps` are those of its training runs, `records` how many each test has; either may be unknown, which is none.
+    `steps` are those of its training runs, `records` the number in each test; either may be empty if unknown.
     """
     most, largest = max(steps, default=0), max(records, default=0)
     few = []
@@ -65,13 +65,13 @@ def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
 
 
 def records_in(results: Sequence[Mapping[str, Any]]) -> list[int]:
-    """How many records each test of each finished run has, by task, and those of each benchmark."""
+    """The number of records in each test of each finished run, by task, and in each benchmark."""
     parts = [tasks.values() for result in results for tasks in result.get("subsets", {}).values()]
     whole = [sum(group["n"] for group in result["groups"].values()) for result in results if "groups" in result]
     return [scores["n"] for tasks in parts for scores in tasks] + whole
 
 
-# Each task's question: what the false caption says.
+# Each task's question: the statement of the false caption.
 MEANINGS: dict[str, str] = {
     "swap size": "the two sizes exchanged; records whose animals differ in size",
     "one animal": "both captions mention one of the two animals, the false one with the other's texture",
@@ -90,10 +90,10 @@ MEANINGS: dict[str, str] = {
     "quad group": "both at once. Chance is 17 %",
 }
 
-# Accuracy in percent of who guesses, where it isn't 50.
+# Accuracy of guessing in percent, if it isn't 50.
 CHANCES: dict[str, float] = {"quad text": 25.0, "quad image": 25.0, "quad group": 100 / 6}
 
-# Each test's scenes.
+# The scenes in each test.
 SUBSETS: dict[str, str] = {
     "seen_pairs": "animal pairs of training with their two textures swapped, where training doesn't show the swap",
     "unseen_pairs": "animal pairs that no cell trains on",
@@ -125,13 +125,14 @@ TITLES = {
 
 
 def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
-    """The tests that a report shows, each with its scenes: those of relations once, those of single rules not."""
+    """The tests in a report, each with its scenes; tests of relations are listed once, tests of single rules are left
+    out."""
     shown = [name for name in SUBSETS if any(test == name or test.endswith(f"_{name}") for test in tests)]
     return {name: SUBSETS[name] for name in shown}
 
 
 def columns_explained(columns: Sequence[tuple[str, str]], kind: str) -> dict[str, str]:
-    """The subsets and the tasks in the columns of a table of a kind of split, subsets as its header has them."""
+    """The subsets and tasks in the columns of a table, for a kind of split; subsets are named as in its header."""
     subsets = [subset for subset, _ in columns]
     texts = {name.replace("_", " "): text for name, text in subsets_explained(subsets).items()}
     prefixes = [relation.replace("/", "_") for relation in RELATIONS.values()]
@@ -141,7 +142,7 @@ def columns_explained(columns: Sequence[tuple[str, str]], kind: str) -> dict[str
 
 
 def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
-    """The tasks that a table shows, each with its question; `swap` says what a hard negative is in this study."""
+    """The tasks in a table, each with its question; `swap` describes this study's hard negative."""
     meanings = {"swap": swap} | MEANINGS
     return {task: meaning for task, meaning in meanings.items() if task in tasks}
 

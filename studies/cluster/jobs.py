@@ -1,7 +1,6 @@
 """Submits tasks through submitit: to a Slurm job array, or to subprocesses of this machine.
 
-submitit pickles a task into the run's own folder, from which the task reads it back: nothing from
-elsewhere is unpickled.
+submitit pickles a task into the run's folder, from which the task reads it; nothing from elsewhere is unpickled.
 """
 
 import contextlib
@@ -21,10 +20,10 @@ ENDED = frozenset(  # final states of Slurm; GONE and ENDED are ours
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
     | {"REVOKED", "TIMEOUT", "GONE", "ENDED"}
 )
-# Requeues after a time limit, which is no failure as tasks continue from what they saved; submitit needs a number.
+# Requeues after a time limit; it isn't a failure, because tasks continue from saved states. submitit needs a number.
 MOST_TIMEOUTS = 1000
-PAUSES = (2.0, 5.0, 10.0)  # seconds before Slurm is asked again, where it doesn't answer and tasks are to be ended
-NO_LONGER = ("Invalid job id", "already completing or completed")  # what scancel says of jobs that have ended
+PAUSES = (2.0, 5.0, 10.0)  # seconds before Slurm is asked again, if it doesn't answer when tasks are to be ended
+NO_LONGER = ("Invalid job id", "already completing or completed")  # messages of scancel for jobs that have ended
 YEAR_MINUTES = 60 * 24 * 365
 
 
@@ -33,9 +32,9 @@ class Handle(NamedTuple):
 
     engine: str
     job: str
-    """Slurm's id, or a process id."""
+    """Slurm's job id, or a process id."""
     log: str
-    """Absolute path of the file of what it prints."""
+    """Absolute path of the file with the task's output."""
 
     @property
     def folder(self) -> str:
@@ -54,7 +53,7 @@ def submit(
 ) -> list[Handle]:
     """Submit `function(argument)` for each of `arguments`, on Slurm as one job array; logs go to `folder`.
 
-    A function with a method `checkpoint` is queued again when it is interrupted: see
+    A function with a method `checkpoint` is queued again if it is interrupted: see
     `menagerie.studies.cluster.worker.Task`.
     """
     import submitit
@@ -66,13 +65,13 @@ def submit(
     executor.update_parameters(
         name=name,
         timeout_min=cluster.slurm.minutes if cluster.engine == "slurm" else YEAR_MINUTES,
-        local_gpus_per_node=max(cluster.slurm.gpus, gpus),  # 0 hides them all
+        local_gpus_per_node=max(cluster.slurm.gpus, gpus),  # 0 hides all GPUs
         stderr_to_stdout=True,
         slurm_array_parallelism=cluster.slurm.at_once,
         slurm_additional_parameters=sbatch_options(cluster.slurm, cores, gpus),
     )
     try:
-        with ignoring_ctrl_c(), contextlib.redirect_stderr(io.StringIO()):  # the error has what is printed
+        with ignoring_ctrl_c(), contextlib.redirect_stderr(io.StringIO()):  # the error repeats the printed text
             jobs = executor.map_array(function, arguments)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
         raise refused(str(error)) from error
@@ -93,10 +92,11 @@ class Status(NamedTuple):
     """The state of a task."""
 
     state: str
-    """Slurm's; RUNNING or ENDED of a subprocess; UNKNOWN while Slurm doesn't answer; GONE if it no longer lists it."""
+    """State as Slurm gives it; RUNNING or ENDED for a subprocess; UNKNOWN if Slurm doesn't answer; GONE if it isn't
+    listed."""
     reason: str = ""
     script: str = ""
-    """The script that Slurm runs for the task."""
+    """Path of the script that Slurm runs for the task."""
 
 
 def states(handles: Iterable[Handle]) -> dict[str, Status]:
@@ -106,7 +106,7 @@ def states(handles: Iterable[Handle]) -> dict[str, Status]:
 
 
 def queue(jobs: list[str]) -> dict[str, Status]:
-    """The status of Slurm's jobs by squeue: sacct would need an accounting database."""
+    """The status of Slurm's jobs, by squeue: sacct would need an accounting database."""
     if not jobs:
         return {}
     arrays = ",".join(sorted({job.partition("_")[0] for job in jobs}))
@@ -123,7 +123,7 @@ def queue(jobs: list[str]) -> dict[str, Status]:
 
 
 def runs_here(handle: Handle) -> bool:
-    """Whether a subprocess still runs: submitit's for just this folder, and no other process that has its id by now."""
+    """Whether a subprocess still runs. The process must be submitit's for this folder: its id may have been reused."""
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{handle.job}/cmdline").read_bytes().split(b"\0")
         return words[-3:-1] == [b"submitit.local._local", handle.folder.encode("utf-8", "surrogateescape")]
@@ -131,10 +131,10 @@ def runs_here(handle: Handle) -> bool:
 
 
 def cancel(handles: Iterable[Handle], pauses: Sequence[float] = PAUSES) -> None:
-    """End tasks for good, on Slurm and on this machine; what they saved is kept.
+    """End tasks for good, on Slurm and on this machine; their saved states stay.
 
-    Where Slurm doesn't answer it is asked again after each of some `pauses`, in seconds; tasks that could not be ended
-    are reported.
+    If Slurm doesn't answer, it is asked again after each of `pauses`, in seconds; tasks that could not be ended are
+    reported.
     """
     handles = list(handles)
     end_here(handles)
@@ -145,7 +145,7 @@ def cancel(handles: Iterable[Handle], pauses: Sequence[float] = PAUSES) -> None:
             break
         time.sleep(pause)
         found |= queue(unknown)
-    # Slurm may have given the number to another job: ours runs a script that lies beside its log.
+    # Slurm may have reused the job id: our job's script lies beside its log.
     scripts = {job: status.script for job, status in found.items() if os.path.isabs(status.script)}
     ours = [job for job, script in scripts.items() if os.path.realpath(os.path.dirname(script)) == slurm[job]]
     if ours and (problem := scancel(ours)):
@@ -155,12 +155,12 @@ def cancel(handles: Iterable[Handle], pauses: Sequence[float] = PAUSES) -> None:
 
 
 def unanswered(found: Mapping[str, Status]) -> list[str]:
-    """The jobs of which Slurm says nothing now."""
+    """The jobs whose state is unknown because Slurm doesn't answer."""
     return [job for job, status in found.items() if status.state == "UNKNOWN"]
 
 
 def scancel(jobs: Sequence[str]) -> str:
-    """End Slurm's jobs; returns why they could not be ended. Those that have ended by themselves are no problem."""
+    """End Slurm's jobs; returns the reason if some could not be ended. Jobs that have ended already are no problem."""
     try:
         result = subprocess.run(["scancel", *jobs], capture_output=True, encoding="utf-8", errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -170,12 +170,12 @@ def scancel(jobs: Sequence[str]) -> str:
 
 
 def report_left(jobs: Sequence[str], problem: str) -> None:
-    """Print which of Slurm's jobs could not be ended, and how to end them."""
+    """Print Slurm's jobs that could not be ended, and how to end them."""
     print(f"warning: Slurm's jobs could not be ended ({problem}); end them with `scancel {' '.join(jobs)}`", flush=True)
 
 
 def end_here(handles: Iterable[Handle]) -> None:
-    """End the tasks that run in subprocesses of this machine; what they saved is kept."""
+    """End the tasks in subprocesses of this machine; their saved states stay."""
     for handle in handles:
         if handle.engine == "local" and runs_here(handle):
             with contextlib.suppress(OSError):

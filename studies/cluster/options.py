@@ -1,4 +1,4 @@
-"""Where tasks run, and the resources that Slurm is requested for each; see `menagerie.studies.cluster.jobs`."""
+"""Where tasks run, and the resources of each on Slurm; see `menagerie.studies.cluster.jobs`."""
 
 import shutil
 import subprocess
@@ -11,7 +11,8 @@ import tyro
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
 
-# What submitit and Slurm replace in names of files (%j, %a; in Slurm a backslash ends that), or can't read in a script.
+# Signs that submitit and Slurm replace in file names (%j, %a; in Slurm a backslash stops that), or can't read in a
+# script.
 SPECIAL = {"local": "%", "slurm": "%\\\n"}
 
 
@@ -59,9 +60,9 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
 
 
 def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0) -> None:
-    """Raise on tasks that can't be submitted, before anything is made; `sbatch --test-only` checks the options.
+    """Raise if tasks can't be submitted, before anything is created; `sbatch --test-only` checks the options.
 
-    `folder` is where they shall write.
+    `folder` is the folder where tasks will write.
     """
     if cluster.engine == "none":
         return
@@ -83,7 +84,7 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0)
 
 
 def check_folder(cluster: Cluster, folder: Path) -> None:
-    """Raise for a folder whose path would be read as something else: files would lie elsewhere."""
+    """Raise for a folder whose path Slurm or submitit would change: files would be written elsewhere."""
     path = str(folder.absolute())
     if special := [character for character in SPECIAL.get(cluster.engine, "") if character in path]:
         raise UserError(
@@ -93,7 +94,7 @@ def check_folder(cluster: Cluster, folder: Path) -> None:
 
 
 def refused(errors: str) -> UserError:
-    """The last line of sbatch's output as an error."""
+    """Make an error from the last line of sbatch's output."""
     last = (errors.strip().splitlines() or ["no reason given"])[-1]
     reason = last.rpartition("error: ")[2].rpartition("failure: ")[2]
     return UserError(f"Slurm refuses the tasks: {reason}; see `sinfo`, and the --slurm options under --help")

@@ -1,8 +1,8 @@
 """Renders the missing scenes of an image store in several tasks of a cluster.
 
-A task writes its shards to the folder `parts` of the store, named by a hash of their scenes; when all
-are written, they are added to the index under the store's lock. So tasks never conflict with other
-writers, finished parts are not rendered again, and the store's files don't depend on the number of tasks.
+A task writes its shards to the store's folder `parts`, named by a hash of their scenes; after all are written, they are
+added to the index under the store's lock. So tasks never conflict with other writers, finished parts aren't rendered
+again, and the store's files don't depend on the number of tasks.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ PARTS = "parts"
 
 @dataclass(frozen=True)
 class ShardPart:
-    """A future shard: its scenes, and the file to which a task writes them."""
+    """A future shard: its scenes, and the file that a task writes."""
 
     file: Path
     scenes: tuple[Scene, ...]
@@ -34,7 +34,7 @@ class ShardPart:
 
 @dataclass(frozen=True)
 class RenderTask:
-    """The shards that one task renders, and their store."""
+    """The shards that one task renders, and the store."""
 
     world: str
     resolution: int
@@ -53,7 +53,7 @@ def plan(store: ImageStore, scenes: Sequence[Scene], codec: str) -> list[ShardPa
 
 
 def render_parts(task: RenderTask, interruption: Interruption) -> None:
-    """The body of a task: render those of its parts that aren't written yet."""
+    """Render the parts of a task that aren't written yet."""
     store = ImageStore(task.root, load_world(task.world), task.resolution)
     if store.identity != task.identity:
         raise UserError("the world's files or the renderer changed since the task was submitted; submit it again")
@@ -71,9 +71,9 @@ def add_with_tasks(
     tasks: int,
     codec: str = "none",
 ) -> None:
-    """Render the missing ones of `scenes`, of the world called `world`, in up to `tasks` tasks; print their states.
+    """Render the missing ones of `scenes`, of the world called `world`, in up to `tasks` tasks; prints their states.
 
-    Two scenes of one task with the same picture raise; scenes of different tasks aren't compared.
+    Raises if two scenes of one task look the same; scenes of different tasks aren't compared.
     """
     parts = plan(store, scenes, codec)
     waiting = [part for part in parts if not part.file.exists()]

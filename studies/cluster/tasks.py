@@ -1,4 +1,4 @@
-"""Submits named tasks and waits for them and for those of an earlier command that still run."""
+"""Submits named tasks, and waits for them and for running tasks of an earlier command."""
 
 import os
 import time
@@ -38,9 +38,10 @@ WHY = {
 
 @dataclass
 class Tasks:
-    """`function(argument, interruption)` for each of `arguments`, by name; one has ended when `finished(name)`.
+    """Runs `function(argument, interruption)` for each of `arguments`, by name; a task is done once `finished(name)` is
+    true.
 
-    `folder` keeps a record of submissions and the logs. `label` gives the name of a task in messages.
+    `folder` has a record of submissions and the logs. `label` gives a task's name in messages.
     """
 
     cluster: Cluster
@@ -52,7 +53,7 @@ class Tasks:
     cores: int = 1
     gpus: int = 0
     at_once: int = 1
-    """Concurrent subprocesses of --cluster local; Slurm limits its arrays itself."""
+    """Number of concurrent subprocesses of --cluster local; Slurm limits its arrays itself."""
     on_failed: Callable[[str, str], None] | None = None
     """Receives a task that failed and why; None: `run` raises in the end."""
     waiting: list[str] = field(default_factory=list)
@@ -121,7 +122,8 @@ class Tasks:
         write_record(self.folder / RECORD, read_tasks(self.folder) | self.running, indent=1)
 
     def look(self) -> str:
-        """Query the states of running tasks; record those that ended without a result as failed. Returns one line."""
+        """Query the states of running tasks, and record those that ended without a result as failed; returns a line of
+        states."""
         state_of = states(self.running.values())
         for name, handle in list(self.running.items()):
             state = state_of[handle.job].state
@@ -168,7 +170,7 @@ def jobs_of(running: Mapping[str, Handle]) -> str:
 
 
 def why(state: str, handle: Handle) -> str:
-    """The reason why a task ended: by its state, or else the last line of its log."""
+    """The reason why a task ended: its state, or else the last line of its log."""
     if state in WHY:
         return WHY[state]
     try:
@@ -180,7 +182,7 @@ def why(state: str, handle: Handle) -> str:
 
 
 def read_tasks(folder: Path) -> dict[str, Handle]:
-    """All tasks ever submitted with this `folder`, as its file names them."""
+    """All tasks ever submitted with this `folder`, as its file lists them."""
     file = folder / RECORD
     try:
         record = read_record(file, Submissions) if file.exists() else {}
@@ -190,15 +192,15 @@ def read_tasks(folder: Path) -> dict[str, Handle]:
 
 
 def belongs(handle: Handle, folder: Path) -> bool:
-    """Whether a task writes its log to this folder: what a copied or a stranger's file names is neither waited for nor
-    ended."""
+    """Whether a task's log lies in this folder; one that a copied or manipulated file lists is left alone unless it
+    does."""
     return os.path.isabs(handle.log) and Path(handle.folder).resolve() == folder.resolve()
 
 
 def still_running(folder: Path) -> dict[str, Handle]:
     """Tasks submitted with this `folder` by an earlier command that are still queued or running.
 
-    Waits while one that has only just ended may be queued again.
+    Waits while a task that has just ended may be queued again.
     """
     record = {name: handle for name, handle in read_tasks(folder).items() if belongs(handle, folder)}
     started, show = time.monotonic(), print_changes()
@@ -219,13 +221,13 @@ def still_running(folder: Path) -> dict[str, Handle]:
 
 
 def age(handle: Handle) -> float:
-    """Seconds since a task of Slurm wrote to its log; infinite for one without, which nobody queues again."""
+    """Seconds since a Slurm task wrote to its log; infinite without a log, because it won't be queued again."""
     log = Path(handle.log)
     return time.time() - log.stat().st_mtime if handle.engine == "slurm" and log.exists() else float("inf")
 
 
 def print_changes() -> Callable[[str], None]:
-    """A function that prints a line if it differs from the last one."""
+    """Make a function that prints a line if it differs from the last one."""
     last = [""]
 
     def report(line: str) -> None:

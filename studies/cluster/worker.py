@@ -1,4 +1,4 @@
-"""The body of a cluster task: it ends when requested to, and queues again if it may continue."""
+"""The body of a cluster task: ends when requested to, and queues again if it can continue."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from menagerie.envs.core.processes import WAIT_SECONDS, call, end_after
 
 # SIGTERM: preemption; SIGUSR2: sent by Slurm, for submitit, before the time limit.
 SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
-QUERIES = 5  # of the state of a job, before it counts as ended
+QUERIES = 5  # queries of a job's state before it counts as ended
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Interruption:
 
 @dataclass(frozen=True)
 class Command:
-    """The command that submits tasks. Those of its own machine end with it, those of Slurm don't need it."""
+    """The submitting command. Local tasks end with it; Slurm's tasks don't need it."""
 
     process: Process = field(default_factory=lambda: Process.of(os.getpid()))
 
@@ -53,7 +53,7 @@ class Command:
 
     @property
     def is_gone(self) -> bool:
-        """Whether this task has to end because the command has ended."""
+        """Whether this task must end because the command has ended."""
         return is_local() and not self.process.lives
 
     def wait(self) -> None:
@@ -63,7 +63,7 @@ class Command:
 
 
 def under(process: Process) -> Command:
-    """Unpickle the command inside a task: from then on the task ends when the command does."""
+    """Unpickle the command inside a task; from then on the task ends when the command does."""
     command = Command(process)
     if is_local():
         end_after(command.wait, gently=True)
@@ -77,20 +77,20 @@ def is_local() -> bool:
 
 @dataclass(frozen=True)
 class Task:
-    """A function as submitit runs it.
+    """The function that submitit runs.
 
-    The function is called with an argument and an `Interruption`. Called again after a stop, it must
-    continue where it was.
+    It calls a function with an argument and an `Interruption`. Called again after a stop, that function must continue
+    where it stopped.
     """
 
     submitted: Command
-    """The first field: what the next one refers to takes seconds to load."""
+    """Must be the first field: loading the function of the next one takes seconds."""
     function: Callable[[Any, Interruption], None]
     command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
-    """The command that the user typed, for the provenance of results."""
+    """Command that the user typed, for the provenance of results."""
 
     def __call__(self, argument: object) -> None:
-        """Run the function; a `UserError` ends with its one line in the log."""
+        """Run the function; a `UserError` ends the task with its one line in the log."""
         requeue = signal.getsignal(signal.SIGUSR2)  # submitit's handler, which must not interrupt a step
         interruption = Interruption()
         sys.argv[:] = self.command
@@ -108,14 +108,14 @@ class Task:
             sys.exit(f"error: {error}")
 
     def checkpoint(self, argument: object) -> object:
-        """The submission that submitit queues again: the same task, as its state is in files."""
+        """The submission that submitit queues again: the same task, because its state is in files."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, argument)
 
 
 def may_go_on() -> bool:
-    """Whether to queue again. A job that Slurm is already ending was cancelled, or is requeued by Slurm itself."""
+    """Whether to queue again. A job that Slurm is ending was cancelled, or Slurm itself requeues it."""
     if os.environ.get("SUBMITIT_EXECUTOR") != "slurm":
         return True
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ['SLURM_JOB_ID']}"]

@@ -87,6 +87,9 @@ class Known(Protocol):
         """The weights of a finished arm, for another to start with; None of one that has none (yet). `name` is what
         tables call them."""
 
+    def diverged(self, arm: Arm) -> bool:
+        """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
+
     @property
     def owner(self) -> str:
         """The name under which this study asks for the trials of searches."""

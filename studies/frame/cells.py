@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
-from menagerie.envs.core.reading import read_json
-from menagerie.envs.core.records import read_record
+from menagerie.envs.core.reading import LARGEST_RECORD, parse_json, read_text, shaped
+from menagerie.envs.core.records import unsealed
 from menagerie.envs.core.validation import build
 from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
 from menagerie.models.recipe import Recipe
@@ -64,8 +64,9 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
     path = recipe_file(name)
     try:
         # A user may write such a file, or edit one: then it has no digest.
-        tables = dict[str, dict[str, Any]]
-        file = read_record(path, tables) if "digest" in read_json(path, dict[str, Any]) else read_json(path, tables)
+        text, tables = read_text(path, LARGEST_RECORD), dict[str, dict[str, Any]]
+        content = parse_json(text, path)
+        file = unsealed(text, path, shape=tables) if "digest" in content else shaped(content, tables, path)
         return {model: read_model(file[model]) for model in models if model in file}
     except (OSError, ValueError, KeyError, TypeError, UserError) as error:
         way_out = "give what studies/tune.py writes, without 'digest' where you edited it"

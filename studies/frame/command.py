@@ -44,7 +44,7 @@ def start(name: str, description: str, presets: Mapping[str, AnyStudy], default:
     from menagerie.studies.frame.run import run
     from menagerie.studies.runs.folder import run_folder
 
-    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study, further(study)) as out:
+    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study.recorded(), further(study)) as out:
         run(study, out)
     return None
 

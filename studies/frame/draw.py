@@ -1,5 +1,6 @@
 """Draws the parts of a page: a function for each kind, which writes its files and returns what the page takes."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.curves import Curve, alike, training_curves
-from menagerie.studies.analysis.tables import meaning_of_flags, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.tables import DASH, WAITING, meaning_of_flags, to_csv, to_latex, to_rows
 from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.bars import bars
 from menagerie.studies.frame.cases import pictures_of, sections
@@ -39,6 +40,8 @@ from menagerie.studies.frame.parts import (
     Table,
 )
 from menagerie.studies.frame.table import Sheet
+
+NUMBER = re.compile(rf"[\d+<>-]|{DASH}|{WAITING}")
 
 
 @singledispatch
@@ -91,7 +94,8 @@ def of_table(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dic
     to_csv(out / f"{part.name}.csv", frame)
     latex = to_latex(frame, part.says.replace("`", ""))
     write_text(out / f"{part.name}.tex", latex)
-    plain = {"chances": {}, "numbers": "", "flags": "", "latex": latex}
+    style = "words" if frame.shape[1] > 1 and not frame.iloc[:, 1].str.match(NUMBER).any() else ""
+    plain = {"chances": {}, "numbers": "", "flags": "", "latex": latex, "style": style}
     return {"kind": "table", **named(part), "rows": to_rows(frame), **plain, **content}
 
 

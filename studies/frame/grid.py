@@ -121,7 +121,7 @@ class Grid(SplitStudy):
         )
         for test in self.unseen:
             found = swaps.where(subset=test, **first).estimates(("model",))
-            said = [f"{title_of(model)} {level} %" for (model,), level in found.items()][:MOST_LISTED]
+            said = [f"{title_of(m)} {100 * e.value:.1f} % [{e.bounds}]" for (m,), e in found.items()][:MOST_LISTED]
             if said:
                 yield Sentence(f"{self.label(test).replace('_', ' ')}, {where}: {', '.join(said)}.")
 

@@ -32,6 +32,10 @@ class Imagined:
         steps = getattr(getattr(arm.cell, "recipe", None), "steps", 0)
         return 1 - 0.5 / (1 + steps / 1000)
 
+    def diverged(self, arm: Arm) -> bool:
+        """Never."""
+        return False
+
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
         """The mean of the arms' scores; None until all have ended."""
         scores = [self.score(arm) for arm in arms]

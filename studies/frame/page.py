@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -188,8 +188,9 @@ def tests_explained(study: AnyStudy, records: Records) -> dict[str, Any]:
     """What subsets and tasks are, as far as runs have them."""
     tests = tests_of(records) if on_splits(records) else []
     swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
+    subsets = subsets_explained([subset for subset, _ in tests])
     return {
-        "subsets": subsets_explained([subset for subset, _ in tests]),
+        "subsets": {name.replace("_", " "): text for name, text in subsets.items()},  # as tables call them
         "tasks": explained([task for _, task in tests], swap),
     }
 
@@ -203,8 +204,7 @@ def samples_of(records: Records) -> dict[str, str]:
 def reported(study: AnyStudy) -> dict[str, str]:
     """The configuration; with tuned recipes without what they replace, which the study's notes have."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
-    found = {item.name: None for item in fields(study) if not item.repr}  # no settings, but what its folder has
-    return {name: text for name, text in flat(asdict(replace(study, **found))).items() if name not in replaced}
+    return {name: text for name, text in flat(asdict(study.recorded())).items() if name not in replaced}
 
 
 def steps_of(records: Records) -> list[int]:

@@ -13,6 +13,7 @@ from menagerie.envs.core.records import RESULT, write_records
 from menagerie.studies.frame.arm import LEFT_OUT, Arm, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.folder import id_of
 from menagerie.studies.runs.results import read_result, read_results
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Records:
     @property
     def owner(self) -> str:
         """The name under which this folder asks for the trials of searches, on whatever machine."""
-        return str(self.out.resolve())
+        return id_of(self.out)
 
     def storage(self, given: str) -> str:
         """Where the trials of searches are kept: as given, or in the study's folder."""

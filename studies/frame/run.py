@@ -78,11 +78,11 @@ class Running:
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:
             return
-        from menagerie.studies.frame.measure import measure_jobs
+        from menagerie.studies.frame.measuring import Measuring
         from menagerie.studies.runs.dispatch import run_jobs
 
         self.render([arm for arm, _ in wanted])
-        jobs = [job for arm, measures in wanted for job in measure_jobs(self.job(arm), measures)]
+        jobs = [Measuring(self.job(arm), tuple(measures)) for arm, measures in wanted]
         run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.published)
 
     def published(self, job: Any) -> None:
@@ -100,9 +100,9 @@ class Running:
 
         records = self.records()
         self.study.tables(records)
-        page = write_report(self.study, records)
-        self.study.export(records)
-        return page
+        report = write_report(self.study, records)
+        self.study.export(records)  # which may refuse what came out; the report says why
+        return report
 
 
 def data_of(arm: Arm) -> Any:

@@ -79,8 +79,11 @@ class AnyStudy(AnyOptions, ABC):
         dry_run(self)
 
     def prepare(self, out: Path) -> "AnyStudy":
-        """Make what the plan needs in a folder; returns the study that knows it, in fields with `repr=False`, which are
-        no settings. Options are checked before, with the plan of the study as it was given."""
+        """Make what the plan needs in a folder; returns the study that knows it.
+
+        Options are checked before, with the plan of the study as it was given. What was made is no setting: `recorded`
+        leaves it out.
+        """
         return self
 
     def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
@@ -102,6 +105,10 @@ class AnyStudy(AnyOptions, ABC):
 
     def conclude(self, records: "Records") -> None:
         """Print what came out, in the end."""
+
+    def recorded(self) -> "AnyStudy":
+        """The study as its folder and its page show it: without passwords, and without what it has prepared."""
+        return self
 
     def notes(self) -> dict[str, str]:
         """Facts about the runs that the command prints, and the report lists below its configuration."""

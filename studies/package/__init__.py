@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from menagerie.models.library.load import load_scorer
     from menagerie.models.scorer import Scorer
     from menagerie.models.spec import ScorerSpec
+    from menagerie.studies.frame.train import train
 
 MODULES = {
     "ImageStore": "generators.storage.image_store",
@@ -24,8 +25,9 @@ MODULES = {
     "UserError": "envs.core.errors",
     "load_scorer": "models.library.load",
     "parse": "generators.parsers.any_caption",
+    "train": "studies.frame.train",
 }
-__all__ = ["ImageStore", "Scorer", "ScorerSpec", "SplitDataset", "UserError", "load_scorer", "parse"]
+__all__ = ["ImageStore", "Scorer", "ScorerSpec", "SplitDataset", "UserError", "load_scorer", "parse", "train"]
 
 
 def __getattr__(name: str) -> object:

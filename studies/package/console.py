@@ -18,6 +18,8 @@ menagerie parse FILE --parser spacy-rules   # captions to scene graphs
 menagerie import-hf FOLDER --data-root DATA # a benchmark as the Hugging Face hub has it
 
 menagerie scorers                           # the scorers and towers that studies can train
+menagerie new FILE.py                       # a starting file for a study of your own
+menagerie run FILE.py                       # runs it
 """
 
 import ast
@@ -28,7 +30,7 @@ from importlib import import_module
 from pathlib import Path
 
 from menagerie.envs.core.command_help import chosen_command, read_options
-from menagerie.envs.core.errors import run_command
+from menagerie.envs.core.errors import UserError, run_command
 
 # Each module has `Config`, the options; `run`, which gives the exit status; and `read` where options are read
 # in a way of its own.
@@ -47,6 +49,7 @@ COMMANDS = {
     "parse": "studies.commands.parse",
     "import-hf": "studies.commands.import_hf",
     "scorers": "studies.commands.scorers",
+    "new": "studies.commands.new",
 }
 
 
@@ -55,11 +58,25 @@ def main() -> int:
     folder = Path(str(import_module("menagerie.studies").__file__)).parent
     studies = {path.stem.replace("_", "-"): question(path) for path in sorted(folder.glob("[!_.]*.py"))}
     texts = "\n".join(f"menagerie {name:<20}# {text}" for name, text in studies.items())
-    name = chosen_command("menagerie", f"{__doc__}\n{texts}", (*COMMANDS, *studies))
+    name = chosen_command("menagerie", f"{__doc__}\n{texts}", (*COMMANDS, "run", *studies))
+    if name == "run":
+        return run_file(sys.argv[2:])
     if name in COMMANDS:
         return run_listed(name, sys.argv[2:])
     del sys.argv[1]
     runpy.run_module(f"menagerie.studies.{name.replace('-', '_')}", run_name="__main__", alter_sys=True)
+    return 0
+
+
+def run_file(arguments: list[str]) -> int:
+    """Run a study of the user's: a Python file, and its options."""
+    if not arguments or arguments[0].startswith("-"):
+        raise UserError("write menagerie run FILE.py [OPTIONS]; `menagerie new FILE.py` writes a study to start from")
+    file = Path(arguments[0])
+    if not file.is_file():
+        raise UserError(f"{file} is no file; `menagerie new {file}` writes a study to start from")
+    sys.argv[:], sys.path[:] = [str(file), *arguments[1:]], [str(file.resolve().parent), *sys.path]
+    runpy.run_path(str(file), run_name="__main__")
     return 0
 
 

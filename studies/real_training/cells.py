@@ -21,6 +21,7 @@ from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towers
 from menagerie.studies.frame.grid import Grid
+from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
 from menagerie.studies.real_training.photographs import Numbers, Opening
 from menagerie.studies.runs.cell import Start
@@ -115,7 +116,8 @@ Photos = Mapping[tuple[str, str], Described]
 
 def arms_of(study: Any, photos: Photos) -> list[Arm]:
     """All runs, seeds together, in the order of the study's places; a run that two of them name is there once."""
-    scenes = [arm for arm in grid_of(study).plan(None) if arm.cell.model == study.models[0]] if any(study.mix) else []
+    plain = grid_of(study)
+    scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (
         arm_of(study, photos[place.sources, place.parser], scenes[seed] if place.mix else None, model, place, seed)
         for seed in range(study.seeds)

@@ -12,15 +12,16 @@ from menagerie.envs.core.identity import defaults_version, differing, digest, id
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file, read_text
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
-from menagerie.models.recipe import Recipe, negatives_of
+from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.job import AnyJob, Report
 from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.states import lacking
 
 if TYPE_CHECKING:
-    from menagerie.generators.captioned import Captioned
+    pass
 
 STATE, CHECKPOINT = "state.pt", "checkpoint"
 DIVERGED = "diverged.txt"  # why a cell has no result and never will
@@ -28,16 +29,16 @@ DIVERGED = "diverged.txt"  # why a cell has no result and never will
 
 @dataclass(frozen=True)
 class Start:
-    """Trained weights that a training run begins with, of a scorer of the same kind (models/carry_over.py)."""
+    """Trained weights at the start of a run, of a scorer of the same kind (models/carry_over.py)."""
 
     weights: str
     """Hash of the checkpoint's files."""
     folder: Path = field(compare=False)
-    """The checkpoint; where it lies decides nothing."""
+    """Folder of the checkpoint; it doesn't decide the result."""
     name: str = field(default="", compare=False)
-    """The name that the user gave."""
+    """Name that the user gave the checkpoint."""
     images_seen: int = field(default=0, compare=False)
-    """Images of all steps of its own training, as far as that is known."""
+    """Number of images in all steps of the weights' own training, if known."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,20 @@ class Cell:
     towers: TowerConfig
     recipe: Recipe
     options: dict[str, Any] = field(default_factory=dict)
-    """Fields of the model's own config that differ from its defaults."""
+    """Fields of the model's config that differ from its defaults."""
     device: str = "cpu"
     threads: int = 1
     files: str = ""  # hash of a model file of the user's own and of local weights
     negatives: tuple[str, ...] = ()
-    """What the model wants beside images and captions."""
+    """Extra content of batches that the model wants besides images and captions."""
     base: "Cell | None" = None
-    """The cell whose scorer this one starts from."""
+    """Cell whose scorer this one is built on."""
     start: Start | None = None
-    """What was trained before, in another study."""
+    """Weights trained before, in another study."""
     graphs: GraphSource = field(default_factory=GraphSource)
-    """The graphs that it reads; the plain source for a model that reads none."""
+    """Graphs that the model reads; the default source for a model that reads none."""
     parser: str = ""
-    """Hash of what makes them, where that is a parser."""
+    """Hash of everything that decides a parser's graphs; empty for the generator."""
 
     @cached_property
     def id(self) -> str:
@@ -72,7 +73,7 @@ class Cell:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings that decide the result; recipes, towers and splits only list what differs from defaults."""
+        """All settings that decide the result; recipes, towers and splits list only differences from defaults."""
         parts = {
             "towers": identity_of(self.towers_recorded),
             "recipe": identity_of(self.recipe),
@@ -90,7 +91,7 @@ class Cell:
 
     @property
     def towers_recorded(self) -> TowerConfig:
-        """The towers, a file of weights with what it is read as."""
+        """The towers; a file of weights has the tag whose preparation applies."""
         if not (self.towers.pretrained and self.files):  # which needs no torch
             return self.towers
         from menagerie.models.towers.preparation import recorded
@@ -99,7 +100,7 @@ class Cell:
 
     @property
     def trained_as(self) -> "Cell":
-        """The cell with the same training that reads the generator's graphs in tests: itself, where its own does."""
+        """The cell with the same training whose tests use the generator's graphs; often the cell itself."""
         graphs = self.graphs.trained_with
         return replace(self, graphs=graphs, parser=self.parser if graphs.graphs != GENERATOR else "")
 
@@ -121,25 +122,29 @@ class Cell:
 
     @property
     def images_seen(self) -> int:
-        """Images of all steps, those of what it starts from among them."""
+        """Number of images in all steps, including the training that the cell starts from."""
         before = self.base or self.start
         return self.recipe.steps * self.recipe.batch + (before.images_seen if before else 0)
 
 
 class Execution(NamedTuple):
-    """How a run is made; results don't depend on it."""
+    """Settings of a run on which results don't depend."""
 
     loaders: int = 0
-    """Processes that prepare its batches."""
+    """Number of processes that prepare its batches."""
     log: tuple[str, ...] = ()
-    """Where the training log goes beside its file (see menagerie.studies.runs.loggers)."""
+    """Loggers of training besides its file (see menagerie.studies.runs.loggers)."""
     validate_every: int = 0
-    """Steps between two looks at validation (see menagerie.studies.runs.evaluation); selection never sees them."""
+    """Steps between two evaluations on validation (see menagerie.studies.runs.evaluation); they don't affect
+    selection.
+    """
+    keep_states: tuple[int, ...] = ()
+    """Steps after which its weights are kept (see menagerie.studies.runs.states)."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
         """Read these settings from a study's configuration."""
-        return cls(config.loaders, config.log, config.validate_every)
+        return cls(config.loaders, config.log, config.validate_every, config.keep_states)
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ class Job(AnyJob):
     data_file: Path
     out: Path
     what: str = ""
-    """The name that a study gives it, beside the name of the cell."""
+    """Name given by the study, shown with the cell's name."""
     execution: Execution = field(default_factory=Execution)
 
     @property
@@ -163,7 +168,7 @@ class Job(AnyJob):
 
     @property
     def shared(self) -> Path:
-        """The folder of the files that cells of the run share while they are trained."""
+        """The folder of files that cells of the run share during training."""
         return self.out / "shared"
 
     @property
@@ -201,17 +206,24 @@ class Job(AnyJob):
 
     @property
     def ended(self) -> bool:
-        """Whether it has a result, or never will."""
-        return finished(self.folder) is not None or (self.folder / DIVERGED).exists()
+        """Whether it has a result and all states that it is to keep, or never will."""
+        if finished(self.folder) is not None:
+            return not self.lacking
+        return (self.folder / DIVERGED).exists()
+
+    @property
+    def lacking(self) -> list[int]:
+        """Steps after which its weights are to be kept and aren't yet; after its last one there are none."""
+        return lacking(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
 
     def run(self, report: Report, release: Callable[[], None], **given: Any) -> None:
-        """Train and evaluate."""
+        """Train and evaluate, as far as that isn't done."""
         # By name, because what trains a job needs to know this class.
-        import_module("menagerie.studies.runs.train").run_job(self, report, release, **given)
+        import_module("menagerie.studies.runs.run_job").run_job(self, report, release, **given)
 
 
 def own_files(*paths: str) -> str:
-    """Hash of what are a user's own files: a model's (file.py:Class) with what it imports beside it, and weights."""
+    """Hash of a user's files: a model's file (file.py:Class) with the files that it imports, and weights."""
     given = [file_and_tag(path)[0] for path in paths]
     parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
     files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
@@ -224,30 +236,5 @@ def own_files(*paths: str) -> str:
 
 
 def sources(file: Path) -> list[Path]:
-    """A file, and those that it imports if it is code."""
+    """The file; for code, also the files that it imports."""
     return own_sources(file) if file.suffix == ".py" else [file]
-
-
-def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
-    """Name what the loss compares with beside other images and their captions: false captions, partner images, altered
-    graphs.
-
-    Partners that a model wants by itself count only where its training data have them, altered graphs only where
-    captions state relations.
-    """
-    wanted = negatives_of(cell.recipe, cell.negatives)
-    if wanted.images:
-        wanted = wanted._replace(images=bool((train.partner_items(range(len(train))) >= 0).any()))
-    spec = spec_of(cell.model)
-    options = spec.configured(cell.options)
-    altered = spec.local_loss and options.local_weight and states_relations(cell)
-    return [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
-
-
-def states_relations(cell: Cell) -> bool:
-    """Whether the captions of a cell's data state relations: those of its kind, or of the photographs themselves."""
-    from menagerie.generators.splits.recipe_file import KINDS
-
-    if cell.data.kind in KINDS:
-        return KINDS[cell.data.kind].relational
-    return getattr(cell.data, "relational", False)

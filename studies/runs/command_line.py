@@ -1,4 +1,4 @@
-"""What every study's command line shares: presets by name, overrides by field, and the options of all scorers."""
+"""Command lines of studies: presets by name, overrides by field, and the options of all scorers."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ Config = TypeVar("Config")
 
 
 def runs_to_compare() -> tuple[Path, Path] | None:
-    """The two folders after `--compare`, which stands alone; None without it."""
+    """The two folders after `--compare`, which must be the only option; None without it."""
     if "--compare" not in sys.argv[1:]:
         return None
     if len(sys.argv) != 4 or sys.argv[1] != "--compare":
@@ -40,14 +40,13 @@ RECIPE = Option("--recipe NAME", "Splits of a recipe: one of `menagerie recipes`
 def parse(
     presets: Mapping[str, Config], default: str, description: str, more: Iterable[Option] = ()
 ) -> tuple[str, Config]:
-    """The preset named by `--preset`, with the fields overridden that the command line gives.
+    """Parse the command line: returns the preset's name, and its configuration with the given fields overridden.
 
-    Help shows `more` options, which are read elsewhere, beside them. A single preset is no option.
+    Help also lists `more`, options that other code reads. A single preset needs no help.
     """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.set_defaults(preset=default, recipe=None)
-    if len(presets) > 1:
-        first.add_argument("--preset")
+    first.set_defaults(recipe=None)
+    first.add_argument("--preset", default=default)
     if takes_recipes := hasattr(presets[default], "with_recipe"):
         first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
@@ -67,14 +66,16 @@ SIZES = ("paper", "small", "smoke")
 
 @dataclass(frozen=True)
 class ScorerOptions:
-    """The config of each scorer that may be chosen, under its flag (`oc_clip`). Made by `scorer_options`."""
+    """The config of each scorer that may be chosen, in a field named by its flag (`oc_clip`). Made by
+    `scorer_options`.
+    """
 
     models: ClassVar[tuple[str, ...]] = ()
-    """Registered names and file.py:Class, one for each field."""
+    """Name of the scorer for each field, registered or file.py:Class."""
     size: ClassVar[str] = "paper"
 
     def of(self, model: str) -> dict[str, Any]:
-        """The options of a model that are not its paper's."""
+        """The options of a model that differ from its paper's."""
         return differing(getattr(self, spec_of(model).flag))
 
     def replaced(self, model: str, options: Mapping[str, Any]) -> "ScorerOptions":
@@ -84,7 +85,7 @@ class ScorerOptions:
 
     def __reduce__(self) -> tuple[Any, ...]:
         configs = [getattr(self, item.name) for item in fields(self)]
-        # Plain values: in another process a user's own file has to be run before its config can be had.
+        # Plain values, because another process must run a user's file before it can have its config.
         values = tuple({item.name: getattr(one, item.name) for item in fields(one)} for one in configs)
         return restored, (self.size, self.models, values)
 
@@ -95,8 +96,10 @@ def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
     items = [
         (spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models
     ]
-    if len({flag for flag, *_ in items}) < len(items):
-        raise UserError(f"two of {', '.join(models)} have one name for their options; rename a class")
+    first = {spec_of(model).flag: model for model in reversed(models)}
+    if again := next((model for model in models if first[spec_of(model).flag] != model), None):
+        flag = f"--{spec_of(again).name}"
+        raise UserError(f"the options of {first[spec_of(again).flag]} and {again} would both be {flag}.…; rename one")
     kind = make_dataclass("ScorerOptions", items, bases=(ScorerOptions,), frozen=True)
     kind.models, kind.size, kind.__module__ = models, size, __name__
     return kind
@@ -125,7 +128,7 @@ def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
 
 
 def with_own_scorers(config: Config, arguments: list[str]) -> Config:
-    """The configuration with options for the `file.py:Class` that a command line names after --models."""
+    """Add the options of each `file.py:Class` that a command line gives after --models."""
     classes = [model for model in values_of("--models", arguments) if ".py:" in model]
     for name in ("scorers", "grid"):
         inner = getattr(config, name, None)
@@ -137,7 +140,7 @@ def with_own_scorers(config: Config, arguments: list[str]) -> Config:
 
 
 def values_of(option: str, arguments: list[str]) -> list[str]:
-    """The raw values of an option on a command line, before it is parsed."""
+    """The unparsed values of an option on a command line."""
     values: list[str] = []
     for start, argument in enumerate(arguments):
         if argument == option:
@@ -188,9 +191,12 @@ class RunOptions(PlaceOptions):
     """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
     """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
+    keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
+    """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
+    A run that has ended without them, or begins with steps that others took, takes these steps again for them."""
 
 
-# Fields that don't decide results, so that a run may go on with others.
+# Fields that don't decide results; a run can be continued with other values.
 EXECUTION = frozenset({item.name for item in fields(RunOptions)} - {"device", "threads"} | {"dry_run"})
 
 

@@ -1,4 +1,4 @@
-"""What a training run reads, and what it is tested on."""
+"""The data of a training run and its tests."""
 
 import hashlib
 import json
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from menagerie.generators.vocabulary import Vocabulary
 
 
-# What every recipe has, and every table of a study shows.
+# Fields that every recipe has, and every table shows.
 FRACTIONS = ("pairs", "hard_negatives")
 
 
 class Material(NamedTuple):
-    """Data that was opened: what is trained on, and the tests by name."""
+    """Opened data: training data, and tests by name."""
 
     train: "Captioned"
     tests: Mapping[str, "Benchmark"]
-    """"validation" is among them where training is looked at."""
+    """Tests by name, including "validation" if it is evaluated during training."""
     texts: Sequence[str]
-    """All texts that training and tests may read."""
+    """All texts that training and tests may contain."""
     content: Mapping[int, Any]
-    """Text that says all of an item of `train`, by its index: runs that show the same items share their steps."""
+    """For each index of `train`, a text of all that decides the item: runs that show the same items share steps."""
     may_be_cut: bool = False
-    """Whether texts that are longer than a model reads are cut, as those of photographs are; else they are refused."""
+    """Whether texts longer than the model's context are cut, as for photographs; otherwise they are refused."""
     words: "Vocabulary | None" = None
-    """The names of its world; None for photographs."""
+    """Names in the data's world; None for photographs."""
 
 
 @runtime_checkable
@@ -43,7 +43,7 @@ class CellData(Protocol):
 
     @property
     def axes(self) -> dict[str, Any]:
-        """The place in a study, as columns of the results."""
+        """The data's place in a study, as columns of the results."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class CellData(Protocol):
 
     @property
     def kind(self) -> str:
-        """The kind of test; tuned recipes record the kind that they were tuned for."""
+        """Kind of test; tuned recipes record the kind that they were tuned for."""
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -66,10 +66,10 @@ class CellData(Protocol):
         """What has to be rendered before it can be opened; the first is what `open` is given the file of."""
 
     def counts(self) -> dict[str, int]:
-        """Counts of what the data hold, for reports."""
+        """Numbers that describe the data, for reports."""
 
     def open(self, file: Path) -> Material:
-        """Read it."""
+        """Open the data in a file."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SplitData:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """The fractions that decide how much is trained on, and what else is varied."""
+        """The fractions of training pairs, and other varied settings."""
         return {name: plain(getattr(self.recipe, name)) for name in (*FRACTIONS, *self.varied)}
 
     @property
@@ -103,7 +103,7 @@ class SplitData:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The recipe's kind, the version of that kind's scenes and texts, the images, and what is no default."""
+        """The recipe's kind and its version, the images, and fields that differ from defaults."""
         texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
         return texts | {"store": self.store, "split": differing(self.recipe.resolved())}
 
@@ -112,7 +112,7 @@ class SplitData:
         return (self,)
 
     def counts(self) -> dict[str, int]:
-        """Pairs in train, swapped ones, and all that a fraction counts."""
+        """Numbers of pairs in train, of swapped pairs, and of all pairs that fractions count."""
         counts = self.recipe.counts()
         return {"training_pairs": counts.train, "swapped_pairs": counts.swapped, "all_pairs": counts.trainable}
 
@@ -122,14 +122,14 @@ class SplitData:
         return material
 
     def check(self, split: "Split") -> None:
-        """Raise unless a file is of this split: a whole one may be another that was copied to its name."""
+        """Raise unless a file has this split: another one may have been copied to its name."""
         from menagerie.generators.storage.split_file import check_recipe
 
         check_recipe(split, self.recipe, self.store)
 
 
 def split_material(file: Path) -> Material:
-    """All of a split: what is trained on, and a benchmark of each other subset."""
+    """Open a split: its training subset, and a benchmark of each other subset."""
     from menagerie.generators.benchmarks.split_tests import SplitTests
     from menagerie.generators.storage.dataset import SplitDataset
 
@@ -142,7 +142,7 @@ def split_material(file: Path) -> Material:
 
 
 class ItemContent(Mapping[int, str]):
-    """A mapping from index to all that decides an item, as JSON: scene, caption and graph, and the split's identity."""
+    """For each index, all that decides an item, as JSON: scene, caption and graph, and the split's identity."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -161,7 +161,7 @@ class ItemContent(Mapping[int, str]):
 def split_texts(split: "Split") -> Iterator[str]:
     """All texts of a split, and the names of its world: they make its closed vocabulary.
 
-    Tests may query names that captions of few words leave out, and animals without their textures ("an orca").
+    Tests may use names that incomplete captions leave out, and animals without textures ("an orca").
     """
     from menagerie.generators.captions.templates import bare_mentions, template_of
 
@@ -176,7 +176,7 @@ def split_texts(split: "Split") -> Iterator[str]:
 
 
 def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
-    """Hash of what some items say, in their order."""
+    """Hash of the content of these items, in order."""
     hashed = hashlib.sha256()
     for index in indices:
         hashed.update(str(content[int(index)]).encode() + b"\0")

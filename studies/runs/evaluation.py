@@ -1,4 +1,4 @@
-"""Tests of a training run: accuracies by subset and task with all scores, and looks at validation as it trains."""
+"""Tests a trained scorer: accuracies by subset and task with all scores; and evaluates validation during training."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ Results = dict[str, dict[str, dict[str, Any]]]
 
 
 def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -> Results:
-    """Accuracy, ties and number by subset and task; writes `predictions.csv`."""
+    """Accuracy, tie rate and number of records by subset and task; writes `predictions.csv`."""
     from menagerie.models.evaluation.scoring import score_items
 
     subsets = {}
@@ -38,7 +38,7 @@ def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -
 
 
 def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[str, Any]]:
-    """The numbers of each task, and of quads under each of their rules; None where the subset is empty."""
+    """The results of each task, and of quads under each rule; None for an empty subset."""
     from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, summarise
 
     outcomes: dict[str, list[Outcome]] = {group: [] for group in test.groups if group != QUAD}
@@ -53,14 +53,14 @@ def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[s
     for group, found in outcomes.items():
         official, neutral, tie_rate, n = summarise(found)
         tasks[group] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
-    for part, found in quads.items():  # officially: a tie is wrong
+    for part, found in quads.items():  # officially a tie is wrong
         tasks[f"quad {part}"] = {"accuracy": summarise(found).official, "tie_rate": None, "n": len(found)}
     return tasks
 
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
-    """One row for each task and record that it suits, of several false captions with the one that scores highest; the
-    swap also has the partner's scores."""
+    """Yield a row for each task and each record to which it applies, with the false caption that scores highest; rows
+    of swaps also have the partner's scores."""
     from menagerie.generators.benchmarks.benchmark import QUAD
 
     partners = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
@@ -78,8 +78,10 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
 
 
 def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) -> float:
-    """Tie-neutral share of the swaps of a test (of the items that it has in their place), or of a sample of at most
-    `most` of them, that are right; leaves a scorer in training as it was."""
+    """Tie-neutral accuracy on a test's swaps (or on the items that replace them), or on a sample of at most `most`.
+
+    A scorer in training mode stays in it.
+    """
     from menagerie.generators.benchmarks.benchmark import summarise
     from menagerie.models.evaluation.scoring import score_items
 
@@ -92,16 +94,16 @@ def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) 
     return float("nan") if neutral is None else neutral
 
 
-# The most swaps of a look, always the same ones.
+# Most swaps in an evaluation during training; always the same ones.
 MOST = 200
-# Unless `--validate-every` says otherwise: as many looks in a run, at least so many steps apart.
+# By default, this many evaluations in a run, with at least this many steps between two.
 LOOKS, LEAST_STEPS = 10, 100
 
 
 def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
-    """Whether to look after a step: every so many of them (0: a tenth of all) and after the last.
+    """Whether to evaluate after a step: after every `every` steps (0: a tenth of the run) and after the last.
 
-    Not in the single-object phase, whose steps cells with different validation share.
+    Not in the single-object phase, whose steps are shared by cells with different validation sets.
     """
     from menagerie.models.training.feed import single_steps
 
@@ -110,7 +112,7 @@ def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
 
 
 def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
-    """Accuracy on a sample of a test; NaN where no record has a swapped caption, or a score is no finite number."""
+    """Accuracy on a sample of a test; NaN if no record has a swapped caption, or a score isn't finite."""
     import torch
 
     devices = [scorer.device] if scorer.device.type == "cuda" else []

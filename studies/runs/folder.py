@@ -1,8 +1,9 @@
-"""A study's output folder: one configuration, one writer at a time; and where its runs were made."""
+"""A study's output folder: one configuration, one writer at a time, and a record of where its runs were made."""
 
 import contextlib
 import os
 import platform
+import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,14 +35,16 @@ class RunConfig(msgspec.Struct):
     """The part of a run's `config.json` that is read back."""
 
     config: dict[str, Any]
+    id: str = ""
+    """Of this folder alone, wherever it is; empty in folders of before there were any."""
 
 
 @contextlib.contextmanager
 def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = False) -> Iterator[Path]:
-    """Yield `out` as the folder of `config`, made or continued, and keep other writers out.
+    """Yield `out` as the new or continued folder of `config`, and keep other writers out.
 
-    Fields in `ignored` don't decide results and may differ from run to run. A `shared` folder is
-    open to other runs of the same configuration, which must take care of each other.
+    Fields in `ignored` don't decide results and may differ from run to run. A `shared` folder is open to other runs of
+    the same configuration, which must coordinate themselves.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
@@ -66,6 +69,13 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = F
         lock.release()
 
 
+def id_of(out: Path) -> str:
+    """What a folder is called by those who share a storage: its own random name, else its path."""
+    file = out / CONFIG
+    recorded = read_record(file, RunConfig) if file.exists() else {}
+    return str(recorded.get("id") or out.resolve())
+
+
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
     """Raise unless `out` is new or of the same configuration; write `config.json`."""
     file = out / CONFIG
@@ -79,12 +89,15 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
         if others := differences(recorded, config, ignored):
             raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
         return
-    write_record(file, {"config": plain(asdict(config)), **provenance()}, indent=1)
+    write_record(file, {"config": plain(asdict(config)), "id": secrets.token_hex(8), **provenance()}, indent=1)
 
 
 def same_weights(recorded: dict[str, Any], config: Any) -> bool:
-    """Whether a recorded configuration names the weights of `config` in other words: its cells then have the same
-    names. A file without a tag is also one of before there were tags, when all were read by default."""
+    """Whether a recorded configuration names the weights of `config` in another way; its cells then have the same
+    names.
+
+    A file without a tag may also be from before tags, when all files were read in open_clip's default way.
+    """
     before, now = recorded.get("pretrained"), getattr(config, "pretrained", "")
     if not before or not now or before == now or recorded.get("architecture") != config.architecture:
         return False
@@ -95,7 +108,7 @@ def same_weights(recorded: dict[str, Any], config: Any) -> bool:
 
 
 def provenance() -> dict[str, Any]:
-    """Command, versions, processor and commit of this run."""
+    """The command, versions, processor and commit of this run."""
     return {
         "command": " ".join(["python", *(without_passwords(readable(word)) for word in sys.argv)]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -108,19 +121,21 @@ def provenance() -> dict[str, Any]:
 
 
 def readable(word: str) -> str:
-    """A word of a command as UTF-8, whatever the terminal's encoding; what is none of a path as \\xff."""
+    """A word of a command as valid UTF-8, whatever the terminal's encoding; other bytes of a path are written
+    as \xff.
+    """
     return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
-# Of what a run records: its command and start are those of the study's first, the rest may differ from run to run.
+# From a run's record: command and start belong to the study's first run, the rest may differ from run to run.
 OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "python", "versions")
 
 
 def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
-    """Collect what a study's folder recorded of where it and its finished runs ran, and who draws this page.
+    """Collect where a study and its finished runs ran, and what draws this page, as recorded in its folder.
 
-    `results` are those of its runs, where they have been read. A study that is drawn anew keeps its start, commit and
-    machine. Nothing is said of what wasn't recorded.
+    `results` are those of its runs, if they have been read already. A page that is drawn again keeps the study's start,
+    commit and machine. Nothing is said about missing records.
     """
     file, now = out / CONFIG, provenance()
     study: Mapping[str, Any] = read_record(file, RunConfig) if file.exists() else {}
@@ -132,13 +147,13 @@ def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) 
 
 
 def results_in(out: Path) -> Iterable[dict[str, Any]]:
-    """The results of all finished cells or pieces of a study's folder."""
+    """The results of all finished cells or pieces in a study's folder."""
     folders = sorted(folder for kind in ("cells", "pieces") for folder in (out / kind).glob("*"))
     return filter(None, map(read_result, folders))
 
 
 def together(values: Iterable[Any]) -> str:
-    """Join what runs recorded to one text; different values each have their number of runs."""
+    """Join the values that runs recorded into a text; different values are followed by their numbers of runs."""
     counted = Counter(str(value) for value in values if value not in (None, ""))
     if len(counted) < 2:
         return next(iter(counted), "")

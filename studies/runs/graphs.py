@@ -1,4 +1,4 @@
-"""The graphs that a cell's model reads in training and in tests, where they aren't the generator's."""
+"""The graphs that a cell's model reads in training and in tests, if they aren't the generator's."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Graphs(NamedTuple):
-    """The graphs that are read of captions in training and in tests; None for a caption's own graph."""
+    """Sources of the graphs read in training and in tests; None means the caption's own graph."""
 
     train: ReadGraphs | None = None
     test: ReadGraphs | None = None
@@ -24,7 +24,7 @@ PLAIN = Graphs()
 
 
 def read_graphs(job: Job, material: Material) -> Graphs:
-    """Choose the graphs that a cell reads; raises where its parser can't work here, and for data without a world."""
+    """Open the graphs that a cell reads; raises if its parser can't run here, and for data without a world."""
     source, seed = job.cell.graphs, job.cell.seed
     if source.plain:
         return PLAIN
@@ -35,7 +35,7 @@ def read_graphs(job: Job, material: Material) -> Graphs:
 
 
 def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
-    """Let a scorer read these graphs."""
+    """Make a scorer read these graphs."""
     from menagerie.models.texts import RegraphedReader
 
     plain = scorer.reader
@@ -44,9 +44,9 @@ def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
 
 
 def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
-    """All that a parser makes of the captions of training and tests, which may be words that no caption has.
+    """Yield all nodes and predicates that a parser makes of captions in training and tests; they may have new words.
 
-    It parses them all at once, which is faster than one by one.
+    All captions are parsed at once, which is faster than one by one.
     """
     parser = parser_of(graphs)
     if parser is None:
@@ -61,11 +61,11 @@ def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
 
 
 def parser_of(graphs: Graphs) -> "CaptionParser | None":
-    """The parser that makes the graphs; None where no parser does."""
+    """The parser that makes the graphs; None if there is none."""
     return next((read.parser for read in graphs if read and read.parser), None)
 
 
 def parsed_record(graphs: Graphs) -> dict[str, str]:
-    """How many captions a parser parsed, and how many are one node, for the record of a cell."""
+    """The numbers of parsed captions and of failures, for a cell's record."""
     parser = parser_of(graphs)
     return {"parsed": parser.counts().text} if parser else {}

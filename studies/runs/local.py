@@ -78,8 +78,8 @@ def run_one(job: AnyJob, messages: Any) -> int | str:
 
 @dataclass
 class Ending(Interruption):
-    """SIGTERM to a run with processes of its own, which must not be cut off while they start or hand over a batch: it
-    ends after the step that it is at, whose state is saved, and is requested once."""
+    """SIGTERM to a run that has processes of its own, which must not be killed while they start or pass on a batch: the
+    run ends after its current step, saves its state, and accepts only one request."""
 
     deferred: bool = True
 
@@ -101,7 +101,7 @@ class Worker:
 
 @dataclass
 class Pool:
-    """The processes that run now."""
+    """The running worker processes."""
 
     workers: list[Worker] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)

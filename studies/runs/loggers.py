@@ -1,4 +1,4 @@
-"""Where the rows of a training run go besides its own file: TensorBoard and Weights & Biases, imported when chosen."""
+"""Destinations of training logs besides the run's file: TensorBoard and Weights & Biases, imported if chosen."""
 
 import importlib.util
 import math
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 class Logger(Protocol):
     """Receives every row of a run once, in the order of the steps.
 
-    The first call of a run that goes on has all rows since its first step: what an earlier process left is replaced.
+    After a restart, the first call has all rows from the first step on: they replace those of an earlier process.
     """
 
     def write(self, rows: Sequence["Row"]) -> None:
         """Take the next rows, at least one."""
 
     def close(self) -> None:
-        """The run has ended or was stopped."""
+        """Finish: the run has ended or was stopped."""
 
 
 class TensorBoard:
-    """Event files in the run's `tensorboard/`, a folder a cell."""
+    """Event files in the run's `tensorboard/`, in a folder for each cell."""
 
     def __init__(self, job: Job) -> None:
         self.folder = job.out / "tensorboard" / f"{plain_name(job.name)}-{job.cell.id}"
@@ -59,20 +59,20 @@ class WeightsAndBiases:
         self.job, self.run = job, None
 
     def write(self, rows: Sequence["Row"]) -> None:
-        """Log what its run doesn't have yet."""
+        """Log the rows that the service doesn't have yet."""
         if self.run is None:
             self.run = self.start()
-            rows = [row for row in rows if row.step >= self.run.step]  # a server may have some of them
+            rows = [row for row in rows if row.step >= self.run.step]  # the server may have some already
         for row in rows:
             self.run.log(dict(numbers(row)), step=row.step)
 
     def start(self) -> Any:
-        """Start its run or go on with it."""
+        """Start or resume the cell's run."""
         import wandb
 
         out = self.job.out.resolve()
         name = plain_name(f"{out.name}-{self.job.cell.id}")
-        for earlier in out.glob(f"wandb/offline-run-*-{name}"):  # of a process that was stopped: all rows come again
+        for earlier in out.glob(f"wandb/offline-run-*-{name}"):  # of a stopped process: all rows will come again
             shutil.rmtree(earlier)
         try:
             return wandb.init(
@@ -91,7 +91,7 @@ class WeightsAndBiases:
             ) from error
 
     def close(self) -> None:
-        """End its run; what is offline stays in its folder for `wandb sync`."""
+        """End the cell's run; offline data stays in its folder for `wandb sync`."""
         if self.run is not None:
             self.run.finish()
 
@@ -100,10 +100,10 @@ LOGGERS = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Raise for a logger whose package isn't installed, without importing it."""
+    """Raise for a logger whose package isn't installed; doesn't import it."""
     for name in names:
         found = importlib.util.find_spec(name)
-        if found is None or found.origin is None:  # a folder of that name is no package
+        if found is None or found.origin is None:  # a folder of that name isn't a package
             raise UserError(
                 f"--log {name} needs the package {name}: pip install 'binding-menagerie[{name}]', "
                 f"or pip install -e '.[{name}]' where you have the sources"
@@ -111,12 +111,12 @@ def check_loggers(names: Sequence[str]) -> None:
 
 
 def numbers(row: "Row") -> Iterator[tuple[str, float]]:
-    """The columns of a row that have a number, but for the step."""
+    """Yield the columns of a row that have a number, except the step."""
     for name, value in zip(row._fields[1:], row[1:], strict=True):
         if not (name == "validation" and math.isnan(value)):
             yield name, value
 
 
 def plain_name(text: str) -> str:
-    """A text as part of a file's name."""
+    """A text as part of a file name."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-")

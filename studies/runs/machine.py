@@ -1,4 +1,4 @@
-"""The machine of a run: its processor, its devices, and the process that all others are forked from."""
+"""The machine of a run: its processor, its devices, and the server process from which all others are forked."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ NUMBERS = ("cpu family", "model")
 def processor() -> str:
     """The processor's name, family, model and widest vectors, as the system reports them.
 
-    Clouds have one name for several, which need not sum in the same order.
+    Clouds use one name for several processors, which may sum in different orders.
     """
     with contextlib.suppress(OSError):
         if known := described(Path("/proc/cpuinfo").read_text("utf-8")):
@@ -35,7 +35,7 @@ def described(cpuinfo: str) -> str:
 
 
 def check_device(device: str) -> None:
-    """Raise unless a name is cpu, cuda or cuda:NUMBER. Free of torch."""
+    """Raise unless `device` is cpu, cuda or cuda:NUMBER. Doesn't import torch."""
     kind, colon, number = device.partition(":")
     choose("--device", kind, ("cpu", "cuda"))
     if colon and (kind == "cpu" or not number.isdecimal()):
@@ -43,7 +43,7 @@ def check_device(device: str) -> None:
 
 
 def check_device_here(device: str) -> None:
-    """Raise unless torch sees such a device on this machine."""
+    """Raise unless torch finds the device on this machine."""
     import torch
 
     check_device(device)
@@ -56,27 +56,26 @@ def check_device_here(device: str) -> None:
         raise UserError(f"--device {device}: torch sees {count} of them here, cuda:0 to cuda:{count - 1}")
 
 
-# glibc gives large blocks back to the system after every step and takes page faults for new ones; workers keep them, in
-# huge pages where the system has them. It reads this when a process starts.
+# By default glibc returns large blocks to the system after every step, and new ones cause page faults. With these
+# settings workers keep them, in huge pages if the system has them. glibc reads this when a process starts.
 MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": 32 << 20,
     "MALLOC_TRIM_THRESHOLD_": 1 << 30,
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
-# What takes long to load and every run of a study needs.
+# Modules that load slowly and that every run needs.
 MODULES = (
     "menagerie.envs.render.renderer",
     "menagerie.models.contract",
     "menagerie.models.evaluation.scoring",
     "menagerie.models.training.feed",
     "menagerie.models.training.loop",
-    "menagerie.models.training.loop",
-    "menagerie.studies.runs.train",
+    "menagerie.studies.runs.run_job",
 )
 
 
 def start_server(threads: int) -> None:
-    """Start it, for runs with that many threads each; 0 leaves torch the choice."""
+    """Start the server for runs with this many threads each; 0 leaves torch the choice."""
     for name, size in MALLOC.items():
         os.environ.setdefault(name, str(size))
     if threads:

@@ -28,7 +28,7 @@ Numbers = dict[str, float | None]
 
 
 class CutTexts(msgspec.Struct):
-    """Texts that were longer than a model reads; none of it where its reader can't tell."""
+    """Numbers of texts longer than the model reads; missing if its reader can't tell."""
 
     texts: int = 0
     of: int = 0
@@ -37,7 +37,7 @@ class CutTexts(msgspec.Struct):
 
 
 class Result(msgspec.Struct):
-    """Types of the keys we read; those beside them say where in a study the cell is, and count things."""
+    """Types of the keys that we read from a result; further keys give its place in a study, and counts."""
 
     id: str
     model: str
@@ -62,7 +62,9 @@ class Result(msgspec.Struct):
 
 
 def write_result(folder: Path, result: dict[str, Any], files: tuple[str, ...] = (), varying: tuple[str, ...] = ()):
-    """Write a result with the digests of files in its folder; of two runs of one cell only `varying` ones differ."""
+    """Write a result with digests of files in its folder; the `varying` files may differ between two runs of
+    one cell.
+    """
     noted = {FILES: digests_in(folder, files)} if files else {}
     origin = result.get("provenance", {}) | ({FILES: digests_in(folder, varying)} if varying else {})
     write_record(folder / RESULT, result | noted | ({"provenance": origin} if origin else {}))
@@ -74,7 +76,7 @@ def digests_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:
-    """The result in a folder, or None where there is none yet."""
+    """Read the result in a folder; None if there is none yet."""
     result = result_in(folder, Result)
     if result is not None and not result.keys() & {"subsets", "groups"}:
         raise damaged(folder / RESULT, "it has no numbers")
@@ -82,9 +84,9 @@ def read_result(folder: Path) -> dict[str, Any] | None:
 
 
 def checked_file(folder: Path, name: str) -> Path:
-    """A file beside a result, as it was when the result was written; raises `Unreadable` if it isn't.
+    """The path of a file beside a result; raises `Unreadable` if the file changed since the result was written.
 
-    A file that no result names is taken as it is.
+    A file without a recorded digest isn't checked.
     """
     if digest := noted_in(read_result(folder) or {}, name):
         check_file(folder / name, digest)
@@ -92,21 +94,21 @@ def checked_file(folder: Path, name: str) -> Path:
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
-    """The result in a cell's folder, or None where the cell isn't finished."""
+    """The result in a cell's folder; None if the cell isn't finished."""
     return read_result(folder)
 
 
-# What varies beside fractions has a column of its own behind theirs.
+# Varied settings besides the fractions have columns after theirs.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 
 
 class Mean(NamedTuple):
-    """Mean and standard deviation over seeds; None where the subset is empty, or no cell is finished."""
+    """Mean and standard deviation over seeds; None if the subset is empty or no cell is finished."""
 
     mean: float | None
     deviation: float | None
     seeds: int
-    """Finished cells."""
+    """Number of finished cells."""
 
 
 def collect(folders: Iterable[Path]) -> list[dict[str, Any]]:
@@ -115,7 +117,7 @@ def collect(folders: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def read_results(run: Path) -> list[dict[str, Any]]:
-    """The results in `cells.jsonl` of a grid's folder, of which there must be one."""
+    """The results in `cells.jsonl` of a grid's folder; raises if there are none."""
     file = run / "cells.jsonl"
     try:
         results = read_records(file, Result)
@@ -129,12 +131,12 @@ def read_results(run: Path) -> list[dict[str, Any]]:
 
 
 def axes_of(results: Sequence[dict[str, Any]]) -> list[str]:
-    """The names of the axes that vary from place to place, the two fractions first."""
+    """The names of the settings that vary, the two fractions first."""
     return list(dict.fromkeys([*FRACTIONS, *(name for result in results for name in result.get("axes", ()))]))
 
 
 def columns_of(results: Sequence[dict[str, Any]], axes: Sequence[str] = ()) -> tuple[str, ...]:
-    """`COLUMNS`, with those of what else varies; a study that has no result yet says what, in `axes`."""
+    """`COLUMNS` and the varied settings, which a study without results gives in `axes`."""
     return (*COLUMNS[:2], *dict.fromkeys([*axes_of(results), *axes]), *COLUMNS[4:])
 
 
@@ -144,7 +146,7 @@ def place_of(result: Mapping[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:
 
 
 def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row of `COLUMNS`, and of what else varies, for each result, subset and task."""
+    """A row of `COLUMNS` and varied settings for each result, subset and task."""
     axes = axes_of(results)
     return [
         {name: result[name] for name in COLUMNS if name in result}
@@ -157,7 +159,7 @@ def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
-    """Write `cells.jsonl` and `results.csv` from what is finished."""
+    """Write `cells.jsonl` and `results.csv` from the finished cells."""
     write_records(out / "cells.jsonl", results)
     columns = columns_of(results)
     write_csv(out / "results.csv", columns, ([row[name] for name in columns] for row in rows(results)))
@@ -170,7 +172,7 @@ def mean_accuracy(
     place: Mapping[str, Any],
     task: str = "swap",
 ) -> Mean:
-    """Accuracy over the seeds of one place of the grid; undefined for a task that the world has no words for."""
+    """Accuracy over the seeds of one place of the grid; None for a task that the world has no words for."""
     accuracies = [
         result["subsets"].get(subset, {}).get(task, {}).get("accuracy")
         for result in results
@@ -180,7 +182,7 @@ def mean_accuracy(
 
 
 def mean_of(accuracies: Sequence[float | None]) -> Mean:
-    """The mean of one accuracy a seed, None where it is undefined."""
+    """The mean of accuracies, one for each seed; None marks undefined ones."""
     defined = [accuracy for accuracy in accuracies if accuracy is not None]
     if not defined:
         return Mean(None, None, len(accuracies))

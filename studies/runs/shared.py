@@ -1,13 +1,13 @@
-"""Train a shared prefix once: what several cells of a run begin with is trained by whoever comes first.
+"""Trains a shared prefix once: the first of several cells that begin alike trains it, and the others continue from it.
 
-The single-object phase at a run's start shows the same images with the same captions in the same order to all cells
-of one model, seed and recipe, whatever their pairs. Its last state is kept in the run's folder, and every such cell
-goes on from it with the same bytes as if it had trained the phase by itself. Others that need it wait; where its file
-system knows no locks, each trains its own.
+The single-object phase at a run's start shows the same images with the same captions in the same order to all cells of
+one model, seed and recipe, whatever their pairs. Its last state is kept in the run's folder, and every such cell
+continues from it with the same bytes as if it had trained the phase itself. Cells that need it wait; on file systems
+without locks, each trains its own.
 
-Where the rate is constant before it decays (`Recipe.decay`), runs that differ only in their number of steps begin
-alike: the state in which such a cell leaves this trunk is kept too, and a longer cell goes on from it. Shorter cells
-must be finished before longer ones begin, else steps are taken twice.
+If the rate is constant before it decays (`Recipe.decay`), runs that differ only in their number of steps begin alike:
+the state at the end of the constant phase is kept too, and longer cells continue from it. Shorter cells must be
+finished before longer ones begin, or steps are trained twice.
 """
 
 import re
@@ -40,10 +40,10 @@ Report = Callable[[int], None]  # receives each finished step, or 0 while a run 
 def start_from_shared_phase(
     job: Job, material: Material, scorer: "Scorer", report: Report, look: int | None, log: TrainingLog
 ) -> int:
-    """Put the state after the single-object phase where the cell looks for its own, unless it has one.
+    """Put the state after the single-object phase where the cell looks for its state, unless it has one.
 
-    `look` is the first step at which somebody looks at the cell: a longer phase is not shared. Returns the step
-    at which a cell with a look is, with its weights in `scorer`; 0 where nothing is shared.
+    `look` is the first step at which validation is evaluated: a phase that is longer isn't shared. Returns the step
+    from which a cell with a `look` continues, with its weights in `scorer`; 0 if nothing is shared.
     """
     from menagerie.models.training.feed import single_steps
     from menagerie.models.training.loop import build_optimizer
@@ -52,7 +52,7 @@ def start_from_shared_phase(
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
-    if job.cell.recipe.decay is not None:  # it shares more than this phase (studies/runs/shared.py)
+    if job.cell.recipe.decay is not None:  # it shares a longer part (`reach_branch`)
         return 0
     if not steps or (look is not None and steps > look) or material.train.shares or not any(singles):
         return 0
@@ -71,7 +71,7 @@ def start_from_shared_phase(
 
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int]) -> bool:
-    """Whether the phase's items have false captions: they depend on what else is trained on."""
+    """Whether the phase's items have false captions, which depend on the rest of the training data."""
     kinds = negatives_of(cell.recipe, cell.negatives).texts
     return any(text is not None for kind in kinds for text in train.negatives(indices, indices, kind))
 
@@ -79,9 +79,9 @@ def has_false_captions(cell: Cell, train: "Captioned", indices: list[int]) -> bo
 def train_phase(
     job: Job, material: Material, scorer: "Scorer", report: Report, steps: int, ready: Path, log: TrainingLog
 ) -> None:
-    """Train the phase's steps, going on where it was stopped, and keep the state after them as `ready`.
+    """Train the phase's steps, continuing where it was stopped, and keep the state after them as `ready`.
 
-    The rows of `log` are part of that state: whoever goes on from it has them too.
+    The rows of `log` are part of that state, so cells that continue from it have them too.
     """
     from menagerie.models.training.loop import train
     from menagerie.models.training.state import StateFile
@@ -104,11 +104,11 @@ def train_phase(
 
 
 def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]) -> str:
-    """The same for two cells exactly where the phase's every step is the same."""
-    cell = job.cell.trained_as  # what tests read decides no step
+    """A key that is equal for two cells exactly if every step of their phases is the same."""
+    cell = job.cell.trained_as  # tests don't affect training steps
     settings = {name: value for name, value in cell.settings.items() if name not in ("data", "recipe")}
     settings["recipe"] = identity_of(phase_recipe(cell.recipe))
-    local = spec_of(cell.model).local_loss  # no single animal has relations
+    local = spec_of(cell.model).local_loss  # single animals have no relations
     settings["options"] = {name: value for name, value in cell.options.items() if name not in local}
     settings["texts"] = asdict(scorer.texts)
     settings["complete"] = material.train.complete_captions
@@ -117,7 +117,7 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
 
 
 def phase_recipe(recipe: Recipe) -> Recipe:
-    """The recipe without fields that only decide later steps."""
+    """The recipe with defaults in fields that only affect later steps."""
     plain = Recipe()
     later = ("singles_share", "image_negatives")
     return replace(recipe, **{name: getattr(plain, name) for name in later})
@@ -125,14 +125,14 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 @contextmanager
 def first_come(path: Path, report: Report) -> Iterator[None]:
-    """Hold a lock, or wait for its holder; `report(0)` lets a waiting run be stopped."""
+    """Hold a lock, or wait for its holder; `report(0)` allows a waiting run to be stopped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
         while not lock.acquire(wait=False):
             report(0)
             time.sleep(POLL_SECONDS)
-    except OSError:  # no locks here: work twice rather than not at all
+    except OSError:  # no locks here: rather train twice than not at all
         pass
     try:
         yield
@@ -141,7 +141,9 @@ def first_come(path: Path, report: Report) -> Iterator[None]:
 
 
 def clear_shared(out: Path) -> None:
-    """Delete what cells shared, once all of them are finished, and the state of one killed as it finished."""
+    """After all cells are finished, delete the states that they shared, and leftovers of processes killed at
+    the end.
+    """
     shutil.rmtree(out / "shared", ignore_errors=True)
     for state in out.glob(f"cells/*/{STATE}"):
         if finished(state.parent) is not None:
@@ -153,9 +155,9 @@ NUMBER = re.compile("[0-9]+")
 
 
 def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
-    """Bring a cell whose recipe decays to the end of its stable phase, and keep that state for longer ones.
+    """Train a cell whose recipe decays to the end of its constant phase, and keep that state for longer cells.
 
-    `train_until` trains the cell from its own state, if it has one, to a step, and saves its state there.
+    `train_until` trains the cell from its own state, if there is one, to a step, and saves its state there.
     """
     from menagerie.models.training.state import StateFile, hand_on
 
@@ -169,26 +171,25 @@ def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
             hand_on(StateFile(kept[nearest], trunk_key(job.cell)), StateFile(state, job.cell.id))
         if not state.exists() or saved_step(state) < branch:
             train_until(branch)
-        if saved_step(state) == branch:  # not where the kept state was deleted while the rate decays
+        if saved_step(state) == branch:  # not if the kept state was deleted while the rate decays
             keep(job, state, branch)
     elif not state.exists():
         hand_on(StateFile(kept[branch], trunk_key(job.cell)), StateFile(state, job.cell.id))
 
 
 def keep(job: Job, state: Path, branch: int) -> None:
-    """Keep a state, and delete those of shorter cells, which no longer cell starts from any more."""
+    """Keep a state, and delete the states of shorter cells, from which no longer cell starts any more."""
     from menagerie.models.training.state import StateFile, hand_on
 
     hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))
     kept = states(job)
     for step, file in kept.items():
-        if step < branch and branch in kept:  # not where its state was damaged meanwhile, and nothing was kept
+        if step < branch and branch in kept:  # not if its state was damaged meanwhile, and nothing was kept
             file.unlink(missing_ok=True)
 
 
 def states(job: Job) -> dict[int, Path]:
-    """The files, by step, that hold states of the cell's stable phase. Files that somebody else put there are
-    skipped."""
+    """The files that hold states of the cell's constant phase, by step; other files are ignored."""
     return {int(file.stem): file for file in folder_of(job).glob("[0-9]*.pt") if NUMBER.fullmatch(file.stem)}
 
 
@@ -198,7 +199,7 @@ def folder_of(job: Job) -> Path:
 
 
 def trunk_key(cell: Cell) -> str:
-    """Hash of all settings but the number of steps, and what follows from it."""
+    """Hash of all settings except the number of steps and what depends on it."""
     from menagerie.models.training.feed import single_steps
 
     of_length = {"steps", "decay", "single_object_phase"}
@@ -207,7 +208,7 @@ def trunk_key(cell: Cell) -> str:
 
 
 def saved_step(state: Path) -> int:
-    """The step after which a state was saved; 0 for one that was damaged, from which nothing can go on."""
+    """The step after which a state was saved; 0 if it is damaged and can't be used."""
     import torch
 
     from menagerie.models.training.state import damage, damaged_state

@@ -1,4 +1,4 @@
-"""Split files that training runs read: given by the user (`--split FILE`), or made of recipes."""
+"""Split files for training runs: given by the user (`--split FILE`), or made from recipes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SplitFile:
-    """A split file that was made before, by somebody else perhaps: what it holds is what counts."""
+    """A split file made before, perhaps by somebody else; its content is its identity."""
 
     content: str
     """Identity of recipe, scenes and texts; a packed copy has the same."""
     store: str
-    """Identity of the image store that it was made from."""
+    """Identity of the image store from which it was made."""
     kind: str
     world: str
     side: int
-    """The side of its images, in pixels."""
+    """Side of its images, in pixels."""
     tests: tuple[str, ...]
     hold_out: tuple[str, ...]
     place: tuple[tuple[str, Any], ...]
-    """The place in a study, by axis."""
+    """Place in a study, by axis."""
     seed: int
-    """The recipe's; the first seed of its training runs."""
+    """Seed in the recipe; the first seed of its training runs."""
     pairs: tuple[int, int, int]
-    """Pairs in train, swapped ones, and all of its world."""
+    """Numbers of pairs in train, of swapped pairs, and of all pairs of its world."""
 
     @property
     def axes(self) -> dict[str, Any]:
-        """The split's fractions, and its name where a study has several files."""
+        """The split's fractions, and its name if a study has several files."""
         return dict(self.place)
 
     @property
@@ -47,7 +47,7 @@ class SplitFile:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The content, and the images that it refers to."""
+        """The content and the images that decide results."""
         return {"kind": self.kind, "split_file": self.content, "store": self.store}
 
     @property
@@ -59,7 +59,7 @@ class SplitFile:
         return dict(zip(("training_pairs", "swapped_pairs", "all_pairs"), self.pairs, strict=True))
 
     def open(self, file: Path) -> Material:
-        """The split's training subset, and a benchmark of each other one; raises if it is another by now."""
+        """Open the training subset, and a benchmark of each other subset; raises if the file has changed."""
         from menagerie.generators.storage.split_file import content_identity
 
         material = split_material(file)
@@ -98,7 +98,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
 
 
 def tests_of(split: "Split") -> tuple[str, ...]:
-    """The test subsets of a file: in the order of its kind's recipes, others behind them."""
+    """The test subsets of a file, in the order of its kind's recipes; unknown ones come last."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     names = sorted(split.subsets.keys() - {"train", "validation"})
@@ -113,7 +113,7 @@ def tests_of(split: "Split") -> tuple[str, ...]:
 
 
 def make_splits(store: "ImageStore", recipes: Iterable[SplitRecipe], workers: int) -> dict[SplitRecipe, Path]:
-    """The split file of each recipe, after one rendering of all that the store lacks of their scenes."""
+    """Make the split file of each recipe, after rendering all missing scenes at once."""
     from menagerie.envs.core.progress import progress_bars
     from menagerie.generators.storage.split_file import make_split
 

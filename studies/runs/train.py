@@ -12,17 +12,18 @@ import msgspec
 from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.registry import spec_of
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job, loss_negatives
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy, swap_accuracy
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
-from menagerie.studies.runs.job import Report as JobReport
 from menagerie.studies.runs.loggers import Logger
+from menagerie.studies.runs.negatives import loss_negatives
 from menagerie.studies.runs.results import finished, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
+from menagerie.studies.runs.states import keeper
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.runs.training_log import Latest, StepClock, TrainingLog, training_log
+from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 
 CARRIED = "carried.json"
-# What this process opened last.
+# The data that this process opened last
 OPENED: dict[tuple[Any, ...], Material] = {}
 
 
 class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The form of `carried.json`: menagerie.models.carry_over.Carried, and the checkpoint that it is from."""
+    """The form of `carried.json`: menagerie.models.carry_over.Carried, and the checkpoint that it comes from."""
 
     words: int
     new_words: list[str]
@@ -45,18 +46,12 @@ class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Watch(NamedTuple):
-    """Looks at validation while a cell trains."""
+    """A watcher that evaluates validation while a cell trains."""
 
     look: Callable[[int, Callable[[], float]], None]
-    """Receives each finished step, and what gives the accuracy on validation then; may raise to stop the run."""
+    """Receives each finished step, and a function that gives the accuracy on validation; may raise to stop the run."""
     first: int
-    """The first step at which it wants that accuracy."""
-
-
-def run_job(job: Job, report: JobReport, release: Callable[[], None], watch: Watch | None = None) -> None:
-    """Run a cell as the executor does, which is told of the last row of the training log with each step."""
-    latest = Latest()
-    run_cell(job, lambda step: report(step, latest.text), watch, [latest], release)
+    """First step at which it needs that accuracy."""
 
 
 def run_cell(
@@ -66,20 +61,16 @@ def run_cell(
     loggers: Sequence[Logger] = (),
     after_training: Callable[[], None] = lambda: None,
 ) -> None:
-    """Train and evaluate; ends with the result file, whole or not at all.
+    """Train and evaluate a cell; at the end the result file is written, whole or not at all.
 
     `report` receives each finished step, `loggers` the rows of the training log. `after_training` is called between
-    the two, when the processes that prepare batches have ended and loggers are closed. A run that was stopped goes on
-    from its last state.
+    training and evaluation, when processes that prepare batches have ended and loggers are closed. A stopped run
+    continues from its last state.
     """
-    import torch
-
     from menagerie.models.checkpoint import WEIGHTS, save_checkpoint
 
     cell = job.cell
-    torch.set_num_threads(cell.threads)
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # else every new tensor is written twice
+    settle_torch(cell.threads)
     started = time.perf_counter()
     material = material_of(job)
     graphs = read_graphs(job, material)
@@ -96,25 +87,34 @@ def run_cell(
         "loss_negatives": loss_negatives(cell, material.train),
         **parsed_record(graphs),
         **({"carried": read_carried(job.folder)} if cell.start else {}),
-        "seconds": round(time.perf_counter() - started, 1),  # of this process: less where it resumed
+        "seconds": round(time.perf_counter() - started, 1),  # of this process only, so less if it resumed
         "provenance": {**provenance(), "step_cpu_seconds": step_seconds},
     }
     write_result(job.folder, result, (FILE, f"{CHECKPOINT}/{WEIGHTS}"), (LOG,))
     (job.folder / STATE).unlink(missing_ok=True)
 
 
+def settle_torch(threads: int) -> None:
+    """Have torch compute the same every time, with so many threads."""
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # otherwise every new tensor is written twice
+
+
 def material_of(job: Job) -> Material:
-    """A cell's data; kept for a next cell on the same file, because opening it takes seconds."""
+    """Open a cell's data; it is kept for the next cell on the same file, because opening takes seconds."""
     stat = job.data_file.stat() if job.data_file.exists() else None
     key = (job.cell.data, job.data_file, stat and (stat.st_mtime_ns, stat.st_size))
     if key not in OPENED:
-        OPENED.clear()  # before the next takes its memory
+        OPENED.clear()  # free memory first
         OPENED[key] = job.cell.data.open(job.data_file)
     return OPENED[key]
 
 
 def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = PLAIN) -> "Scorer":
-    """The cell's scorer before its first step; captions that it would cut raise, unless they may be."""
+    """The cell's scorer before its first step; raises if captions would be cut, unless that is allowed."""
     import torch
 
     from menagerie.models.carry_over import carry_over, widened
@@ -137,12 +137,12 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
 
 
 def read_carried(folder: Path) -> dict[str, Any]:
-    """Read how much the cell's scorer took over from the one that it started from."""
+    """Read what the cell's scorer took over from the one that it started from."""
     return read_record(folder / CARRIED, CarriedFile)
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
-    """The scorer of the cell that this one starts from, trained first if it isn't finished."""
+    """The scorer of the cell that this one is built on; it is trained first if necessary."""
     from menagerie.models.checkpoint import load_checkpoint
 
     if job.cell.base is None:
@@ -156,8 +156,7 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
 
 @contextmanager
 def noted_divergence(job: Job) -> Iterator[None]:
-    """Leave the reason in the cell's folder where its loss, weights or scores are no numbers: other processes can't see
-    what was raised."""
+    """If loss, weights or scores aren't finite, write the reason to the cell's folder, for other processes."""
     from menagerie.models.scorer import Diverged
 
     try:
@@ -168,7 +167,7 @@ def noted_divergence(job: Job) -> Iterator[None]:
 
 
 def trained_before(job: Job) -> "Scorer | None":
-    """The scorer of a finished cell of the run with the same training, and its log; None where there is none yet."""
+    """The scorer of a finished cell in the run with the same training, and its log; None if there is none."""
     from menagerie.models.checkpoint import load_checkpoint
 
     other = replace(job, cell=job.cell.trained_as)
@@ -186,11 +185,11 @@ def trained(
     watch: Watch | None,
     loggers: Sequence[Logger],
 ) -> tuple["Scorer", float | None]:
-    """The scorer after its last step, and the median processor time of its steps, where any was left."""
+    """The scorer after its last step, and the median processor time of its steps, if any was left."""
     if watch is None and (before := trained_before(job)):
         give_readers(before, graphs)
         return before, None
-    with noted_divergence(job):  # that of a stage before it is its own: it can't be trained either
+    with noted_divergence(job):  # a divergence before this belongs to the preceding stage
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)
         with training_log(job, loggers) as log:
@@ -200,18 +199,20 @@ def trained(
 def train_cell(
     job: Job, material: Material, scorer: "Scorer", report: Report, watch: Watch | None, log: TrainingLog
 ) -> float | None:
-    """Train to the end, from the cell's last state or from the first steps that it shares with others.
+    """Train to the end, from the cell's last state or from steps that it shares with others.
 
-    Returns the median processor time of a step, looks and saves not counted; None where no step was left.
+    Returns the median processor time of a step, without evaluations and saves; None if no step was left.
     """
     from menagerie.models.training.loop import train
     from menagerie.models.training.state import StateFile
 
     cell, clock = job.cell, StepClock()
-    validation = material.tests.get("validation")
+    validation, keep = material.tests.get("validation"), keeper(job.folder, job.lacking, cell.model, scorer, log.aside)
+    keep(0)
 
     def pass_on(progress: "Progress") -> None:
         clock.stop()
+        keep(progress.step)
         if validation is not None and looks_after(progress.step, cell.recipe, job.execution.validate_every):
             log.note(lambda: sample_accuracy(scorer, validation))
         log.write()
@@ -232,7 +233,7 @@ def train_cell(
         )
 
     shared = start_from_shared_phase(job, material, scorer, report, watch.first if watch else None, log)
-    if watch and shared == watch.first:  # what it would have seen at the end of the phase
+    if watch and shared == watch.first:  # the accuracy that it would have seen at the end of the phase
         watch.look(shared, lambda: swap_accuracy(scorer, validation))
     reach_branch(job, train_until)
     train_until()

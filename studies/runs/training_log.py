@@ -1,8 +1,8 @@
-"""The training log of a cell: `training.csv` with a row a step, and the loggers that `--log` chose.
+"""The training log of a cell: `training.csv` with a row a step, and the loggers chosen by `--log`.
 
-The rows come from the state that a run goes on from (models/training/state.py), so the file has every step once
-however often the run was stopped. While a run lasts the file grows; a process that is killed may cut its last
-line short, and the next one writes it anew.
+Rows come from the state that a run continues from (models/training/state.py), so the file has every step once, however
+often the run was stopped. The file grows during a run; a killed process may leave its last line incomplete, and the
+next process rewrites it.
 """
 
 import csv
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class StepClock:
-    """Processor time (s) of steps, all threads of this process counted, processes that prepare batches not.
+    """Measures the processor time (s) of steps: all threads of this process, without processes that prepare batches.
 
-    Stopped after each step and started again when what follows it (looks, logs) is done. The first step after a pause,
-    which loads and compiles, doesn't count; the median doesn't see the few steps before which a state was saved.
+    It is stopped after each step and started again after evaluations and logging. The first step after a pause, which
+    loads and compiles, isn't counted; the few steps that include saving a state don't change the median.
     """
 
     def __init__(self) -> None:
@@ -52,23 +52,24 @@ class StepClock:
 
     @property
     def median(self) -> float | None:
-        """Seconds of a step; None if none was timed."""
+        """Median seconds of a step; None if none was timed."""
         return statistics.median(self.steps) if self.steps else None
 
 
+Result = TypeVar("Result")
 FILE = "training.csv"
 COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second")
 
 
 class CsvFile:
-    """The rows as a table; timing is its last column, all others depend on nothing but the cell."""
+    """Rows as a table; timing is the last column, all others depend only on the cell."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file: IO[str] | None = None
 
     def write(self, rows: Sequence["Row"]) -> None:
-        """Add lines to the file, which the first call writes anew."""
+        """Add lines to the file; the first call starts it anew."""
         if self.file is None:
             write_csv(self.path, COLUMNS, map(fields_of, rows))
             self.file = self.path.open("a", newline="", encoding="utf-8")
@@ -85,13 +86,13 @@ class CsvFile:
 
 
 def fields_of(row: "Row") -> tuple[str, ...]:
-    """A row as text: enough digits to tell any two losses apart, and nothing where nobody looked at validation."""
+    """A row as text, with enough digits to tell any two losses apart; empty if validation wasn't evaluated."""
     validation = "" if math.isnan(row.validation) else f"{row.validation:.6g}"
     return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, f"{row.images_per_second:.6g}"
 
 
 class Latest:
-    """The last row in a few words, for who waits."""
+    """Keeps the last row in a few words, for progress messages."""
 
     def __init__(self) -> None:
         self.text, self.validation = "", ""
@@ -102,7 +103,7 @@ class Latest:
         self.text = f"loss {rows[-1].loss:.3g}{self.validation}, {rows[-1].images_per_second:.0f} images/s"
 
     def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing; no file is open."""
 
 
 class TrainingLog:
@@ -111,21 +112,21 @@ class TrainingLog:
     def __init__(self, history: "History", loggers: Sequence[Logger]) -> None:
         self.history, self.loggers, self.written = history, loggers, 0
 
-    def aside(self, accuracy: Callable[[], float]) -> float:
-        """Compute an accuracy without counting its time as training."""
+    def aside(self, action: Callable[[], Result]) -> Result:
+        """Do something without counting its time as training."""
         self.history.read()
         try:
-            return accuracy()
+            return action()
         finally:
             self.history.restart()
 
     def note(self, accuracy: Callable[[], float]) -> None:
-        """Look at validation after the last step."""
+        """Evaluate validation after the last step."""
         value = self.aside(accuracy)
         self.history.note(value)
 
     def write(self) -> None:
-        """Pass on what was read since the last call."""
+        """Pass on the rows read since the last call."""
         if new := self.history.rows[self.written :]:
             for logger in self.loggers:
                 logger.write(new)
@@ -134,7 +135,7 @@ class TrainingLog:
 
 @contextmanager
 def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingLog]:
-    """The log of a cell while it trains; what was read is written also where the training fails."""
+    """The log of a cell during its training; rows are written even if training fails."""
     from menagerie.models.training.state import History
 
     every = [CsvFile(job.folder / FILE), *(LOGGERS[name](job) for name in job.execution.log), *loggers]
@@ -148,9 +149,9 @@ def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingL
 
 
 def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
-    """The columns of a cell's `training.csv`, nan where a field is empty; a last line that was cut short is left out.
+    """The columns of a cell's `training.csv`, nan for empty fields, without an incomplete last line.
 
-    Empty where there is no file; one that isn't as it was when the cell was finished raises.
+    Empty if there is no file; raises if the file changed since the cell was finished.
     """
     if not (folder / FILE).exists():
         return {}

@@ -23,7 +23,7 @@ from menagerie.envs.core.figures import (
     short,
 )
 from menagerie.studies.analysis import pareto
-from menagerie.studies.analysis.trial_figures import parallel_figures
+from menagerie.studies.frame.trial_figures import parallels
 from menagerie.studies.sample_search.budget import Config
 from menagerie.studies.sample_search.samplers import surrogate
 from menagerie.studies.sample_search.tables import Point, axis_of, state_of
@@ -209,9 +209,8 @@ def scatter_reached(axis: Axes, points: Sequence[Point], config: Config, style: 
 def settings_figures(config: Config, all_points: Sequence[Point]) -> dict[str, Figure]:
     """For each model the settings of both searches, as parallel coordinates."""
     tried = {model: [p.trial for p in all_points if p.model == model] for model in config.models}
-    return parallel_figures(
-        tried, partial(percent, config), "validation accuracy (%)", ("pairs", "hard_negatives", "singles_share")
-    )
+    shown = parallels(tried, {}, partial(percent, config), ("pairs", "hard_negatives", "singles_share"))
+    return {model: part.figure() for model, part in zip(tried, shown, strict=True)}
 
 
 def percent(config: Config, trial: FrozenTrial) -> float | None:

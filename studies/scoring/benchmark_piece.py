@@ -3,10 +3,11 @@
 import csv
 import hashlib
 import pickle
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -16,6 +17,7 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_csv
 from menagerie.envs.core.identity import digest
+from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.generators.benchmarks.benchmark import Benchmark, Result, Summary, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
@@ -54,6 +56,18 @@ class Subject:
     """The record of a result's graphs; empty where every text is one node."""
     parser: str
     """The parser in a line, and how its captions fared; empty where there is none."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process the user's own files have to be run before what is of them can be had.
+        own = tuple(str(module.__file__) for name, module in sys.modules.items() if name.startswith(OWN_MODULES))
+        return restored, (own, pickle.dumps({item.name: getattr(self, item.name) for item in fields(self)}))
+
+
+def restored(own: Sequence[str], values: bytes) -> Subject:
+    """A subject in another process."""
+    for file in own:
+        own_module(file)
+    return Subject(**pickle.loads(values))
 
 
 class Loaded(NamedTuple):
@@ -113,7 +127,8 @@ def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser 
     try:
         pickle.dumps(bench)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UserError(f"{spec.name} can't be sent to a process ({error}); write its rules as functions") from error
+        reason = f"the benchmark {spec.name} can't be sent to the process that scores it ({error})"
+        raise UserError(f"{reason}; write its rules as functions of its file, not as lambdas") from error
     return Subject(spec.name, spec.about, published, bench, content, parsed_by(bench, parser), described(parser))
 
 

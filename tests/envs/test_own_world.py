@@ -191,8 +191,26 @@ def test_a_mistake_names_itself(folder, request, old, new, message):
 
 def test_a_built_in_name_is_not_free(folder, request):
     path, _ = write(folder, request, WORLD.replace("BLOB", "cat"))
-    with pytest.raises(UserError, match="'cat' is built in"):
+    with pytest.raises(UserError, match="'cat' is built in; list it by its name in animals"):
         load_world(path)
+
+
+def test_what_is_built_in_can_be_listed_though_the_base_world_lacks_it(tmp_path):
+    """As an animal's file in `envs/animals` that no world of ours names."""
+    (tmp_path / "more.toml").write_text(
+        'extends = "tiny"\nanimals = ["lion", "penguin"]\ntextures = ["red", "asphalt"]\nbackgrounds = ["arena"]\n'
+    )
+    world = load_world(str(tmp_path / "more.toml"))
+    scene = Scene("arena", (Thing("lion", "asphalt", "left"), Thing("penguin", "red", "right")))
+    ours, pug = (Renderer(one, 32).render([scene]) for one in (world, load_world("pug")))
+    assert np.array_equal(ours.images, pug.images)
+
+
+def test_of_built_in_animals_those_that_the_base_world_lacks_are_measured():
+    from menagerie.envs.custom.world_file import added_animals
+    from menagerie.envs.world import WORLDS
+
+    assert added_animals(WORLDS["tiny"], {}, ("lion", "penguin")).keys() == {"lion"}
 
 
 def open_mesh(mesh):

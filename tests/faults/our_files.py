@@ -30,9 +30,12 @@ from menagerie.studies.attention import read_config
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.frame.cells import read_tuned
+from menagerie.studies.frame.measure import Measure, measured, write_rows
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import finished, read_results, rows, write_result, write_results
+from menagerie.studies.runs.states import keep_state
+from menagerie.studies.runs.states import load_state as load_kept
 from menagerie.studies.runs.train import CARRIED, read_carried
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
@@ -178,6 +181,33 @@ def make_carried(folder: Path) -> Path:
     carried = {"words": 12, "new_words": ["cat"], "positions": 20, "new_positions": 2, "from": "a"}
     write_record(folder / CARRIED, carried)
     return folder / CARRIED
+
+
+def make_kept(folder: Path) -> Path:
+    keep_state(folder / "cells/cell0", 3, "clip", scorer("clip"))
+    return folder / "cells/cell0/states/3/state.json"
+
+
+def read_kept(path: Path) -> Any:
+    model = load_kept(path.parents[2], 3, "clip")
+    return model.towers_config, model.texts, model.config, model.state_dict()
+
+
+@dataclass(frozen=True)
+class Norm(Measure):
+    """Of weights."""
+
+    def rows(self, scorer: Any, material: Any, seed: int) -> list[dict[str, Any]]:
+        return []
+
+
+def make_measured(folder: Path) -> Path:
+    return write_rows(folder / "cells/cell0", Norm(), None, [{"norm": 0.25 * k, "part": "text"} for k in range(3)])
+
+
+def read_measured(path: Path) -> Any:
+    rows = measured(path.parents[1], Norm())
+    return ANEW if rows is None else rows
 
 
 def make_best(folder: Path) -> Path:
@@ -352,6 +382,8 @@ OURS = [
         ("menagerie.studies.cluster.tasks",),
     ),
     FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.train",)),
+    FileKind("kept state", make_kept, read_kept, ("menagerie.studies.runs.states",)),
+    FileKind("measured rows", make_measured, read_measured, ("menagerie.studies.frame.measure",)),
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
     FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.trials.storage",), is_earlier),
     FileKind(

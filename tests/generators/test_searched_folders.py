@@ -11,10 +11,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.photographs import Place, images_of
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.sources.nearby import nearby
-from menagerie.studies import transfer
 from menagerie.studies.real_data import RealTraining
 from menagerie.studies.real_training import describe
 from menagerie.studies.scoring.check import state_of
+from menagerie.studies.transfer import Transfer
 from tests.generators.benchmark_files import MAKERS, MATRICES, tiny_tags
 
 MAKE = MAKERS | MATRICES
@@ -24,7 +24,7 @@ LISTED = ("imagenet-ao", "ncd", "zero-shot", "zero-shot-torchvision")
 
 def placed(root, *given):
     """The place of a command line."""
-    folders = transfer.folders_of(transfer.Config(images=tuple(given), data_root=root))
+    folders = Transfer(images=tuple(given), data_root=root).folders
     return Place(root, 16, folders=folders, tag=tiny_tags)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.models import registry, scorers
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.contract import CHECKS, build, check_contract, contract_texts
 from menagerie.models.registry import own_class, scorer_class, spec_of, specs
@@ -216,3 +217,20 @@ def test_two_classes_of_a_file_are_of_one_module(tmp_path):
     assert issubclass(own_class(other), own_class(mine))
     options = scorer_options("small", [mine, other])
     assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_a_class_of_a_shipped_scorers_name_is_refused_with_both_names(tmp_path):
+    """Their options would have one name on the command line."""
+    own = f"{written(tmp_path, 'class Clip(Mine):' + chr(10) + '    pass' + chr(10))}:Clip"
+    with pytest.raises(UserError) as error:
+        scorer_options("small", [own])
+    assert f"the options of clip and {own} would both be --clip" in str(error.value)
+
+
+def test_two_shipped_scorers_of_one_name_are_refused_with_both_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "FOLDER", tmp_path)
+    monkeypatch.setattr(scorers, "__path__", [str(tmp_path)])
+    for stem in ("first_twin", "second_twin"):
+        (tmp_path / f"{stem}.py").write_text("from menagerie.models.scorers.clip import CLIP\n\nSPECS = (CLIP,)\n")
+    with pytest.raises(UserError, match=r"first_twin\.py and .*second_twin\.py both have a scorer 'clip'"):
+        registry.specs.__wrapped__()

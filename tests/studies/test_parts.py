@@ -1,6 +1,7 @@
 """The parts of a page: what they draw are the estimates of written predictions, and gaps are said."""
 
 import csv
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from menagerie.studies.frame.draw import marked, written
 from menagerie.studies.frame.figures import lines
 from menagerie.studies.frame.fronts import scatter
 from menagerie.studies.frame.heat import heat_map
-from menagerie.studies.frame.page import answer_first, checked
+from menagerie.studies.frame.page import answer_first, checked, write_report
 from menagerie.studies.frame.parts import (
     Bars,
     Front,
@@ -38,8 +39,11 @@ from menagerie.studies.frame.parts import (
     Table,
 )
 from menagerie.studies.frame.records import Records, StoredCell
+from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.frame.table import Sheet
+from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
+from tests.studies.browser import CHROMIUM, assert_readable
 
 MODELS, PAIRS, SEEDS = ("clip", "oc-clip", "negclip"), (0.2, 0.8), (0, 1, 2)
 TESTS = ("seen_pairs", "unseen_pairs", "train_pairs")
@@ -293,6 +297,40 @@ def test_a_page_begins_with_its_sentences_and_one_figure(swaps):
     assert answer == [said, first]
     assert rest == [part for part in parts if part not in answer]
     assert answer_first([Heading("More"), late]) == ([], [Heading("More"), late])
+
+
+@dataclass(frozen=True)
+class Binding(SplitStudy):
+    """Which models bind
+
+    Nothing else.
+    """
+
+    def plan(self, known):
+        return ()
+
+    def page(self, records):
+        swaps = records.where(task="swap")
+        yield Table("summary", swaps, ROWS, says="Said `here`.")
+        yield HeatMap("accuracy", swaps, x="kind", y="pairs", says="All.")
+        yield Sentence("One of them binds.")
+
+
+def test_a_page_says_what_all_pages_say(records, tmp_path):
+    out = tmp_path / "study"
+    shutil.copytree(records.out, out)
+    gone = Arm(StoredCell("gone", "clip", 3, TESTS), {"pairs": 0.2, "kind": "plain", "cost": 1})
+    (out / "cells" / "gone").mkdir()
+    (out / "cells" / "gone" / DIVERGED).write_text("its loss at step 7 is nan")
+    page = write_report(Binding(), Records((*records.arms, gone), out))
+    text = page.read_text()
+    order = ["<h1>Which models bind<", "One of them binds.", 'alt="All."', "15 of 19 runs", "Said <code>here</code>."]
+    assert [text.index(its) for its in order] == sorted(text.index(its) for its in order)
+    for said in ("its loss at step 7 is nan", "seed 3", "OC-CLIP", "unseen pairs", "quad text"):
+        assert said in text
+    assert (out / "results.tex").read_text() == (out / "summary.tex").read_text()
+    if CHROMIUM:
+        assert_readable(page, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a", "results", "../x", ""])

@@ -1,12 +1,14 @@
 """The phase that cells share gives the same bytes as if each had trained it by itself, however it is stopped."""
 
+import contextlib
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from menagerie.envs.core.errors import Stopped
+from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split
@@ -14,9 +16,10 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs import train as train_module
-from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Execution, Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import clear_shared, phase_recipe
+from menagerie.studies.runs.states import load_state, state_folder
 from menagerie.studies.runs.train import Watch, run_cell
 from menagerie.studies.runs.training_log import FILE
 from tests.models.builders import STAGED
@@ -133,6 +136,55 @@ def test_a_phase_is_shared_only_where_its_steps_are_the_same(jobs_in, tmp_path):
     run_cell(reseeded, seen.append)
     assert seen[0] == 1
     assert len(list((tmp_path / "shared").glob("*.pt"))) == 2
+
+
+def test_states_are_the_same_however_a_run_comes_by_them(jobs_in, alone, tmp_path, monkeypatch):
+    """Trained by itself; after a phase that another one trained; finished or stopped before it was asked for them."""
+    kept = (0, 3, 6, 9, 12)
+
+    def job_in(name, keep=(*kept, 99), which=2):
+        return replace(jobs_in(tmp_path / name)[which], execution=Execution(keep_states=keep))
+
+    def run(job, last=99):
+        def report(step, text):
+            if step == last:
+                raise Stopped
+
+        with contextlib.suppress(Stopped):
+            job.run(report, lambda: None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train_module, "start_from_shared_phase", lambda *_: 0)
+        run(job_in("by itself"))
+    run(job_in("shared", which=0))
+    run(job_in("shared"))
+    run(job_in("finished", keep=()))
+    before = (job_in("finished").folder / "result.json").read_bytes()
+    assert job_in("finished", keep=()).ended
+    assert job_in("finished").lacking == list(kept)
+    run(job_in("finished", keep=(6, 9)), last=7)  # again, for the states
+    assert job_in("finished").lacking == [0, 3, 9, 12]
+    run(job_in("finished"))
+    assert (job_in("finished").folder / "result.json").read_bytes() == before
+    run(job_in("stopped", keep=()), last=8)
+    run(job_in("stopped"))
+
+    files = ("config.json", "model.safetensors", "state.json")
+    states = []
+    for name in ("by itself", "shared", "finished", "stopped"):
+        job = job_in(name)
+        assert job.ended
+        assert made(job) == alone[job.id]
+        assert {path.name for path in (job.folder / "states").iterdir()} == set(map(str, kept))
+        states.append([(state_folder(job.folder, step) / file).read_bytes() for step in kept for file in files])
+    assert states[1:] == states[:1] * 3
+    assert len({weights for weights in states[0][1::3]}) == len(kept)
+    assert states[0][-2] == made(job)[1], "the last one is the result's"
+    shutil.copytree(state_folder(job.folder, 3), state_folder(job.folder, 6), dirs_exist_ok=True)
+    with pytest.raises(UserError, match=r"states/6 can't be used .*delete this folder and run again with --keep"):
+        load_state(job.folder, 6, "clip")
+    with pytest.raises(UserError, match="has no state of step 7; run its study again with --keep-states 7"):
+        load_state(job.folder, 7, "clip")
 
 
 def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):

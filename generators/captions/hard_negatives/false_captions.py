@@ -1,14 +1,14 @@
 """False captions of training images, as negatives in a loss: swapped, replaced, shuffled.
 
-A caption is false of an image if it claims what the scene's full caption doesn't (`relations.claims`). Which one is
-drawn depends on the scene, its caption and a seed alone.
+A caption is false of an image if it claims something that the scene's full caption doesn't (`relations.claims`). Which
+one is drawn depends only on the scene, its caption and a seed.
 
-What a split keeps for its tests is not given away. No false caption matches a hold-out rule, names a texture on an
-animal that training never shows so, or puts animals together (in a relation, where captions state one) that training
-never shows together: unseen pairs, validation pairs, counts and textures stay unmentioned. What remains is what false
-captions are for, and it is much: the swap of a training pair is the true caption of the tests `seen_pairs` and
-`unseen_order`, and a replaced texture may be one of `different_bag`; a model reads these texts in training, as false
-ones, and never sees their images.
+Compositions that a split keeps for its tests aren't revealed. No false caption matches a hold-out rule, names a texture
+on an animal that training never shows with it, or combines animals (and their relation, if captions state one) that
+training never shows together: unseen pairs, validation pairs, counts and textures stay unmentioned. Some test texts
+still occur: the swap of a training pair is the true caption of the tests `seen_pairs` and `unseen_order`, and a
+replaced texture may be one of `different_bag`. A model reads these texts in training, as false ones, and never sees
+their images.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,18 +39,18 @@ class FalseCaptions:
     def __init__(
         self, recipe: Mapping[str, Any], vocabulary: Vocabulary, scenes: Sequence[Scene], captions: Sequence[str]
     ) -> None:
-        """`recipe` as the split file has it; `scenes` and `captions` are those of train."""
+        """`recipe` is the one in the split file; `scenes` and `captions` are those of train."""
         self.recipe, self.vocabulary, self.scenes = recipe, vocabulary, scenes
         self.contents = Contents(recipe, vocabulary)
         self.rules, self.names = recorded_rules(recipe, vocabulary), names_in(vocabulary)
         self.longest = max((len(text.split()) for text in captions), default=0), max(map(len, captions), default=0)
 
     def swapped(self, scene: Scene, recorded: Caption) -> Caption | None:
-        """The scene's hard negative, as the split file has it; None where it gives away what tests keep."""
+        """The scene's hard negative from the split file; None if it would reveal something that tests keep."""
         return recorded if self.allowed(SWAPS[self.recipe["kind"]](scene)) else None
 
     def drawn(self, kind: str, scene: Scene, true: Caption, draw: int) -> Caption | None:
-        """A replaced or a shuffled caption by a seed; None where there is none."""
+        """Draw a replaced or a shuffled caption by a seed; None if there is none."""
         content, random = self.contents.read(scene, true), generator(draw, "false caption", kind, true.text)
         truth = claims(self.full(scene).graph, self.names)
         alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
@@ -61,39 +61,41 @@ class FalseCaptions:
         return None
 
     def full(self, scene: Scene) -> Caption:
-        """A caption that states all of a scene."""
+        """A caption that states everything in a scene."""
         predicate = predicate_for(scene, scene.things, self.contents.template)
         return self.contents.state(Content(scene, scene.things, predicate))
 
     def usable(self, content: Content, text: str) -> bool:
-        """Whether a text gives nothing away, and is no longer than those that models are made for."""
+        """Whether a text reveals nothing about tests, and isn't longer than the longest text that models are
+        built for.
+        """
         described = Scene(content.scene.background, content.things)
         return self.allowed(described) and len(text.split()) <= self.longest[0] and len(text) <= self.longest[1]
 
     def allowed(self, described: Scene) -> bool:
-        """Whether training shows the parts of what is described, and no rule holds it out."""
+        """Whether training shows all parts of the described scene, and no rule holds it out."""
         there = all((thing.animal, thing.texture) in self.textured for thing in described.things if thing.texture)
         together = len(described.things) < 2 or self.group(described) in self.groups
         return there and together and not matched(self.rules, described)
 
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
-        """The animals of training in their textures."""
+        """All (animal, texture) that training shows."""
         return {(thing.animal, thing.texture) for scene in self.scenes for thing in scene.things}
 
     @cached_property
     def groups(self) -> set[tuple[str | None, tuple[str, ...]]]:
-        """The animals that training shows together."""
+        """The groups of animals that training shows together."""
         return {self.group(scene) for scene in self.scenes}
 
     def group(self, scene: Scene) -> tuple[str | None, tuple[str, ...]]:
-        """The animals of a scene, and their relation where captions state it."""
+        """The animals of a scene, and their relation if captions state it."""
         relation = scene.relation if self.contents.template.relation else None
         return relation, tuple(sorted(thing.animal for thing in scene.things))
 
     def replaced(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
-        """Contents that differ in one animal, texture, size or predicate, in random order: each of the four is as
-        likely to come first."""
+        """Yield contents that differ in one animal, texture, size or predicate, in random order; each of the four is
+        equally likely to come first."""
         v, shown = self.vocabulary, content.scene.things
         names = {
             "animal": [name for name in v.animals if name not in {thing.animal for thing in shown}],
@@ -109,7 +111,7 @@ class FalseCaptions:
                 yield content.with_things({kind: kind._replace(**{field: name})})
 
     def otherwise_related(self, content: Content) -> list[Content]:
-        """The content with the predicates of the split's other relations."""
+        """Copies of the content with the predicates of the split's other relations."""
         if not content.predicate:
             return []
         others = [name for name in self.recipe.get("relations", ()) if name != content.scene.relation]
@@ -118,7 +120,9 @@ class FalseCaptions:
 
 
 def related(content: Content, relation: str, first: int) -> Content:
-    """The two things of a content in another relation, the one mentioned first in its slot number `first`."""
+    """Put the two things of a content into another relation; the one mentioned first goes to its slot number
+    `first`.
+    """
     slots = SLOTS_OF[relation]
     places = slots[first], slots[1 - first]
     things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, places, strict=True))
@@ -126,11 +130,10 @@ def related(content: Content, relation: str, first: int) -> Content:
 
 
 def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]:
-    """The animals, textures and sizes of two things dealt anew to their places, in random order.
+    """Yield contents with the animals, textures and sizes of two things redistributed, in random order.
 
-    Words of one part of speech change places, nothing else: "a red dog and a white desert in the cat" is no
-    alternative, for a text model alone could tell that it is false. Where captions state no relation and there are no
-    sizes, this leaves the swap.
+    Only words of one kind change places: a text model alone could tell that "a red dog and a white desert in the cat"
+    is false. If captions state no relation and there are no sizes, only the swap is left.
     """
     if len(content.kinds) != 2 or len(content.things) != 2:
         return

@@ -1,9 +1,9 @@
 """Binary tests on a scene of two things: a true caption against a false one.
 
-`swap` tests binding, and so does `swap size` in worlds with sizes; `replace ...` and `add ...` test
-recognition (SugarCrepe's taxonomy); `one animal` tests binding with captions that mention one of the two
-(OC-CLIP, figure 6). To add a task, add an entry to `TASKS`: a function that returns None for a scene to
-which it doesn't apply; such scenes are not counted.
+`swap` tests binding, and so does `swap size` in worlds with sizes; `replace ...` and `add ...` test recognition
+(SugarCrepe's taxonomy); `one animal` tests binding with captions that mention one of the two (OC-CLIP, figure 6). To
+add a task, add an entry to `TASKS`: a function that returns None for a scene to which it doesn't apply; such scenes are
+not counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,33 +36,33 @@ class Choice(NamedTuple):
 
 
 class TaskContext(NamedTuple):
-    """The facts of a split that a task needs."""
+    """The properties of a split that a task needs."""
 
     kind: str
     template: AnyTemplate
     seed: int
     vocabulary: Vocabulary
     relations: tuple[str, ...] = ()
-    """Relations that its captions state."""
+    """Relations that the split's captions state."""
     negated: float = 0.0
-    """Chance that a training caption negates an absent object."""
+    """Probability that a training caption negates an absent object."""
 
 
 def swap(scene: Scene, context: TaskContext) -> Choice:
-    """The two textures, or the two places, exchanged: the same words."""
+    """The true caption against the one with both textures, or both places, exchanged."""
     return Choice(true_caption(scene, context), hard_negative(scene, context.seed, context.template, context.kind))
 
 
 def one_animal(scene: Scene, context: TaskContext) -> Choice:
-    """ "a red cat" against "a white cat", of a red cat and a white caribou."""
+    """For a red cat and a white caribou: "a red cat" against "a white cat"."""
     thing, other = mention_order(scene, context.seed)
     false = thing._replace(texture=other.texture)
     return Choice(caption_of(scene, (thing,), context), caption_of(scene, (false,), context))
 
 
 def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
-    """ "a small red cat and a big white caribou" against "a big red cat and a small white caribou"; None
-    where both have one size."""
+    """ "a small red cat and a big white caribou" against "a big red cat and a small white caribou"; None if both have
+    the same size."""
     first, second = mentioned(scene, context)
     if first.size == second.size:
         return None
@@ -71,7 +71,7 @@ def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
 
 
 def replace_size(scene: Scene, context: TaskContext) -> Choice:
-    """Make a foil: one thing gets another size, which the other thing may have."""
+    """The true caption against one in which a thing has another size, which the other thing may have."""
     random = generator(context.seed, "replace", "size", scene.key)
     things = list(mentioned(scene, context))
     chosen = int(random.integers(len(things)))
@@ -81,7 +81,7 @@ def replace_size(scene: Scene, context: TaskContext) -> Choice:
 
 
 def replace_relation(scene: Scene, context: TaskContext) -> Choice:
-    """The predicate of another relation."""
+    """The true caption against one with the predicate of another relation."""
     others = [predicate for name in context.relations if name != scene.relation for predicate in PREDICATES[name]]
     predicate = others[generator(context.seed, "replace", "relation", scene.key).integers(len(others))]
     false = caption_of(scene, mentioned(scene, context), context, predicate)
@@ -89,7 +89,7 @@ def replace_relation(scene: Scene, context: TaskContext) -> Choice:
 
 
 def add_animal(scene: Scene, context: TaskContext) -> Choice:
-    """A third animal, in any texture and size, that the scene doesn't show."""
+    """The true caption against one with a third animal that the scene doesn't show, in any texture and size."""
     random = generator(context.seed, "add", scene.key)
     things = mentioned(scene, context)
     absent = absent_from(scene, "animal", context.vocabulary.animals)
@@ -100,7 +100,7 @@ def add_animal(scene: Scene, context: TaskContext) -> Choice:
 
 
 def add_attribute(scene: Scene, context: TaskContext) -> Choice:
-    """ "a cat and a white caribou" against "a grass cat and a white caribou", of a red cat and a white caribou."""
+    """For a red cat and a white caribou: "a cat and a white caribou" against "a grass cat and a white caribou"."""
     random = generator(context.seed, "add", "texture", scene.key)
     things, absent = mentioned(scene, context), absent_from(scene, "texture", context.vocabulary.textures)
     bare, added = things[random.integers(len(things))], absent[random.integers(len(absent))]
@@ -109,13 +109,13 @@ def add_attribute(scene: Scene, context: TaskContext) -> Choice:
 
 
 def negation(scene: Scene, context: TaskContext) -> Choice:
-    """ "a red cat and no grass pig" against "a red cat and no white caribou", of a red cat and a white caribou."""
+    """For a red cat and a white caribou: "a red cat and no grass pig" against "a red cat and no white caribou"."""
     thing, other = mention_order(scene, context.seed)
     return _denied(scene, context, (thing,), other)
 
 
 def pure_negation(scene: Scene, context: TaskContext) -> Choice:
-    """ "no grass pig" against "no white caribou", of a red cat and a white caribou."""
+    """For a red cat and a white caribou: "no grass pig" against "no white caribou"."""
     return _denied(scene, context, (), mention_order(scene, context.seed)[1])
 
 
@@ -127,7 +127,7 @@ def _denied(scene: Scene, context: TaskContext, mentioned: tuple[Thing, ...], pr
 
 
 def mentioned(scene: Scene, context: TaskContext) -> tuple[Thing, ...]:
-    """The things in the order of the true caption."""
+    """The things of a scene in the order in which the true caption mentions them."""
     return mention_order(scene, context.seed, as_template(context.template).mention_order)
 
 
@@ -137,22 +137,22 @@ def true_caption(scene: Scene, context: TaskContext) -> Caption:
 
 
 def caption_of(scene: Scene, things: Sequence[Thing], context: TaskContext, predicate: str = "") -> Caption:
-    """A caption of `things`, which need not be those of the scene, in the phrasing of the scene's true caption."""
+    """A caption of `things`, which may differ from the scene's, in the phrasing of the scene's true caption."""
     return build_caption(phrasing_of(scene, context.seed, context.template), scene, things, predicate)
 
 
 def caption_in_place(scene: Scene, things: Sequence[Thing], context: TaskContext) -> Caption:
-    """Caption things that stand in the slots of the scene, with their relation if the template states it."""
+    """A caption of things that stand in the scene's slots, with their relation if the template states it."""
     return caption_of(scene, things, context, predicate_for(scene, things, context.template))
 
 
 def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
-    """Choose the `names` that no thing of the scene has in `field`."""
+    """The `names` that no thing of the scene has in `field`."""
     return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
 
 
 def replace_by_absent(scene: Scene, context: TaskContext, field: str) -> Choice:
-    """Make a foil: one thing gets a texture, or becomes an animal, that the scene doesn't show."""
+    """The true caption against one in which a thing has a texture or an animal that the scene doesn't show."""
     random = generator(context.seed, "replace", field, scene.key)
     absent = absent_from(scene, field, getattr(context.vocabulary, f"{field}s"))
     things = list(mentioned(scene, context))
@@ -176,8 +176,8 @@ TASKS: dict[str, Callable[[Scene, TaskContext], Choice | None]] = {
 }
 
 
-# The kinds of splits to which a task applies, where not to all: `one animal` needs two textures, `add animal` captions
-# without a relation, and the others things that differ.
+# Kinds of splits to which a task applies, if not to all: `one animal` needs two textures, `add animal` captions without
+# a relation, and the others things that differ.
 KINDS_OF = {
     "one animal": ("binding", "dependence"),
     "add animal": ("binding", "dependence"),
@@ -190,7 +190,7 @@ KINDS_OF = {
     "negation": ("binding",),
     "pure negation": ("binding",),
 }
-# The names that a task needs and how many: one more texture or animal than a scene of two shows.
+# The names that a task needs, and how many: one more texture or animal than a scene of two shows.
 NEEDS = {
     "replace texture": ("textures", 3),
     "replace animal": ("animals", 3),

@@ -18,20 +18,20 @@ from menagerie.generators.captions.templates import (
 
 
 def swap_textures(scene: Scene) -> Scene:
-    """The scene of the attribute-binding hard negative: two things exchange their textures and keep their sizes."""
+    """The scene with the textures of its two things exchanged; sizes stay."""
     first, second = scene.things
     swapped = (first._replace(texture=second.texture), second._replace(texture=first.texture))
     return replace(scene, things=swapped)
 
 
 def swap_places(scene: Scene) -> Scene:
-    """The scene of the spatial hard negative: two things exchange their slots and keep their sizes."""
+    """The scene with the slots of its two things exchanged; sizes stay."""
     first, second = scene.things
     return replace(scene, things=(first._replace(slot=second.slot), second._replace(slot=first.slot)))
 
 
 def other_number(scene: Scene) -> Scene:
-    """The scene with another number of its things, from one to four; the number depends on the scene's key."""
+    """The scene with another number of its things, from one to four, determined by the scene's key."""
     things, numbers = scene.things, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.things)]
     number = numbers[zlib.crc32(scene.key.encode()) % len(numbers)]
     free = [slot for slot in COUNTING if slot not in {thing.slot for thing in things}]
@@ -53,8 +53,8 @@ def hard_negative(
 ) -> Caption | None:
     """The caption of the swapped scene, with the true caption's phrasing and bag of words.
 
-    Slots are mentioned in the order of the true caption. None where a swap changes nothing: for a single thing, or
-    where two things of one texture would exchange it.
+    Slots are mentioned in the order of the true caption. None if a swap would change nothing: for a single thing, or if
+    two things of one texture would exchange it.
     """
     if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
         return None

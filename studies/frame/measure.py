@@ -1,0 +1,144 @@
+"""What is measured of a trained scorer beside its accuracy: once for each cell, kept beside its result.
+
+    @dataclass(frozen=True)
+    class Norm(Measure):
+        power: int = 2
+
+        def rows(self, scorer, material, seed):
+            yield {"norm": float(sum((p.detach() ** self.power).sum() for p in scorer.parameters()))}
+
+A measure may stand in a user's study file: other processes have its class from there. The file is run for it as a
+module, so that the study must begin below `if __name__ == "__main__":`.
+"""
+
+import inspect
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import differing, digest, plain
+from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.core.records import read_records, write_records
+
+if TYPE_CHECKING:
+    from menagerie.models.scorer import Scorer
+    from menagerie.studies.runs.data import Material
+
+FOLDER = "measures"  # in a cell's
+Row = dict[str, Any]
+END: tuple[None] = (None,)  # in place of steps after which states were kept: after the last one
+
+
+@dataclass(frozen=True)
+class Measure(ABC):
+    """Something to measure; its fields are its settings."""
+
+    version: ClassVar[int] = 1
+    """Raised where the same settings come to other numbers. Of a class outside of this project the text counts too, but
+    not that of the functions it calls."""
+
+    @abstractmethod
+    def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:
+        """What is measured, as rows of a tidy table: numbers, texts, lists of them; None or nan where there is none.
+
+        `scorer` is in evaluation on the cell's device, `seed` the cell's.
+        """
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """All that decides the numbers, beside the cell."""
+        kind = type(self)
+        known = {"name": kind.__qualname__, "version": self.version, "settings": differing(self)}
+        return known | ({} if is_ours(kind) else {"source": digest(source_of(kind))})
+
+    def file(self, step: int | None = None) -> str:
+        """The name of its file in a cell's folder."""
+        after = "" if step is None else f"-step{step}"
+        return f"{type(self).__name__.lower()}-{digest(self.settings)}{after}.jsonl"
+
+
+def file_of(kind: type) -> Path:
+    """The file that a class stands in, also where that is run as a script; raises where there is none."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if not file or not Path(file).is_file():
+        raise homeless(kind)
+    return Path(file).resolve()
+
+
+def is_ours(kind: type) -> bool:
+    """Whether a class is of this project."""
+    return file_of(kind).is_relative_to(Path(__file__).resolve().parents[1])
+
+
+def source_of(kind: type) -> str:
+    """The text of a class."""
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError) as error:
+        raise homeless(kind) from error
+
+
+def homeless(kind: type) -> UserError:
+    """The error of a class that other processes can't have."""
+    return UserError(
+        f"the measure {kind.__name__} stands in no file, or in a function, where other processes can't find it; put it "
+        "directly into a .py file"
+    )
+
+
+def write_rows(folder: Path, measure: Measure, step: int | None, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write what was measured of the cell in a folder after a step; returns the file."""
+    file = folder / FOLDER / measure.file(step)
+    write_records(file, [header(folder, measure, step), *(row_of(measure, row) for row in rows)])
+    return file
+
+
+def header(folder: Path, measure: Measure, step: int | None) -> Row:
+    """The first line of a file: what was measured of which cell. Without it an emptied file would be one of no rows."""
+    return {"cell": folder.name, "step": step, **measure.settings}
+
+
+def row_of(measure: Measure, row: Mapping[str, Any]) -> Row:
+    """A row as JSON holds it; raises where it can't."""
+    values = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
+    values = {name: None if value != value else value for name, value in values.items()}
+    try:
+        json.dumps(values, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"the measure {type(measure).__name__} gives a row that no table holds ({error}): {row!s:.200}; give "
+            "numbers, texts and lists of them, and None where there is none"
+        ) from error
+    if "step" in values:
+        raise UserError(f"the measure {type(measure).__name__} has a column 'step', which is that of states; rename it")
+    return values
+
+
+def measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
+    """The rows that were measured of the cell in a folder; None where none were yet.
+
+    Of states `at` steps, each row begins with its "step". Raises `UserError` for a file that is damaged, or is of
+    another cell.
+    """
+    files = {step: folder / FOLDER / measure.file(step) for step in at}
+    found = {step: read_rows(file, header(folder, measure, step)) for step, file in files.items() if file.exists()}
+    if not found:
+        return None
+    return [({} if step is None else {"step": step}) | row for step, rows in found.items() for row in rows]
+
+
+def read_rows(file: Path, first: Row) -> list[Row]:
+    """The rows of a file behind its first line, which must be as given."""
+    try:
+        top, *rows = read_records(file) or [{}]
+        if top != plain(first):
+            raise Unreadable("it is of another cell or measure")
+    except Unreadable as error:
+        raise UserError(f"{file} is damaged ({error}); delete it and run again: only this is measured anew") from error
+    return rows

@@ -1,0 +1,142 @@
+"""Measures as jobs: how they travel to other processes, and what measures a finished cell there."""
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.plugins import OWN_MODULES, own_module
+from menagerie.studies.frame.measure import END, FOLDER, Measure, file_of, homeless, write_rows
+from menagerie.studies.runs.cell import CHECKPOINT, Job
+from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.states import load_state
+
+if TYPE_CHECKING:
+    from menagerie.models.scorer import Scorer
+
+
+class Shipped(NamedTuple):
+    """A measure as it travels to other processes: neither its class nor the file that it stands in is pickled."""
+
+    place: str
+    """The user's file or the module where its class is."""
+    name: str
+    fields: dict[str, Any]
+
+    @classmethod
+    def of(cls, measure: Measure) -> "Shipped":
+        """Raises for a class that can't be found from elsewhere."""
+        kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
+        if "<" in kind.__qualname__:  # <locals>
+            raise homeless(kind)
+        named = "." in kind.__module__ and not kind.__module__.startswith(OWN_MODULES)
+        return cls(kind.__module__ if named else str(file_of(kind)), kind.__qualname__, values)
+
+    def opened(self) -> Measure:
+        """The measure, in whatever process; raises where its class isn't found there."""
+        try:
+            found: Any = own_module(self.place) if self.place.endswith(".py") else importlib.import_module(self.place)
+            for part in self.name.split("."):
+                found = getattr(found, part)
+        except (ImportError, AttributeError) as error:
+            raise UserError(
+                f"the measure {self.name} isn't found in {self.place} ({error}); put it into a .py file that all "
+                "machines see"
+            ) from error
+        return found(**self.fields)
+
+
+@dataclass(frozen=True)
+class Measuring(AnyJob):
+    """The job of measuring a finished cell, after its last step or at states that were kept."""
+
+    of: Job
+    measures: tuple[Measure | Shipped, ...]
+    at: tuple[int | None, ...] = END
+
+    @cached_property
+    def id(self) -> str:
+        """Of the cell and of what is measured."""
+        return f"{self.of.id}-{digest([measure.file(step) for measure, step in self.parts])}"
+
+    @cached_property
+    def name(self) -> str:
+        return f"{', '.join(type(measure).__name__ for measure in self.here)} of {self.of.name}"
+
+    @property
+    def folder(self) -> Path:
+        return self.of.folder / FOLDER
+
+    @property
+    def group(self) -> str:
+        """The file of the data: it takes seconds to open."""
+        return str(self.of.data_file)
+
+    @property
+    def steps(self) -> int:
+        return len(self.parts)
+
+    @property
+    def threads(self) -> int:
+        return self.of.threads
+
+    @property
+    def device(self) -> str:
+        return self.of.device
+
+    @cached_property
+    def here(self) -> tuple[Measure, ...]:
+        """The measures, in this process."""
+        return tuple(each.opened() if isinstance(each, Shipped) else each for each in self.measures)
+
+    @property
+    def parts(self) -> list[tuple[Measure, int | None]]:
+        """What is measured, state by state; of steps after a run's last there is none."""
+        return [(each, step) for step in self.at if step is None or step <= self.of.steps for each in self.here]
+
+    @property
+    def missing(self) -> list[tuple[Measure, int | None]]:
+        """What isn't measured yet."""
+        return [(each, step) for each, step in self.parts if not (self.folder / each.file(step)).exists()]
+
+    @property
+    def ended(self) -> bool:
+        """Whether all is measured."""
+        return not self.missing
+
+    def run(self, report: Report, release: Callable[[], None]) -> None:
+        """Measure what isn't measured yet."""
+        done = self.steps - len(self.missing)
+        for number, _ in enumerate(make(self.of, self.missing), start=done + 1):
+            report(number, "")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A class that isn't found where this arrives is no error before it runs.
+        return Measuring, (self.of, tuple(map(Shipped.of, self.here)), self.at), {"id": self.id, "name": self.name}
+
+
+def scorer_after(job: Job, step: int | None) -> "Scorer":
+    """A cell's scorer as it was after a step that was kept, or in the end."""
+    from menagerie.models.checkpoint import load_checkpoint
+
+    if step is None:
+        return load_checkpoint(job.folder / CHECKPOINT, job.cell.model)
+    return load_state(job.folder, step, job.cell.model)
+
+
+def make(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path]:
+    """Measure a cell, and yield each file when it is written."""
+    from menagerie.studies.runs.graphs import give_readers, read_graphs
+    from menagerie.studies.runs.train import material_of, settle_torch
+
+    settle_torch(job.threads)
+    material, cell = material_of(job), job.cell
+    for after in dict.fromkeys(step for _, step in parts):
+        scorer = scorer_after(job, after).to(cell.device)
+        give_readers(scorer, read_graphs(job, material))
+        for measure in (each for each, step in parts if step == after):
+            yield write_rows(job.folder, measure, after, measure.rows(scorer, material, cell.seed))

@@ -1,0 +1,58 @@
+"""A training run as the executor does it: what isn't finished is trained, and states that are lacking are made."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from menagerie.studies.runs.cell import STATE, Job
+from menagerie.studies.runs.graphs import give_readers, read_graphs
+from menagerie.studies.runs.job import Report
+from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.states import STATES, keeper
+from menagerie.studies.runs.train import Watch, fresh_scorer, material_of, run_cell, settle_torch
+from menagerie.studies.runs.training_log import Latest
+
+if TYPE_CHECKING:
+    from menagerie.models.training.loop import Progress
+
+
+def run_job(job: Job, report: Report, release: Callable[[], None], watch: Watch | None = None) -> None:
+    """Train and evaluate a cell, unless it is finished, and keep the states that it lacks then.
+
+    `report` is told of the last row of the training log with each step.
+    """
+    latest = Latest()
+    if finished(job.folder) is None:
+        run_cell(job, lambda step: report(step, latest.text), watch, [latest], release)
+    keep_lacking(job, lambda step: report(step, "again, for its states"))
+
+
+def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
+    """Keep the states that a finished cell lacks: it was finished or stopped before they were asked for, or went on
+    from what others had trained. A fresh scorer takes the same steps again; the result stays as it is.
+
+    It prepares its batches itself, so that it can be ended at any moment.
+    """
+    from menagerie.models.training.loop import train
+    from menagerie.models.training.state import StateFile
+
+    file = StateFile(job.folder / STATES / STATE, job.id)
+    while steps := job.lacking:  # twice where this was stopped behind a step that is asked for only now
+        settle_torch(job.threads)
+        material = material_of(job)
+        graphs = read_graphs(job, material)
+        scorer = fresh_scorer(job, material, report, graphs)
+        give_readers(scorer, graphs)
+        keep = keeper(job.folder, steps, job.cell.model, scorer)
+        keep(0)
+
+        def pass_on(progress: "Progress", keep: Callable[[int], None] = keep) -> None:
+            keep(progress.step)
+            report(progress.step)
+
+        train(
+            *(scorer, material.train, job.cell.recipe, job.cell.seed, file),
+            report=pass_on,
+            until=max(steps),
+            negatives=job.cell.negatives,
+        )
+        file.path.unlink(missing_ok=True)
