@@ -17,7 +17,7 @@ is finished: also with further parts, models, numbers of photographs or of image
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -133,8 +133,8 @@ class PhotoTransfer(SplitStudy):
 
     def page(self, records: "Records") -> Iterable["parts.Part"]:
         """The findings, a figure and a table for each question, and the photographs."""
+        from menagerie.studies.pages.photo_transfer import parts_of
         from menagerie.studies.photographs.answers import Answers
-        from menagerie.studies.photographs.page import parts_of
 
         return parts_of(Answers(self, records))
 

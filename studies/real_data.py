@@ -152,26 +152,26 @@ class RealTraining(ModelOptions, Study):
 
     def tables(self, records: "Records") -> None:
         """Write `cells.jsonl` and `results.csv`."""
-        from menagerie.studies.real_training.page import write_tables
+        from menagerie.studies.pages.real_data import write_tables
 
         write_tables(records)
 
     def page(self, records: "Records") -> "Iterator[Part]":
         """Headlines, what was trained on, and how all trained."""
-        from menagerie.studies.real_training.page import parts
+        from menagerie.studies.pages.real_data import parts
 
         return parts(self, records)
 
     def export(self, records: "Records") -> None:
         """Write `results.tex`, and the folder of benchmarks."""
-        from menagerie.studies.real_training.page import write_benchmarks, write_latex
+        from menagerie.studies.pages.real_data import write_benchmarks, write_latex
 
         write_latex(self, records)
         write_benchmarks(records)
 
     def conclude(self, records: "Records") -> None:
         """Print what was carried over, and the headlines."""
-        from menagerie.studies.real_training.page import print_results
+        from menagerie.studies.pages.real_data import print_results
 
         print_results(self, records)
 

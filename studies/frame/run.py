@@ -11,6 +11,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
+from menagerie.studies.runs.states import lacking
 
 
 @dataclass
@@ -29,9 +30,16 @@ class Running:
         return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in arms)
 
     def waiting(self) -> list[Arm]:
-        """The arms that have not ended, each once."""
+        """The arms that have not ended, or lack a state that is to be kept, each once."""
         records = Records((), self.out)
-        return list({arm.id: arm for arm in self.arms() if not records.over(arm)}.values())
+        return list({a.id: a for a in self.arms() if not records.over(a) or self.lacks_states(a, records)}.values())
+
+    def lacks_states(self, arm: Arm, records: Records) -> bool:
+        """Whether `--keep-states` wants a state of a finished run that it lacks."""
+        if not isinstance(arm.cell, Cell) or records.diverged(arm):
+            return False
+        steps = (step for step in self.study.keep_states if step <= arm.cell.recipe.steps)
+        return bool(lacking(records.folder(arm), steps))
 
     def job(self, arm: Arm) -> Any:
         """An arm as the executor runs it."""
@@ -45,16 +53,16 @@ class Running:
         from menagerie.generators.storage.image_store import ImageStore
         from menagerie.studies.runs.split_file import make_splits
 
-        lacking = {data_of(arm): arm.cell for arm in arms if isinstance(arm.cell, Cell) and not arm.file}
-        lacking = {data: cell for data, cell in lacking.items() if data not in self.files}
+        wanted = {data_of(arm): arm.cell for arm in arms if isinstance(arm.cell, Cell) and not arm.file}
+        wanted = {data: cell for data, cell in wanted.items() if data not in self.files}
         stores: dict[tuple[str, int], dict[Any, None]] = {}
-        for data, cell in lacking.items():
+        for data, cell in wanted.items():
             for split in data.splits:
                 stores.setdefault((split.recipe.world, cell.towers.resolution), {})[split.recipe] = None
         made: dict[Any, Path] = {}
         for (world, side), recipes in stores.items():
             made |= make_splits(ImageStore(self.study.store, load_world(world), side), recipes, self.study.cores)
-        self.files |= {data: made[data.splits[0].recipe] for data in lacking}
+        self.files |= {data: made[data.splits[0].recipe] for data in wanted}
 
     def train(self, arms: Sequence[Arm]) -> None:
         """Run arms, and those that follow from them as they end."""
@@ -82,7 +90,8 @@ class Running:
         from menagerie.studies.runs.dispatch import run_jobs
 
         self.render([arm for arm, _ in wanted])
-        jobs = [Measuring(self.job(arm), tuple(measures)) for arm, measures in wanted]
+        at = (None, *self.study.keep_states)
+        jobs = [Measuring(self.job(arm), tuple(measures), at) for arm, measures in wanted]
         run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.published)
 
     def published(self, job: Any) -> None:
@@ -120,8 +129,11 @@ def run(study: AnyStudy, out: Path) -> None:
         print(f"{name}: {text}")
     running.render(running.arms())  # of finished runs too: the page shows their images
     arms = {arm.id: arm for arm in running.arms()}
-    finished = sum(map(Records((), out).over, arms.values()))
+    known = Records((), out)
+    finished = sum(map(known.over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
+    if lack := sum(running.lacks_states(arm, known) for arm in arms.values() if known.over(arm)):
+        print(f"{lack} finished runs take their steps again, up to the last state that they lack", flush=True)
     while waiting := running.waiting():
         running.sparing(running.publish)
         running.train(waiting)

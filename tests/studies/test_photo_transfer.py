@@ -22,13 +22,13 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.studies.frame.imagined import all_arms
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.two_groups import compared
+from menagerie.studies.pages.photo_transfer import gap_words, said, worth_table
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.photographs import answers, collection
 from menagerie.studies.photographs.answers import KNOWN, RECOGNITION, SWAPS
 from menagerie.studies.photographs.cells import left_out, prepared, steps_of
 from menagerie.studies.photographs.collection import Photographs, photographs_of, read_photographs
 from menagerie.studies.photographs.data import BareTests
-from menagerie.studies.photographs.page import gap_words, said, worth_table
 from menagerie.studies.photographs.trainings import (
     OTHERS,
     OWN,
