@@ -34,7 +34,6 @@ from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Rang
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.compute_page import page
 from menagerie.studies.frame.adaptive import Course, halved, until_flat
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
@@ -44,6 +43,7 @@ from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import Study
+from menagerie.studies.pages.compute import page
 from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
 

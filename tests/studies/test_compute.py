@@ -21,7 +21,6 @@ from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
-from menagerie.studies.compute_page import DASH, Line, Point, verdict
 from menagerie.studies.frame.adaptive import Course, has_stopped
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check
@@ -33,6 +32,7 @@ from menagerie.studies.frame.imagined import Imagined, all_arms
 from menagerie.studies.frame.page import write_report
 from menagerie.studies.frame.parts import Lines, Rows, Sentence
 from menagerie.studies.frame.records import Records
+from menagerie.studies.pages.compute import DASH, Line, Point, verdict
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import folder_of, keep, states
