@@ -64,6 +64,10 @@ class CellData(Protocol):
     def settings(self) -> dict[str, Any]:
         """All settings that decide the data."""
 
+    @property
+    def splits(self) -> "tuple[SplitData, ...]":
+        """What has to be rendered before it can be opened; the first is what `open` is given the file of."""
+
     def counts(self) -> dict[str, int]:
         """Numbers that describe the data, for reports."""
 
@@ -105,6 +109,10 @@ class SplitData:
         """The recipe's kind and its version, the images, and fields that differ from defaults."""
         texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
         return texts | {"store": self.store, "split": differing(self.recipe.resolved())}
+
+    @property
+    def splits(self) -> "tuple[SplitData, ...]":
+        return (self,)
 
     def counts(self) -> dict[str, int]:
         """Numbers of pairs in train, of swapped pairs, and of all pairs that fractions count."""

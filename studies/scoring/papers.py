@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from menagerie.studies.analysis.tables import DASH, to_latex
-from menagerie.studies.transferring.pieces import Piece
+from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
 
 PAPER = "OC-CLIP: Object-Centric Binding in Contrastive Language-Image Pre-training"
 
@@ -165,20 +165,20 @@ def percent(value: float | None) -> str:
 
 
 def paper_tables(
-    table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str], guessed: Mapping[Number, float]
-) -> dict[str, tuple[PaperTable, pd.DataFrame]]:
-    """The paper's tables of which any benchmark was scored, by title; `table` is that of results.csv."""
-    return {
-        f"Table {layout.number}: {layout.title}": (layout, filled(layout, table, pieces, left_out, guessed))
+    table: pd.DataFrame, pieces: Sequence[BenchmarkPiece], left_out: Mapping[str, str], guessed: Mapping[Number, float]
+) -> list[tuple[PaperTable, pd.DataFrame]]:
+    """The paper's tables of which any benchmark was scored; `table` is that of results.csv."""
+    return [
+        (layout, filled(layout, table, pieces, left_out, guessed))
         for layout in TABLES
         if set(table.benchmark) & {column.benchmark for column in layout.columns}
-    }
+    ]
 
 
 def filled(
     layout: PaperTable,
     table: pd.DataFrame,
-    pieces: Sequence[Piece],
+    pieces: Sequence[BenchmarkPiece],
     left_out: Mapping[str, str],
     guessed: Mapping[Number, float],
 ) -> pd.DataFrame:
@@ -200,12 +200,12 @@ def filled(
 
 
 def our_rows(
-    layout: PaperTable, table: pd.DataFrame, pieces: Sequence[Piece], left_out: Mapping[str, str]
+    layout: PaperTable, table: pd.DataFrame, pieces: Sequence[BenchmarkPiece], left_out: Mapping[str, str]
 ) -> Iterator[list[str]]:
     """Three rows a model; a dash and a word where there is no number."""
-    names = {(piece.model.label, piece.subject.label): piece.name for piece in pieces}
-    titles = {piece.model.label: piece.model.title for piece in pieces}
-    for model in dict.fromkeys(piece.model.label for piece in pieces):
+    names = {(piece.model, piece.label): piece.name for piece in pieces}
+    titles = {piece.model: piece.tested.title for piece in pieces}
+    for model in titles:
         scored = table[table.model == model]
         partial = set(scored[(scored[["missing", "unread"]] > 0).any(axis=1)].benchmark)
         found = [number_of(scored, column) for column in layout.columns]
@@ -234,8 +234,8 @@ def number_of(scored: pd.DataFrame, column: Column) -> pd.Series | None:
     return None if rows.empty else rows.iloc[0]
 
 
-def latex(tables: Mapping[str, tuple[PaperTable, pd.DataFrame]]) -> str:
+def latex(tables: Sequence[tuple[PaperTable, pd.DataFrame]]) -> str:
     """All tables in LaTeX."""
     caption = f'{{}}, laid out as table {{}} of "{PAPER}"; rows marked{THEIRS} are its figures. Percent. {{}}'
-    texts = (to_latex(frame, caption.format(table.title, table.number, table.note)) for table, frame in tables.values())
+    texts = (to_latex(frame, caption.format(table.title, table.number, table.note)) for table, frame in tables)
     return "\n".join(texts)

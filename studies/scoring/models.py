@@ -37,6 +37,12 @@ class Model:
         untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
         return f"{self.label}, untrained" if untrained else self.label
 
+    @property
+    def steps(self) -> int:
+        """The steps that a study here trained it for; 0 where none did."""
+        recipe = trained(self).get("settings", {}).get("recipe")
+        return 0 if recipe is None else recipe.get("steps", Recipe.steps)
+
     @cached_property
     def weights(self) -> str:
         """Hash of all that decides its scores."""
@@ -107,14 +113,6 @@ def short_labels(models: Sequence[Model]) -> dict[str, str]:
 def trained(model: Model) -> Mapping[str, Any]:
     """Read the record of the study that trained a model; empty for models from elsewhere."""
     return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
-
-
-def steps_of(models: Sequence[Model]) -> list[int]:
-    """The steps of models that were trained here."""
-    known = [
-        record["settings"]["recipe"] for model in models if "recipe" in (record := trained(model)).get("settings", {})
-    ]
-    return [recipe.get("steps", Recipe.steps) for recipe in known]
 
 
 def trainings(models: Sequence[Model]) -> dict[str, str]:
