@@ -5,14 +5,16 @@
 For every finished cell of a grid whose model has attention: the overlap (intersection over union) of each query's map
 with the mask of its own animal and of the other, at the threshold that is best on validation. Writes attention.csv,
 validation first, by which anything about the maps is chosen, then the tests, and a picture for each cell. Models
-without attention are left out. A class of your own takes part if you name it, so that its file is run:
+without attention are left out. Run again, it measures what is new. A class of your own takes part if you name it, so
+that its file is run:
 
     python studies/attention.py runs/mine --code mine.py:Mine
 """
 
+import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,17 +24,17 @@ from jaxtyping import Float, UInt8
 
 from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import read_record
-from menagerie.envs.core.validation import Range, build
+from menagerie.envs.core.validation import SOME_PROCESSES, Range, build
+from menagerie.studies.cluster.options import Cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.models.evaluation.attention_maps import Maps
-
-# What is measured in each subset of a cell; before it stand the cell's model, its seed and its place in the study.
-MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n")
+    from menagerie.studies.frame.arm import Arm
+    from menagerie.studies.frame.records import Records
+    from menagerie.studies.measures.attention import Looking
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Config:
     """Folder of the image stores; empty takes the one that the run was given."""
     scenes: Annotated[int, Range(1, 1000)] = 4
     """Scenes in each cell's picture."""
+    workers: Annotated[int, SOME_PROCESSES] = 0
+    """Cells that are measured at once; 0 takes one a core."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = field(default_factory=Cluster)
+    """Where cells are measured."""
 
 
 def read_config(run: Path) -> tuple[Path, list[Path]]:
@@ -82,69 +88,45 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
     return paths[0]
 
 
-def scorer_with_attention(cell: dict[str, Any], folder: Path, code: Sequence[str]) -> Any | str:
-    """The cell's scorer, or why it is left out: it has no attention, or its code is somebody's own and not named."""
-    from menagerie.models.checkpoint import load_checkpoint
+def name_of(model: str, code: Sequence[str]) -> str:
+    """A cell's model as it can be loaded here; empty for a user's class that isn't among `code`."""
     from menagerie.models.registry import is_own, same_scorer
 
-    model = cell["model"]
-    if is_own(model):
-        model = next((given for given in code if same_scorer(given, model)), None)
-        if model is None:
-            return f"{cell['model']} is left out: its file is run only if you add --code {cell['model']}"
-    scorer = load_checkpoint(folder / "checkpoint", model)
-    return scorer if "attention" in scorer.capabilities else f"{cell['model']} has no attention and is left out"
+    return next((given for given in code if same_scorer(given, model)), "") if is_own(model) else model
 
 
-def measure(cell: dict[str, Any], scorer: Any, folder: Path, path: Path, scenes: int) -> list[dict[str, Any]]:
-    """A row of `MEASURED` for validation and each test of one cell, and its picture.
+def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]]":
+    """The job of each finished cell whose code may be run."""
+    from menagerie.studies.measures.attention import Attention, Looking
 
-    The threshold is chosen on validation, for all of them.
-    """
-    from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.pixels import open_split
-    from menagerie.models.evaluation.attention_maps import attention_maps, best_threshold, overlap
-
-    split = open_split(path)
-    tests = sorted(split.subsets.keys() - {"train", "validation"})
-    subsets = {name: SplitDataset(split, name) for name in ("validation", *tests)}
-    measured = {}
-    for name, data in subsets.items():
-        if len(data):
-            everything = range(len(data))
-            measured[name] = attention_maps(scorer, data, everything), data.masks(everything).numpy()
-    if "validation" not in measured:
-        raise UserError(f"{path} has no scene in validation, on which the threshold of the maps is chosen")
-    threshold = best_threshold(*measured["validation"])
-    shown = min(measured, key=lambda name: (not name.endswith("unseen_pairs"), name == "validation"))
-    picture(folder / "attention.png", subsets[shown], measured[shown][0], scenes)
-    rows = []
-    for name, (maps, masks) in measured.items():
-        fit = overlap(maps, masks, threshold)
-        rows.append(dict(zip(MEASURED, (name, fit.mean, fit.right, threshold, len(masks)), strict=True)))
-    return rows
+    store, given = read_config(config.run)
+    for arm, result in records.results:
+        if not (model := name_of(result["model"], config.code)):
+            added = f"its file is run only if you add --code {result['model']}"
+            print(f"{result['model']} is left out: {added}", flush=True)
+            continue
+        split = split_file(config.store or store, given, result)
+        yield arm, Looking(records.folder(arm), model, result["seed"], split, Attention(config.scenes))
 
 
-def place_text(cell: dict[str, Any], axes: Sequence[str]) -> str:
+def place_text(place: Mapping[str, Any]) -> str:
     """A cell for people, by its model, its place in the study and its seed."""
-    from menagerie.studies.runs.data import FRACTIONS
-    from menagerie.studies.runs.results import place_of
-
-    more = [name for name in axes if name not in FRACTIONS]
-    others = "".join(f" {name} {value}" for name, value in zip(more, place_of(cell, more), strict=True))
-    fractions = f"{cell['pairs']:.0%} pairs {cell['hard_negatives']:.0%} negatives"
-    return f"{cell['model']} {fractions}{others} seed {cell['seed']}"
+    fractions = {"pairs": "pairs", "hard_negatives": "negatives"}
+    named = {name: value for name, value in place.items() if name not in ("model", "seed")}
+    words = [f"{v:.0%} {fractions[n]}" if n in fractions else f"{n} {v}" for n, v in named.items()]
+    return " ".join([str(place["model"]), *words, f"seed {place['seed']}"])
 
 
-def picture(path: Path, data: "SplitDataset", maps: "Maps", scenes: int) -> None:
-    """Image, the map of each query, and what the default tokens take, for some scenes."""
+def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
+    """Image, the map of each query, and what the default tokens take, for the scenes whose maps a row has."""
     from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
+    from menagerie.generators.storage.dataset import SplitDataset
 
-    chosen = [len(data) * (2 * i + 1) // (2 * scenes) for i in range(scenes)]
-    images = data.images(chosen).permute(0, 2, 3, 1).numpy()
-    phrases = [[phrase(thing) for thing in data.records.scenes[i].things] for i in chosen]
-    write_png(path, attention_sheet(images, phrases, maps.things[chosen], maps.rest[chosen]))
+    data = SplitDataset(split, row["subset"])
+    images = data.images(row["shown"]).permute(0, 2, 3, 1).numpy()
+    phrases = [[phrase(thing) for thing in data.records.scenes[i].things] for i in row["shown"]]
+    write_png(path, attention_sheet(images, phrases, np.array(row["things"]), np.array(row["rest"])))
 
 
 def attention_sheet(
@@ -176,28 +158,40 @@ def attention_sheet(
 
 def run(config: Config) -> None:
     """Measure all cells, print and write the table."""
-    from menagerie.envs.core.files import write_csv
-    from menagerie.studies.runs.results import axes_of, place_of, read_results
+    from menagerie.studies.frame.records import read
+    from menagerie.studies.measures.attention import MEASURED
+    from menagerie.studies.runs.dispatch import run_jobs
 
-    (store, given), cells = read_config(config.run), read_results(config.run)
-    axes, rows = axes_of(cells), []
-    for cell in cells:
-        folder = config.run / "cells" / cell["id"]
-        scorer = scorer_with_attention(cell, folder, config.code)
-        if isinstance(scorer, str):
-            print(scorer, flush=True)
-            continue
-        place = (cell["model"], cell["seed"], *place_of(cell, axes))
-        for row in measure(cell, scorer, folder, split_file(config.store or store, given, cell), config.scenes):
-            print(f"{place_text(cell, axes)}  {row['subset']:<14} overlap {row['overlap']:.3f}  ", end="")
-            print(f"own above other {row['own_above_other']:.1%}  ({row['n']} scenes)", flush=True)
-            rows.append([*place, *row.values()])
-        print(f"picture: {folder / 'attention.png'}")
-    if not rows:
+    read_config(config.run)  # raises for what is no run
+    records = read(config.run)
+    jobs = list(jobs_of(config, records))
+    run_jobs(
+        (job for _, job in jobs), config.cluster, config.workers or os.cpu_count() or 1, config.run, lambda _: None
+    )
+    table = [row for arm, job in jobs for row in rows_of(arm, job)]
+    if not table:
         print(f"nothing to measure: no finished cell of {config.run} has a model with attention that may be loaded")
         return
-    write_csv(config.run / "attention.csv", ("model", "seed", *axes, *MEASURED), rows)
+    columns = [*dict.fromkeys(name for arm in records.arms for name in arm.place), *MEASURED]
+    write_csv(config.run / "attention.csv", columns, ([row.get(name) for name in columns] for row in table))
     print(config.run / "attention.csv")
+
+
+def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
+    """Print what was measured of a cell, draw its picture, and give its rows with its labels."""
+    from menagerie.studies.frame.measure import measured
+
+    rows = measured(job.cell, job.measure)
+    if not rows:
+        print(f"{arm.cell.model} has no attention and is left out", flush=True)
+        return
+    for row in rows:
+        print(f"{place_text(arm.place)}  {row['subset']:<14} overlap {row['overlap']:.3f}  ", end="")
+        print(f"own above other {row['own_above_other']:.1%}  ({row['n']} scenes)", flush=True)
+        yield arm.place | row
+    (shown,) = (row for row in rows if row["shown"])
+    picture(job.cell / "attention.png", job.split, shown)
+    print(f"picture: {job.cell / 'attention.png'}")
 
 
 def main() -> None:

@@ -10,114 +10,122 @@ Hugging Face's CLIP or SigLIP (or hf:NAME), or a class of your own. A split is a
 per-record predictions in `--out`. Run again, it skips what is finished: also with further models and splits.
 """
 
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import tyro
-
-from menagerie.envs.core.command_help import read_options, started_as
-from menagerie.envs.core.errors import UserError, run_command
-from menagerie.envs.core.files import check_place
-from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
-from menagerie.studies.runs.machine import check_device, check_device_here
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_csv, write_text
+from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
+from menagerie.envs.core.reading import read_text
+from menagerie.envs.core.validation import SIDE
+from menagerie.studies.frame.command import main
+from menagerie.studies.scoring.study import ScoringStudy, file_names, named_results, write_lines
 
 if TYPE_CHECKING:
-    from menagerie.generators.benchmarks.benchmark import Benchmark
-    from menagerie.models.library.loaded import LoadedScorer
-    from menagerie.studies.evaluation.models import Model
-    from menagerie.studies.evaluation.pieces import Piece, TestedSplit
+    from menagerie.generators.splits.recipe import SplitRecipe
+    from menagerie.studies.frame.parts import Part
+    from menagerie.studies.frame.records import Records
+    from menagerie.studies.scoring.split_piece import SplitPiece, TestedSplit
+
+COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell")
 
 
 @dataclass(frozen=True)
-class Config:
-    """Score models on splits."""
+class Evaluate(ScoringStudy):
+    """Evaluation of models as they are"""
 
-    models: tyro.conf.Positional[tuple[str, ...]]
-    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
-    file.py:Class."""
-    splits: tuple[str, ...]
+    on: ClassVar[str] = "split"
+
+    splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Split files, recipes by name, TOML files."""
-    out: Path = Path("runs/evaluate")
+    out: Annotated[Path, PLACE, FIRST] = Path("runs/evaluate")
     """Folder of the results; one of before is continued, also with other models and splits."""
-    store: Path = Path("store")
-    """Folder of the image stores, for recipes."""
-    world: str = ""
+    world: Annotated[str, DATA] = ""
     """World of recipes, a name or a TOML file; empty takes each recipe's own."""
-    resolution: Annotated[int, SIDE] = 64
+    resolution: Annotated[int, DATA, SIDE] = 64
     """Side of the images that recipes are rendered at, in pixels; each model reads them in its own size."""
-    code: tuple[str, ...] = ()
-    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
-    architecture: str = "micro"
-    """Towers of a file.py:Class without a checkpoint, at --resolution."""
-    device: str = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, SOME_PROCESSES] = 0
-    """Threads of torch; 0 leaves it the choice."""
-    workers: Annotated[int, SOME_PROCESSES] = 0
-    """Processes that render; 0 takes one a core."""
+
+    @property
+    def recipes(self) -> "dict[str, SplitRecipe]":
+        """The recipes among the splits."""
+        from menagerie.studies.scoring.split_piece import recipes_of
+
+        return recipes_of(self.splits, self.world)
+
+    @cached_property
+    def opened(self) -> "dict[str, TestedSplit]":
+        """The splits whose files are there: those of recipes once they are rendered."""
+        from menagerie.studies.scoring.split_piece import labels_of, split_at
+
+        recipes, labels = self.recipes, labels_of(self.splits)
+        return {name: split_at(labels[name], Path(name)) for name in self.splits if name not in recipes}
+
+    def check(self) -> None:
+        """Raise for names of nothing, and for models that can't be had, before anything is rendered."""
+        if not self.models or not self.splits:
+            raise UserError("give one or more models, and after --splits one or more splits")
+        super().check()
+        tuple(self.recipes)
+        tuple(self.tested)
+
+    def prepare(self, out: Path) -> None:
+        """Render what the store lacks of recipes, and write their split files."""
+        from menagerie.studies.scoring.split_piece import labels_of, render, split_at
+
+        super().prepare(out)
+        labels = labels_of(self.splits)
+        for name, recipe in self.recipes.items():
+            self.opened[name] = split_at(labels[name], render(recipe, self.store, self.resolution, self.cores))
+
+    def pieces(self) -> "Iterator[SplitPiece]":
+        """Each model on each split whose file is there."""
+        from menagerie.studies.scoring.split_piece import piece_of
+
+        splits = [self.opened[name] for name in self.splits if name in self.opened]
+        return (piece_of(model, split, self.how) for model in self.tested for split in splits)
+
+    def forecast(self) -> None:
+        """Print what would be scored, and which splits would be rendered first."""
+        super().forecast()
+        for name, recipe in self.recipes.items():
+            scenes = len(set(recipe.scenes_to_render()))
+            print(f"{name}, {scenes} scenes of {recipe.world}: what the store lacks of them is rendered first")
+
+    def tables(self, records: "Records") -> None:
+        """Write `cells.jsonl` and `results.csv`."""
+        results = [result for _, result in named_results(records)]
+        write_lines(records.out / "cells.jsonl", results)
+        rows = (
+            {**result, "cell": result["id"], "subset": subset, "task": task, **scores}
+            for result in results
+            for subset, tasks in result["subsets"].items()
+            for task, scores in tasks.items()
+        )
+        write_csv(records.out / "results.csv", COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+
+    def export(self, records: "Records") -> None:
+        """Write the tables of swaps of all splits as LaTeX."""
+        files = [records.out / f"swaps-{name}.tex" for name in file_names(records.labels("split")).values()]
+        write_text(records.out / "results.tex", "\n".join(read_text(file) for file in files if file.exists()))
+
+    def conclude(self, records: "Records") -> None:
+        """Print the tables of swaps."""
+        from menagerie.studies.scoring.split_page import print_swaps
+
+        super().conclude(records)
+        print_swaps(records)
+
+    def page(self, records: "Records") -> "Iterator[Part]":
+        """How often each model is right, by split; then all that is tested there."""
+        from menagerie.studies.scoring.split_page import parts
+
+        yield from parts(records)
 
 
-def check(config: Config) -> None:
-    if not config.models or not config.splits:
-        raise UserError("give one or more models, and after --splits one or more splits")
-    check_place("--store", config.store)
-    check_device(config.device)
-
-
-def run(config: Config) -> None:
-    import os
-
-    import torch
-
-    from menagerie.models.towers.config import TowerConfig
-    from menagerie.studies.evaluation.models import models_of
-    from menagerie.studies.evaluation.pieces import recipes_of, render, splits_of
-    from menagerie.studies.runs.folder import run_folder
-
-    check_device_here(config.device)
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    recipes_of(config.splits, config.world)
-
-    models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
-    prepare = partial(
-        render, root=config.store, resolution=config.resolution, workers=config.workers or os.cpu_count() or 1
-    )
-    ignored = frozenset(item.name for item in fields(config))  # what decides a piece is in its own name
-    with run_folder(config.out, config, ignored) as out:
-        print(f"report: {score_splits(models, splits_of(config.splits, config.world, prepare), out, config.device)}")
-
-
-def score_splits(models: list["Model"], splits: list["TestedSplit"], out: Path, device: str) -> Path:
-    """Score what isn't scored yet; returns the report. What can't be scored is left out with a word."""
-    from menagerie.studies.evaluation.loop import Outputs, image_bar, load, score_all
-    from menagerie.studies.evaluation.pieces import check_texts, images_of, pieces_of, score_piece
-    from menagerie.studies.evaluation.report import print_swaps, write_report, write_tables
-
-    pieces = pieces_of(models, splits, out)
-    tests: dict[str, Mapping[str, Benchmark]] = {}
-
-    def score(piece: "Piece", loaded: "LoadedScorer") -> None:
-        label = piece.split.label
-        tests[label] = tests.get(label) or piece.split.tests()
-        check_texts(loaded.scorer, tests[label])
-        with image_bar(label) as start:
-            score_piece(piece, loaded, tests[label], start(images_of(tests[label])))
-
-    report = score_all(pieces, out, partial(load, device=device), score, Outputs(write_tables, write_report))
-    print_swaps(pieces)
-    return report
-
-
-def main() -> None:
-    config = read_options(Config, sys.argv[1:], started_as(), __doc__)
-    check(config)
-    run(config)
-
+PRESETS = {"all": Evaluate()}
 
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

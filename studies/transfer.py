@@ -11,131 +11,127 @@ it skips what is finished: also with further models and benchmarks.
 """
 
 import os
-import sys
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from menagerie.envs.core.command_help import read_options, started_as
-from menagerie.envs.core.errors import UserError, run_command
-from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, Range
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
+from menagerie.envs.core.validation import Range
 from menagerie.generators.benchmarks.registry import check_benchmark, chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
-from menagerie.studies.runs.machine import check_device, check_device_here
+from menagerie.studies.frame.command import main
+from menagerie.studies.runs.machine import check_device
+from menagerie.studies.scoring.benchmark_study import BenchmarkStudy
+from menagerie.studies.scoring.study import ScoringStudy
+
+if TYPE_CHECKING:
+    from menagerie.generators.benchmarks.photographs import Place
+    from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
+    from menagerie.studies.scoring.piece import How
 
 
 @dataclass(frozen=True)
-class Config:
-    """Score models on benchmarks of photographs."""
+class Transfer(ScoringStudy, BenchmarkStudy):
+    """Transfer to photographs"""
 
-    models: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
-    file.py:Class."""
-    benchmarks: tuple[str, ...] = ()
+    benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
-    data_root: Path = Path("data")
-    """Folder of the benchmarks' files (docs/transfer.md)."""
-    images: tuple[str, ...] = ()
-    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; of one place all are searched."""
-    check: bool = False
+    check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST] = False
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
-    allow_missing: bool = False
-    """Score the other records where images are missing; the result says how many weren't scored."""
-    unknown_words: Literal["refuse", "skip"] = "refuse"
-    """What a model with a vocabulary of its own does with other words: refuse, or skip them."""
-    parser: str = DEFAULT
-    """What makes scene graphs of texts, for models that read them: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
-    parses: Path = Path("parses")
-    """Folder of the graphs that are kept, also by menagerie parse."""
-    out: Path = Path("runs/transfer")
+    out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
     """Folder of the results; one of before is continued, also with other models and benchmarks."""
-    codes: Path = Path("codes")
+    data_root: Annotated[Path, DATA, FIRST] = Path("data")
+    """Folder of the benchmarks' files (docs/transfer.md)."""
+    images: Annotated[tuple[str, ...], DATA] = ()
+    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; of one place all are searched."""
+    allow_missing: Annotated[bool, DATA] = False
+    """Score the other records where images are missing; the result says how many weren't scored."""
+    unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
+    """What a model with a vocabulary of its own does with other words: refuse, or skip them."""
+    parser: Annotated[str, DATA] = DEFAULT
+    """What makes scene graphs of texts, for models that read them: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
+    parses: Annotated[Path, PLACE] = Path("parses")
+    """Folder of the graphs that are kept, also by menagerie parse."""
+    codes: Annotated[Path, PLACE] = Path("codes")
     """Folder of images' codes: each image is encoded once by each model, for all benchmarks and commands."""
-    codes_limit: Annotated[float, Range(0.0, 1_000_000.0)] = 5.0
+    codes_limit: Annotated[float, PLACE, Range(0.0, 1_000_000.0)] = 5.0
     """GB of codes that are kept, those that were used last; 0 keeps none."""
-    code: tuple[str, ...] = ()
-    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
-    architecture: str = "micro"
-    """Towers of a file.py:Class without a checkpoint, at --resolution."""
-    resolution: Annotated[int, SIDE] = 64
-    """Side of the images of a file.py:Class without a checkpoint, in pixels."""
-    device: str = "cpu"
-    """cpu or cuda."""
-    threads: Annotated[int, SOME_PROCESSES] = 0
-    """Threads of torch; 0 leaves it the choice."""
-    workers: Annotated[int, SOME_PROCESSES] = 0
-    """Threads that decode images; 0 takes one a core."""
+
+    @property
+    def how(self) -> "How":
+        """How pieces are scored, with the codes that are kept."""
+        kept = self.codes if self.codes_limit else None
+        return super().how._replace(codes=kept, codes_limit=round(self.codes_limit * 1e9))
+
+    @property
+    def folders(self) -> Given:
+        """`--images` by what they replace."""
+        from menagerie.studies.scoring.check import folders_given
+
+        every = (*names(), *self.benchmarks) if self.images else ()
+        known = {folder for name in every for folder in load(name).images}
+        return folders_given(self.images, known)
+
+    @property
+    def place(self) -> "Place":
+        """Where benchmarks' files are, and how they are read."""
+        from menagerie.generators.benchmarks.photographs import Place
+
+        threads = max(1, (os.cpu_count() or 1) // self.at_once)
+        return Place(self.data_root, workers=threads, allow_missing=self.allow_missing, folders=self.folders)
+
+    @cached_property
+    def subjects(self) -> "Sequence[Subject]":
+        """The benchmarks, read: those that are named, else all that are complete."""
+        from menagerie.studies.scoring.benchmark_piece import subjects_of
+        from menagerie.studies.scoring.check import read_benchmarks
+
+        read = read_benchmarks(chosen(self.benchmarks), bool(self.benchmarks), self.place)
+        if not read:
+            raise UserError(f"no benchmark is complete in {self.data_root}; --check reports what to get")
+        return subjects_of(read, self.parser, self.parses)
+
+    def instead(self) -> int | None:
+        """With --check, print which benchmarks are complete; the exit status is 1 where one isn't."""
+        if not self.models and not self.check_only:
+            raise UserError("give one or more models, or --check")
+        for name in self.benchmarks:
+            check_benchmark(name)
+        read_parser(self.parser)
+        check_device(self.device)
+        self.place.path("")  # raises for --images that are none
+        return self.report_states() if self.check_only else None
+
+    def report_states(self) -> int:
+        """Print which benchmarks are complete; returns the exit status."""
+        from menagerie.studies.scoring.check import reported, states
+
+        found = states(chosen(self.benchmarks), self.place)
+        complete = [reported(state.name, state, f", {state.records} records") for state in found]
+        print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {self.data_root}")
+        return int(not all(complete))
+
+    def check(self) -> None:
+        """Raise for benchmarks that can't be read, and for models that can't be had."""
+        super().check()
+        tuple(self.subjects)
+        tuple(self.tested)
+
+    def pieces(self) -> "Iterator[BenchmarkPiece]":
+        """Each model on each benchmark."""
+        from menagerie.studies.scoring.benchmark_piece import piece_of
+
+        skip = self.unknown_words == "skip"
+        return (piece_of(model, one, skip, self.how) for model in self.tested for one in self.subjects)
 
 
-def folders_of(config: Config) -> Given:
-    """`--images` by what they replace."""
-    from menagerie.studies.transferring.check import folders_given
-
-    known = (
-        {folder for name in (*names(), *config.benchmarks) for folder in load(name).images} if config.images else set()
-    )
-    return folders_given(config.images, known)
-
-
-def check(config: Config) -> None:
-    if not config.models and not config.check:
-        raise UserError("give one or more models, or --check")
-    for name in config.benchmarks:
-        check_benchmark(name)
-    folders_of(config)
-    read_parser(config.parser)
-    check_device(config.device)
-
-
-def report_states(config: Config) -> int:
-    """Print which benchmarks are complete; returns the exit status, 1 where one isn't."""
-    from menagerie.generators.benchmarks.photographs import Place
-    from menagerie.studies.transferring.check import reported, states
-
-    found = states(chosen(config.benchmarks), Place(config.data_root, folders=folders_of(config)))
-    complete = [reported(state.name, state, f", {state.records} records") for state in found]
-    print(f"{sum(complete)} of {len(complete)} benchmarks are complete in {config.data_root}")
-    return int(not all(complete))
-
-
-def score(config: Config) -> None:
-    """Find models and benchmarks, then score."""
-    import torch
-
-    from menagerie.generators.benchmarks.photographs import Place
-    from menagerie.models.evaluation.code_store import CodeFolder
-    from menagerie.models.towers.config import TowerConfig
-    from menagerie.studies.evaluation.models import models_of
-    from menagerie.studies.runs.folder import run_folder
-    from menagerie.studies.transferring.check import read_benchmarks
-    from menagerie.studies.transferring.pieces import pieces_of, subjects_of
-    from menagerie.studies.transferring.report import run
-
-    check_device_here(config.device)
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    workers = config.workers or os.cpu_count() or 1
-    place = Place(config.data_root, workers=workers, allow_missing=config.allow_missing, folders=folders_of(config))
-    read = read_benchmarks(chosen(config.benchmarks), bool(config.benchmarks), place)
-    if not read:
-        raise UserError(f"no benchmark is complete in {config.data_root}; --check reports what to get")
-    subjects = subjects_of(read, config.parser, config.parses)
-    models = models_of(config.models, config.code, TowerConfig(config.architecture, "", config.resolution))
-    codes = CodeFolder(config.codes, round(config.codes_limit * 1e9)) if config.codes_limit else None
-    ignored = frozenset(item.name for item in fields(config))  # what decides a piece is in its own name
-    with run_folder(config.out, config, ignored) as out:
-        pieces = pieces_of(models, subjects, out, config.unknown_words == "skip")
-        print(f"report: {run(pieces, out, config.device, codes)}")
-
-
-def main() -> int | None:
-    config = read_options(Config, sys.argv[1:], started_as(), __doc__)
-    check(config)
-    return report_states(config) if config.check else score(config)
-
+PRESETS = {"all": Transfer()}
 
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

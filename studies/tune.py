@@ -7,171 +7,250 @@
 Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
 parameters, share of single-object scenes in a batch, share of the steps that show them only, and what a model's
 spec names of its own options; a trial of more parameters is pruned. Every trial trains on the same split for the
-same number of steps; the first one of every model has the grid's own values where it names some. A model's best
+same number of steps; the first one of every model has the study's own values where it names some. A model's best
 trials are run with further seeds, and the best mean gives its recipe.
 
-Trials are kept in a journal file or a database, which optuna-dashboard opens. The same command, on any machine
-that reaches them, joins in; with --cluster slurm --workers 8 the workers are tasks of a job array. A batch of
---at-once trials is drawn from what came out before it: the same, however often it is stopped, with any workers. Each
-model's search is its own: with further models behind --models the same folder goes on, and skips what is finished.
+Trials are kept in a journal file or a database, which optuna-dashboard opens. Further commands, each with a folder of
+its own and the same --storage, join in, on any machine that reaches it. A batch of --at-once trials is drawn from what
+came out before it: the same, however often it is stopped, with any workers. Each model's search is its own: with
+further models behind --models the same folder goes on, and skips what is finished. A space and an objective of your
+own: `class Mine(Tune)` in a file of yours (docs/extending.md).
 """
 
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Annotated
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-
-from menagerie.envs.core.errors import UserError, run_command
-from menagerie.envs.core.options import FIRST, MODEL, PLACE, WHAT
-from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.validation import FIRST_SEED, RATE, RUNS, SEEDS, SHARE, Range, Several, validate
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import seed_of
+from menagerie.envs.core.options import FIRST, MODEL, WHAT
+from menagerie.envs.core.validation import RATE, RUNS, SHARE, Range, Several
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.binding_grid import PRESETS as BINDING
-from menagerie.studies.cluster.options import Cluster
-from menagerie.studies.frame.checks import check as check_grid
-from menagerie.studies.frame.grid import Grid
-from menagerie.studies.frame.overrides import check_files
-from menagerie.studies.grids.grid import chosen_alone
-from menagerie.studies.runs.command_line import only, parse
-from menagerie.studies.spatial_grid import PRESETS as SPATIAL
+from menagerie.models.registry import spec_of
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.cells import cell_of
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.presets import APART, BREADTH, SMOKE
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.search_study import SearchStudy
+from menagerie.studies.frame.size import size_of
+from menagerie.studies.pages.tune import OWN, Searched, entry, leaders, own_options, parts, write_best, write_rows
 
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial
 
-def hardest(grid: Grid) -> Grid:
-    """The hardest cell of a grid: its fewest pairs, no hard negatives, one seed."""
-    return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), seeds=1, tuned="")
+    from menagerie.studies.frame.search import Search, Tried
+
+Params = Mapping[str, Any]
+Row = dict[str, Any]
+# Shares of the steps, the first ones, that show single-object scenes only.
+PHASES = (0.0, 0.25, 0.5)
+PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # what else of a run may be searched
 
 
 @dataclass(frozen=True)
-class Config:
-    """One tuning study."""
+class Tune(SearchStudy):
+    """Equal tuning"""
 
-    grid: Annotated[Grid, tyro.conf.arg(name="")] = field(default_factory=lambda: hardest(BINDING["laptop"]))
-    """The cell that trials train on; `recipe` gives what isn't searched."""
-    trials: Annotated[int, WHAT, FIRST, RUNS] = 12
-    """Trials of each model."""
-    at_once: Annotated[int, WHAT, RUNS] = 2
-    """Trials of a model in a batch: each is drawn from what came out before the batch and from nothing in it, and
-    waits for the end of the batch before. So as many workers can work on a model, and what is drawn doesn't
-    depend on their number."""
+    pairs: Annotated[float, WHAT, FIRST, SHARE] = 0.2
+    """Fraction of the trainable animal pairs."""
+    hard_negatives: Annotated[float, WHAT, FIRST, SHARE] = 0.0
+    """Fraction of these pairs that have hard negatives too."""
+    seeds: int = 3
+    """Seeds of a finalist, the trial's own among them."""
     finalists: Annotated[int, WHAT, RUNS] = 3
     """Best trials of each model that are run with other seeds too; the best mean wins."""
-    final_seeds: Annotated[int, WHAT, SEEDS] = 3
-    """Seeds of a finalist, the trial's own among them."""
-    architectures: Annotated[tuple[str, ...], MODEL, FIRST] = ("micro", "mini", "broad")
+    architectures: Annotated[tuple[str, ...], MODEL, FIRST, Several(1)] = ("micro", "mini", "broad")
     """Towers to choose from: one layer, two layers, one wider layer."""
-    learning_rates: Annotated[tuple[float, ...], WHAT, RATE] = (3e-4, 1e-2)
+    learning_rates: Annotated[tuple[float, ...], WHAT, RATE, Several(1)] = (3e-4, 1e-2)
     """The least and the greatest learning rate; one value isn't searched."""
     singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.3, 0.97)
     """The least and the greatest share of a batch that shows one animal alone; one value isn't searched."""
     parameters: Annotated[int, MODEL, Range(1, 10**15)] = 450_000
     """The most parameters that any model may have in any trial."""
-    sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
-    """Seed of what the searches draw."""
-    storage: Annotated[str, PLACE] = ""
-    """Where trials are kept: a journal file, or the URL of a database (postgresql+psycopg://...) for workers
-    on many machines; empty takes journal.log in the folder of the results."""
-    study: Annotated[str, PLACE] = ""
-    """Name of the study in its storage; empty takes tune-PRESET."""
 
-    def with_recipe(self, recipe: SplitRecipe) -> "Config":
-        """The study on the split of a recipe of the user's."""
-        return replace(self, grid=self.grid.with_recipe(recipe))
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Equal tuning: {', '.join(self.models)}"
+
+    # A study with another space, or another objective, overrides these two.
+    def space(self, model: str) -> "dict[str, BaseDistribution]":
+        """What is searched: fields of the recipe, of the split, `architecture`, and options of the model's own, which
+        have "option " before their names."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        from menagerie.studies.frame.sampling import distribution
+
+        rates, shares = self.learning_rates, self.singles_shares
+        shared = {
+            "learning_rate": FloatDistribution(min(rates), max(rates), log=True),
+            "weight_decay": FloatDistribution(1e-2, 1.0, log=True),
+            "warmup": IntDistribution(20, max(20, self.recipe.steps // 5)),
+            "singles_share": FloatDistribution(min(shares), max(shares)),
+            "single_object_phase": CategoricalDistribution(PHASES),
+            "architecture": CategoricalDistribution(self.architectures),
+        }
+        return shared | {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
+
+    def objective(self, known: Known, arms: Sequence[Arm]) -> float | None:
+        """What trials are judged by, the more the better: accuracy on validation. None until all arms have ended."""
+        return known.mean(arms)
+
+    def first_point(self, model: str) -> Row:
+        """The study's own recipe and options, as far as the space holds them, for the first trial of every model."""
+        from menagerie.studies.frame.sampling import holds
+
+        given = asdict(self.recipe) | {"architecture": self.architecture}
+        options = asdict(getattr(self.scorers, spec_of(model).flag))
+        given |= {f"{OWN}{name}": value for name, value in options.items()}
+        return {n: given[n] for n, values in self.space(model).items() if n in given and holds(values, given[n])}
+
+    def search(self, model: str) -> "Search":
+        """A model's search: the study's own values first, then evenly spread points, then TPE."""
+        from menagerie.studies.frame.sampling import SpaceSampler, spread
+        from menagerie.studies.frame.search import Search
+
+        space = self.space(model)
+        points = spread(space, max(4, self.trials // 3, self.trials_at_once), self.sampler_seed)
+
+        def sampler(number: int) -> "BaseSampler":
+            return SpaceSampler(space, seed_of(self.sampler_seed, number))
+
+        return Search(
+            *(f"{self.study or 'tune'} search {model}", space, self.trials, self.trials_at_once),
+            sampler=sampler,
+            first=[points[0] | self.first_point(model), *points[1:]],
+            settings=self.decisive(model),
+        )
+
+    def searches(self) -> "list[Search]":
+        return list(map(self.search, self.models))
+
+    def run(self, model: str, params: Params, seed: int) -> Arm:
+        """The training run of a model with what was drawn for it."""
+        recipe = {item.name: params[item.name] for item in fields(Recipe) if item.name in params}
+        places = {name: params[name] for name in PLACES if name in params}
+        data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}
+        scorers = self.scorers.replaced(model, own_options(params))
+        varied = replace(self, recipe=replace(self.recipe, **recipe), scorers=scorers, **places)
+        if not self.split:
+            return varied.at(model, seed, **{"pairs": self.pairs, "hard_negatives": self.hard_negatives} | data)
+        if data:
+            raise UserError(f"--split decides {min(data)}, which is searched; leave one of them out")
+        ((file, path),) = self.files.items()
+        return Arm(cell_of(varied, model, file, file.seed + seed), file.axes, path)
+
+    def tried(self, known: Known, model: str, trial: "FrozenTrial") -> "Tried":
+        """What a trial came to: its one seed on validation; pruned if its scorer is too large or its loss no number."""
+        from menagerie.studies.frame.search import Tried
+
+        arm = self.arm_of(model, trial, 0)
+        if (count := size_of(arm.cell)) > self.parameters:
+            return Tried((), pruned=f"{count} parameters, more than --parameters {self.parameters}")
+        if known.diverged(arm):
+            return Tried([arm], pruned="its loss, weights or scores are no numbers")
+        value = self.objective(known, [arm])
+        return Tried([arm], None if value is None else (value,))
+
+    def arm_of(self, model: str, trial: "FrozenTrial", seed: int) -> Arm:
+        """One seed of a trial."""
+        return self.run(model, trial.params, seed)._replace(labels={"trial": trial.number})
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """Each model's search; then its best trials with all seeds: one seed's validation pairs are few, so the best of
+        many trials is partly luck."""
+        for model in self.models:
+            search = self.search(model)
+            found = search.follow(known, self.storage, partial(self.tried, known, model))
+            for _, tried in found:
+                yield from tried.arms
+            trials = [trial for trial, _ in found]
+            for trial in leaders(trials, self.finalists) if search.over(trials) else ():
+                yield from (self.arm_of(model, trial, seed) for seed in range(self.seeds))
+
+    def check(self) -> None:
+        """Raise for ranges that hold nothing, what isn't trained from scratch, and towers that are too large."""
+        super().check()
+        if len(self.split) > 1:
+            raise UserError("tuning needs one split: give one file behind --split")
+        if self.tuned or self.pretrained:
+            raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
+        if min(self.learning_rates) <= 0:
+            raise UserError(f"--learning-rates are one or two values above 0, got {self.learning_rates}")
+        for model, architecture in ((model, each) for model in self.models for each in self.architectures):
+            if (count := size_of(self.run(model, {"architecture": architecture}, 0).cell)) > self.parameters:
+                raise UserError(
+                    f"{model} on {architecture} has {count} parameters, more than --parameters {self.parameters}; "
+                    "raise it for all models, or choose other --architectures"
+                )
+
+    def searched(self, records: Records) -> list[Searched]:
+        """What came of each model's search so far."""
+        return [self.searched_of(model, records) for model in self.models]
+
+    def searched_of(self, model: str, records: Records) -> Searched:
+        """What came of a model's search so far: a mean is None until all seeds have ended, and where one diverged."""
+        from menagerie.studies.frame.search import elsewhere
+
+        search = self.search(model)
+        trials = search.found(records, self.storage)
+        best = leaders(trials, self.finalists) if search.over(trials) else []
+        runs = {trial.number: [self.arm_of(model, trial, seed) for seed in range(self.seeds)] for trial in best}
+        return Searched(
+            *(model, trials, {number: self.mean(arms, records) for number, arms in runs.items()}),
+            failures={t.number: self.tried(records, model, t).pruned for t in trials if t.state.is_finished()},
+            elsewhere=len(elsewhere(trials, records.owner)),
+            over=search.over(trials) and all(records.over(arm) for arms in runs.values() for arm in arms),
+        )
+
+    def mean(self, arms: Sequence[Arm], records: Records) -> float | None:
+        """The mean of all seeds; None until all have ended, and where one has no result."""
+        values = [None if records.diverged(arm) else self.objective(records, [arm]) for arm in arms]
+        known = [value for value in values if value is not None]
+        return statistics.mean(known) if len(known) == len(values) else None
+
+    def page(self, records: Records) -> Iterable[Part]:
+        """Each model's recipe, the course of its trials, and all of them."""
+        return parts(self.searched(records), self.seeds)
+
+    def export(self, records: Records) -> None:
+        """Write all trials, and the best recipes as `--tuned` reads them; raise if a model comes to have none."""
+        searched = self.searched(records)
+        write_rows(records.out / "trials.csv", searched)
+        entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}
+        write_best(records.out / "best.json", entries)
+        if all(its.over for its in searched) and len(entries) < len(searched):
+            lacking = ", ".join(its.model for its in searched if its.model not in entries)
+            raise UserError(f"every trial of {lacking} failed; {records.out / 'report.html'} has the reasons")
 
 
-PRESETS: dict[str, Config] = {
-    "smoke": Config(
-        grid=hardest(BINDING["smoke"]),
-        trials=2,
-        at_once=1,
-        finalists=1,
-        final_seeds=2,
-        architectures=("nano",),
-        parameters=100_000,
-    ),
-    "laptop": Config(),
-    "spatial": Config(grid=hardest(SPATIAL["laptop"])),
+FEWER: dict[str, Any] = {"trials": 2, "trials_at_once": 1, "finalists": 1, "seeds": 2, "parameters": 100_000}
+MANY: dict[str, Any] = {**BREADTH, "hard_negatives": 0.0, "trials": 8}
+SPATIAL: dict[str, Any] = {"pairs": 0.4, "views": 2, "base": SpatialRecipe()}
+# Each is the hardest place of a grid: its fewest pairs, no hard negatives.
+PRESETS = {
+    "smoke": Tune(**SMOKE | FEWER | {"pairs": 0.5, "views": 4, "architectures": ("nano",)}),
+    "laptop": Tune(),
+    "spatial": Tune(**SPATIAL),
     # At 32 px and in a third of the steps, so that every scorer can have as many trials.
-    "breadth": Config(grid=hardest(BINDING["breadth"]), trials=8),
-    "breadth-spatial": Config(grid=hardest(SPATIAL["breadth"]), trials=8),
+    "breadth": Tune(**MANY | {"pairs": 0.25, "base": BindingRecipe(**APART)}),
+    "breadth-spatial": Tune(**MANY | SPATIAL | {"pairs": 0.5, "base": SpatialRecipe(**APART)}),
     # For sample_efficiency.py: its setting with most data, in which single animals always are half of a batch.
-    "twelve": Config(
-        grid=replace(
-            hardest(BINDING["laptop"]),
-            **{"world": "twelve", "resolution": 32, "pairs": (1.0,), "views": 8, "test_views": 2, "test_scenes": 200},
-            base=BindingRecipe(reserve=0.31, validation=0.14, singles_views=8),
-            recipe=Recipe(steps=1000, decay=0.2, learning_rate=7e-4, singles_share=0.5, single_object_phase=0.25),
-        ),
+    "twelve": Tune(
+        **{"world": "twelve", "resolution": 32, "pairs": 1.0, "views": 8, "test_views": 2, "test_scenes": 200},
+        base=BindingRecipe(reserve=0.31, validation=0.14, singles_views=8),
+        recipe=Recipe(steps=1000, decay=0.2, learning_rate=7e-4, singles_share=0.5, single_object_phase=0.25),
         **{"trials": 10, "architectures": ("mini",), "learning_rates": (1e-4, 5e-3), "singles_shares": (0.5,)},
     ),
 }
 
-
-def check(config: Config) -> None:
-    from menagerie.studies.trials.launch import check_workers
-    from menagerie.studies.trials.storage import check_storage
-
-    check_workers(config.grid.cluster, config.grid.workers)
-    check_storage(config.storage)
-    if len(config.grid.places) != 1 or config.grid.seeds != 1:
-        raise UserError("tuning needs one cell: one --pairs and --hard-negatives or one --split, and --seeds 1")
-    if config.grid.tuned or config.grid.pretrained:
-        raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
-    check_searched(config)
-    if not config.architectures:
-        raise UserError("--architectures needs one or more towers")
-    for architecture in config.architectures:
-        check_grid(replace(config.grid, architecture=architecture))
-        for model in config.grid.models:
-            in_child(check_budget, config, model, architecture)
-
-
-def check_searched(config: Config) -> None:
-    """Raise for ranges that hold nothing, or what no recipe may have."""
-    validate(config)
-    if not config.learning_rates or min(config.learning_rates) <= 0:
-        raise UserError(f"--learning-rates are one or two values above 0, got {config.learning_rates}")
-
-
-def check_budget(config: Config, model: str, architecture: str) -> None:
-    """Raise if a model has more parameters than all may have."""
-    from menagerie.studies.tuning.space import parameters
-
-    if (count := parameters(config.grid, model, architecture)) > config.parameters:
-        raise UserError(
-            f"{model} on {architecture} has {count} parameters, more than --parameters {config.parameters}; "
-            "raise it for all models, or choose other --architectures"
-        )
-
-
-def main() -> None:
-    preset, config = parse(PRESETS, "laptop", __doc__)
-    check_files(config.grid, PRESETS[preset].grid)
-    config = replace(config, grid=config.grid.settled())
-    check(config)
-    if config.grid.dry_run:
-        from menagerie.studies.frame.dry_run import dry_run
-
-        dry_run(config.grid)
-        runs = config.trials + config.finalists * (config.final_seeds - 1)
-        print(f"and that for each of {runs} runs of every model: {config.trials} trials, and seeds of the best ones")
-        return
-    from menagerie.studies.runs.folder import run_folder
-    from menagerie.studies.tuning.run import run
-
-    config = replace(config, grid=chosen_alone(config.grid))
-    # What doesn't decide results may differ from run to run, and a URL may hold a password. Each model's search is its
-    # own, so that a folder goes on with further models: what was recorded of each is compared where its trials are.
-    places = {"out": None, "store": Path(), "workers": 0, "loaders": 0, "cluster": Cluster()}
-    places |= {"log": (), "validate_every": 0, "dry_run": False}
-    places |= {"models": (), "scorers": only(config.grid.scorers, ())}
-    same = replace(config, grid=replace(config.grid, **places), storage="", study="")
-    out = config.grid.out or Path(f"runs/tune-{preset}")
-    with run_folder(out, same, frozenset({"storage", "study"}), shared=True) as folder:
-        run(config, config.study or f"tune-{preset}", folder)
-
-
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

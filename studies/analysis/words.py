@@ -65,8 +65,10 @@ def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
 
 
 def records_in(results: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The number of records in each test of each finished run, by task."""
-    return [scores["n"] for result in results for tasks in result["subsets"].values() for scores in tasks.values()]
+    """The number of records in each test of each finished run, by task, and in each benchmark."""
+    parts = [tasks.values() for result in results for tasks in result.get("subsets", {}).values()]
+    whole = [sum(group["n"] for group in result["groups"].values()) for result in results if "groups" in result]
+    return [scores["n"] for tasks in parts for scores in tasks] + whole
 
 
 # Each task's question: the statement of the false caption.

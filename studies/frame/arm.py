@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.identity import plain
 from menagerie.models.registry import short_name
 from menagerie.studies.runs.data import FRACTIONS
+
+if TYPE_CHECKING:
+    from menagerie.studies.runs.cell import Start
 
 
 @runtime_checkable
@@ -28,8 +31,12 @@ class Runnable(Protocol):
         """Names of the test subsets, in the order of tables."""
 
 
+LEFT_OUT = "left_out.txt"
+"""Why a piece has no result; the next command tries it again."""
+
+
 class Arm(NamedTuple):
-    """A training run with its place in a study."""
+    """A training run, or a piece of an evaluation, with its place in a study."""
 
     cell: Any
     """A `Runnable`."""
@@ -42,6 +49,11 @@ class Arm(NamedTuple):
     def id(self) -> str:
         """The name of its folder."""
         return self.cell.id
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is a training run, and no piece, which makes its job itself."""
+        return not hasattr(self.cell, "job")
 
     @property
     def place(self) -> dict[str, Any]:
@@ -70,6 +82,13 @@ class Known(Protocol):
 
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
         """The mean of their scores; None until all have ended."""
+
+    def weights(self, arm: Arm, name: str) -> "Start | None":
+        """The weights of a finished arm, for another to start with; None of one that has none (yet). `name` is what
+        tables call them."""
+
+    def diverged(self, arm: Arm) -> bool:
+        """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
 
     @property
     def owner(self) -> str:

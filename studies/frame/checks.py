@@ -14,20 +14,21 @@ from menagerie.models.recipe import negatives_of
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.cluster.options import check_cluster
 from menagerie.studies.frame.imagined import all_arms
-from menagerie.studies.frame.study import Study
+from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import sized
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, start_server
 
 
-def check(study: Study) -> None:
+def check(study: AnyStudy) -> None:
     """Raise on options and runs that can't work."""
     validate(study)
-    for model in study.models:
-        check_scorer(model)
-    check_loggers(study.log)
-    check_unused_options(study)
+    if isinstance(study, Study):
+        for model in study.models:
+            check_scorer(model)
+        check_loggers(study.log)
+        check_unused_options(study)
     check_device(study.device)
     check_place("--store", study.store)
     check_cluster(study.cluster, study.out or Path("runs"), study.threads, int(study.device.startswith("cuda")))

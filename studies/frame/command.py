@@ -9,11 +9,11 @@ from pathlib import Path
 from menagerie.envs.core.errors import run_command
 from menagerie.models.registry import spec_of, specs
 from menagerie.studies.frame.checks import check
-from menagerie.studies.frame.study import Study
+from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
 
 
-def main(presets: Mapping[str, Study], default: str = "") -> None:
+def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     """Run the study whose file was started, or compare two of its runs. Called at the end of the file.
 
     `default` is the preset without `--preset`: "laptop" where there is one, else the first. A file that another process
@@ -34,32 +34,37 @@ def is_started() -> bool:
     return frame is None or frame.f_globals["__name__"] == "__main__"
 
 
-def start(name: str, description: str, presets: Mapping[str, Study], default: str) -> None:
-    """Parse, check and run the study called `name`."""
-    if runs := runs_to_compare():
+def start(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:
+    """Parse, check and run the study called `name`; returns the exit status."""
+    trains = isinstance(presets[default], Study)
+    if trains and (runs := runs_to_compare()):
         from menagerie.studies.frame.compare import compare
 
         print(compare(*runs))
-        return
-    preset, study = parse(presets, default, description, (COMPARE,))
+        return None
+    preset, study = parse(presets, default, description, (COMPARE,) if trains else ())
     study.check_given(presets[preset])
     study = study.settled()
+    if (status := study.instead()) is not None:
+        return status
     check(study)
-    study = replace(study, scorers=only(study.scorers, study.models))
+    if isinstance(study, Study):
+        study = replace(study, scorers=only(study.scorers, study.models))
     if study.dry_run:
-        from menagerie.studies.frame.dry_run import dry_run
-
-        dry_run(study)
-        return
+        study.forecast()
+        return None
     from menagerie.studies.frame.run import run
     from menagerie.studies.runs.folder import run_folder
 
-    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study, further(study)) as out:
+    with run_folder(study.out or Path(f"runs/{name}-{preset}"), study.recorded(), further(study)) as out:
         run(study, out)
+    return None
 
 
-def further(study: Study) -> frozenset[str]:
+def further(study: AnyStudy) -> frozenset[str]:
     """The settings in which a study may differ from its folder: those that decide the result of no run, and the options
     of models that it doesn't have."""
+    if not isinstance(study, Study):
+        return EXECUTION | study.growing()
     others = {spec.flag for spec in specs().values()} - {spec_of(model).flag for model in study.models}
     return EXECUTION | study.growing() | {f"scorers.{flag}" for flag in others}

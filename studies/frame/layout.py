@@ -28,10 +28,11 @@ class Place(NamedTuple):
 def places(records: Records) -> list[Place]:
     """All places of all arms, in the order of the plan; a run that isn't finished will have its tests."""
     tests, done = tests_of(records), {arm.id: result["subsets"] for arm, result in records.results}
+    over = {arm.id for arm in records.arms if records.over(arm)}
     if not tests:
         return [Place(arm.place, 0, finished=False) for arm in records.arms]
     return [
-        Place({**arm.place, "subset": subset, "task": task}, number, arm.id in done)
+        Place({**arm.place, "subset": subset, "task": task}, number, arm.id in over)
         for arm in records.arms
         for number, (subset, task) in enumerate(tests)
         if subset in done.get(arm.id, ("validation", *arm.cell.tests))

@@ -14,7 +14,7 @@ from menagerie.generators.rules.hold_out import test_label
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.runs.command_line import ModelOptions, RunOptions, ScorersOption
+from menagerie.studies.runs.command_line import ModelOptions, PlaceOptions, RunOptions, ScorersOption
 from menagerie.studies.runs.split_file import SplitFile, describe_file
 
 T = TypeVar("T")
@@ -30,13 +30,9 @@ Axis = Annotated[tuple[T, ...], WHAT, FIRST, GROWS, Several(least=1)]
 
 
 @dataclass(frozen=True)
-class StudyOptions(ScorersOption, RunOptions):
-    """The options of every study."""
+class AnyOptions(PlaceOptions):
+    """The options of every study, of one that trains nothing too."""
 
-    models: Annotated[tuple[str, ...], WHAT, FIRST, GROWS, Several(least=1)] = ("clip", "oc-clip")
-    """Scorers by name, or FILE.py:Class of your own."""
-    seeds: Annotated[int, WHAT, FIRST, GROWS, SEEDS] = 1
-    """Number of seeds, from 0; each decides split and training."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be rendered and trained, and how long it takes."""
 
@@ -44,6 +40,16 @@ class StudyOptions(ScorersOption, RunOptions):
     def growing(cls) -> frozenset[str]:
         """The options of which a folder may have more."""
         return frozenset(item.name for item in fields(cls) if GROWS in markers_of(cls, item.name))
+
+
+@dataclass(frozen=True)
+class StudyOptions(ScorersOption, RunOptions, AnyOptions):
+    """The options of every study that trains."""
+
+    models: Annotated[tuple[str, ...], WHAT, FIRST, GROWS, Several(least=1)] = ("clip", "oc-clip")
+    """Scorers by name, or FILE.py:Class of your own."""
+    seeds: Annotated[int, WHAT, FIRST, GROWS, SEEDS] = 1
+    """Number of seeds, from 0; each decides split and training."""
 
 
 @dataclass(frozen=True)

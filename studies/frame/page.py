@@ -27,9 +27,9 @@ from menagerie.studies.analysis.words import (
 from menagerie.studies.frame.cells import SEARCHED, untuned
 from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.layout import tests_of
-from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Sentence, Shown
+from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Rows, Sentence, Shown, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import SplitStudy, Study
+from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.frame.table import OF_RECORDS
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.data import SplitData
@@ -37,6 +37,7 @@ from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.split_file import SplitFile
 
 NAME = re.compile(r"[\w.-]+")
+TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # whose files lie in different folders
 TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"
 MOST_CURVES = 24  # kinds of runs in one figure
@@ -48,7 +49,7 @@ most 200 swaps, always the same; the dotted line is chance. Where towers have le
 Speed depends on what else the machine did. All numbers: `cells/*/training.csv`."""
 
 
-def write_report(study: Study, records: Records, title: str = "", more: bool = False) -> Path:
+def write_report(study: AnyStudy, records: Records, title: str = "", more: bool = False) -> Path:
     """Write the files of all parts of a study's page, and `report.html`.
 
     `records` are of all its arms, each with the file of its split, if it has one. `more`: whether further runs may
@@ -81,7 +82,7 @@ def write_report(study: Study, records: Records, title: str = "", more: bool = F
     )
 
 
-def named(study: Study, part: Part) -> Part:
+def named(study: AnyStudy, part: Part) -> Part:
     """A part that calls tests as the study does: those of hold-out rules with their rules."""
     if not isinstance(part, Shown) or not isinstance(study, SplitStudy):
         return part
@@ -90,16 +91,18 @@ def named(study: Study, part: Part) -> Part:
 
 
 def checked(parts: Iterable[Part]) -> list[Part]:
-    """The parts of a page; raises where one would write the files of another."""
-    found, names = list(parts), set(TAKEN)
+    """The parts of a page; raises where one would write the files of another. A figure may be called as a table is."""
+    found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
     for part in found:
         if isinstance(part, Named):
-            if part.name in names or not NAME.fullmatch(part.name):
+            kinds = [kind for kind, other in ((TABLES, FIGURES), (FIGURES, TABLES)) if not isinstance(part, other)]
+            files = {(kind, part.name) for kind in kinds}
+            if files & names or not NAME.fullmatch(part.name):
                 raise UserError(
                     f"a part of the page can't be called {part.name!r}, after which its files are named: "
                     "give each a name of its own, of letters, digits, - and _"
                 )
-            names.add(part.name)
+            names |= files
     return found
 
 
@@ -114,14 +117,14 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 def curves_of(records: Records) -> list[Part]:
     """How all runs trained, by the labels that vary, if these are few."""
-    places = [arm.place for arm in records.arms]
+    places = [arm.place for arm in records.arms if arm.trains]
     names = [
         name
         for name in dict.fromkeys(name for place in places for name in place if name not in ("model", "seed"))
         if 1 < len({place.get(name) for place in places}) <= MOST_VALUES
     ]
     kinds = {tuple(place.get(name) for name in names) for place in places}
-    return [Curves("training", records, names, says=TRAINED)] if len(kinds) <= MOST_CURVES else []
+    return [Curves("training", records, names, says=TRAINED)] if 0 < len(kinds) <= MOST_CURVES else []
 
 
 def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
@@ -133,19 +136,27 @@ def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
         write_text(out / "results.tex", its["latex"])
 
 
-def state_of(study: Study, records: Records) -> dict[str, Any]:
+def state_of(study: AnyStudy, records: Records) -> dict[str, Any]:
     """How many runs are finished, which diverged, and what intervals mean."""
+    trained = [arm for arm in records.arms if arm.trains] if on_splits(records) else []
     return {
+        "called": study.called,
         "finished": len({arm.id for arm, _ in records.results}),
         "arms": len({arm.id for arm in records.arms}),
         "diverged": {arm.name: why(records.folder(arm)) for arm in records.arms if records.diverged(arm)},
-        "meaning": meaning(len({arm.cell.seed for arm in records.arms}), fewest_pairs(records)),
+        "meaning": meaning(len({arm.cell.seed for arm in trained}), fewest_pairs(records)) if trained else "",
     }
 
 
 def why(folder: Path) -> str:
     """The reason for which a run has no result."""
     return read_text(folder / DIVERGED).strip()
+
+
+def on_splits(records: Records) -> bool:
+    """Whether runs are on splits, whose tests have names and animal pairs; else they are on photographs."""
+    kinds = {arm.cell.data.kind for arm in records.arms if hasattr(arm.cell, "data")}
+    return not kinds or bool(kinds & KINDS.keys())
 
 
 def fewest_pairs(records: Records) -> int:
@@ -159,7 +170,7 @@ def fewest_pairs(records: Records) -> int:
 
 def models_of(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the models are, and what their runs were."""
-    models = [model for model in records.labels("model") if is_scorer(model)]
+    models = list(dict.fromkeys(arm.cell.model for arm in records.arms if arm.trains and is_scorer(arm.cell.model)))
     trained = [result for result in results if "loss_negatives" in result]
     return {"about": models_explained(models), "models": to_rows(model_table(models, trained))}
 
@@ -173,9 +184,9 @@ def is_scorer(model: str) -> bool:
     return True
 
 
-def tests_explained(study: Study, records: Records) -> dict[str, Any]:
+def tests_explained(study: AnyStudy, records: Records) -> dict[str, Any]:
     """What subsets and tasks are, as far as runs have them."""
-    tests = tests_of(records)
+    tests = tests_of(records) if on_splits(records) else []
     swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
     subsets = subsets_explained([subset for subset, _ in tests])
     return {
@@ -190,12 +201,14 @@ def samples_of(records: Records) -> dict[str, str]:
     return write_samples(records.out, files[0], records.tests) if files else {}
 
 
-def reported(study: Study) -> dict[str, str]:
+def reported(study: AnyStudy) -> dict[str, str]:
     """The configuration; with tuned recipes without what they replace, which the study's notes have."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
-    return {name: text for name, text in flat(asdict(study)).items() if name not in replaced}
+    return {name: text for name, text in flat(asdict(study.recorded())).items() if name not in replaced}
 
 
 def steps_of(records: Records) -> list[int]:
-    """The steps of all runs that train."""
-    return [arm.cell.recipe.steps for arm in records.arms if hasattr(arm.cell, "recipe")]
+    """The steps of all runs that train, and of those whose models were scored."""
+    cells = [arm.cell for arm in records.arms]
+    trained = [cell.recipe.steps for cell in cells if hasattr(cell, "recipe")]
+    return trained + [cell.trained_steps for cell in cells if hasattr(cell, "trained_steps")]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import RESULT, write_records
-from menagerie.studies.frame.arm import Arm, as_column
-from menagerie.studies.runs.cell import DIVERGED
+from menagerie.studies.frame.arm import LEFT_OUT, Arm, as_column
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.folder import id_of
 from menagerie.studies.runs.results import read_result, read_results
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class Records:
     @property
     def owner(self) -> str:
         """The name under which this folder asks for the trials of searches, on whatever machine."""
-        return str(self.out.resolve())
+        return id_of(self.out)
 
     def storage(self, given: str) -> str:
         """Where the trials of searches are kept: as given, or in the study's folder."""
@@ -43,15 +45,20 @@ class Records:
 
     def folder(self, arm: Arm) -> Path:
         """The folder of the files that an arm made."""
-        return self.out / "cells" / arm.id
+        return self.out / getattr(arm.cell, "below", "cells") / arm.id
 
     def diverged(self, arm: Arm) -> bool:
         """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
         return (self.folder(arm) / DIVERGED).exists()
 
+    def left_out(self, arm: Arm) -> str:
+        """Why this command left an arm out; empty where it has a result, or hasn't ended."""
+        file = self.folder(arm) / LEFT_OUT
+        return read_text(file) if file.exists() and result_of(self.folder(arm)) is None else ""
+
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""
-        return result_of(self.folder(arm)) is not None or self.diverged(arm)
+        return result_of(self.folder(arm)) is not None or self.diverged(arm) or bool(self.left_out(arm))
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
         """Accuracy (0 to 1) of a finished arm, 0 of one that diverged, None of one that hasn't ended."""
@@ -68,6 +75,11 @@ class Records:
         scores = [self.score(arm, subset, task) for arm in arms]
         known = [score for score in scores if score is not None]
         return sum(known) / len(known) if known and len(known) == len(scores) else None
+
+    def weights(self, arm: Arm, name: str) -> Start | None:
+        """The weights of a finished arm, for another to start with; None of one that has none (yet)."""
+        result = result_of(self.folder(arm))
+        return start_at(self.folder(arm) / CHECKPOINT, arm.cell.model, name, result["images_seen"]) if result else None
 
     @cached_property
     def results(self) -> list[tuple[Arm, dict[str, Any]]]:
@@ -109,9 +121,9 @@ class Records:
         import pandas as pd
 
         rows = [
-            {**arm.place, "subset": subset, "task": task, **numbers, "images_seen": result["images_seen"]}
+            {**arm.place, "subset": subset, "task": task, **numbers, "images_seen": result.get("images_seen", 0)}
             for arm, result in self.results
-            for subset, tasks in result["subsets"].items()
+            for subset, tasks in result.get("subsets", {}).items()
             for task, numbers in tasks.items()
         ]
         return self._narrowed(pd.DataFrame(rows))
@@ -124,7 +136,8 @@ class Records:
 
         from menagerie.studies.frame.estimate import points_in
 
-        parts = [self._narrowed(points_in(self.folder(arm))).assign(**arm.place) for arm, _ in self.results]
+        tested = [arm for arm, result in self.results if result.get("subsets")]
+        parts = [self._narrowed(points_in(self.folder(arm))).assign(**arm.place) for arm in tested]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def measured(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
@@ -209,6 +222,14 @@ def result_of(folder: Path) -> dict[str, Any] | None:
     return result_at(folder, stamp)
 
 
+@cache  # what is finished doesn't change, and weights are long
+def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
+    """A checkpoint as what another run begins with."""
+    from menagerie.models.library.sources import Checkpoint
+
+    return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
+
+
 @cache
 def result_at(folder: Path, stamp: int) -> dict[str, Any] | None:
     """The result that was written at `stamp`."""
@@ -219,9 +240,14 @@ SCORES = ("subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 """The columns of `results.csv` behind the labels."""
 
 
-def write_tables(records: Records) -> None:
-    """Write `cells.jsonl`, the results of finished runs with their labels, and `results.csv`."""
+def write_cells(records: Records) -> None:
+    """Write `cells.jsonl`, the results of finished runs with their labels."""
     write_records(records.out / "cells.jsonl", [result | {"labels": arm.labels} for arm, result in records.results])
+
+
+def write_tables(records: Records) -> None:
+    """Write `cells.jsonl` and `results.csv`."""
+    write_cells(records)
     labels = list(dict.fromkeys(name for arm in records.arms for name in arm.place))
     rows = (row for arm, result in records.results for row in result_rows(arm, result))
     columns = [*labels, *SCORES]

@@ -8,8 +8,8 @@ from typing import Any
 from menagerie.envs.core.progress import Sparing
 from menagerie.envs.worlds import load_world
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.records import Records, write_tables
-from menagerie.studies.frame.study import Study
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.states import lacking
 
@@ -18,7 +18,7 @@ from menagerie.studies.runs.states import lacking
 class Running:
     """A study in its folder."""
 
-    study: Study
+    study: AnyStudy
     out: Path
     files: dict[Any, Path] = field(default_factory=dict)
     """The split file of each run's data."""
@@ -53,15 +53,16 @@ class Running:
         from menagerie.generators.storage.image_store import ImageStore
         from menagerie.studies.runs.split_file import make_splits
 
-        lacking = {data_of(arm): arm.cell for arm in arms if isinstance(arm.cell, Cell) and not arm.file}
-        stores: dict[tuple[str, int], list[Any]] = {}
-        for data, cell in lacking.items():
-            if data not in self.files:
-                stores.setdefault((data.recipe.world, cell.towers.resolution), []).append(data)
-        for (world, side), of_store in stores.items():
-            store = ImageStore(self.study.store, load_world(world), side)
-            made = make_splits(store, [data.recipe for data in of_store], self.study.cores)
-            self.files |= {data: made[data.recipe] for data in of_store}
+        wanted = {data_of(arm): arm.cell for arm in arms if isinstance(arm.cell, Cell) and not arm.file}
+        wanted = {data: cell for data, cell in wanted.items() if data not in self.files}
+        stores: dict[tuple[str, int], dict[Any, None]] = {}
+        for data, cell in wanted.items():
+            for split in data.splits:
+                stores.setdefault((split.recipe.world, cell.towers.resolution), {})[split.recipe] = None
+        made: dict[Any, Path] = {}
+        for (world, side), recipes in stores.items():
+            made |= make_splits(ImageStore(self.study.store, load_world(world), side), recipes, self.study.cores)
+        self.files |= {data: made[data.splits[0].recipe] for data in wanted}
 
     def train(self, arms: Sequence[Arm]) -> None:
         """Run arms, and those that follow from them as they end."""
@@ -96,7 +97,7 @@ class Running:
     def published(self, job: Any) -> None:
         """Write the tables, and the page too where that has taken little of the time so far."""
         if not self.sparing(self.publish):
-            write_tables(self.records())
+            self.study.tables(self.records())
 
     def records(self) -> Records:
         """All arms so far, with the columns that the study adds."""
@@ -107,9 +108,10 @@ class Running:
         from menagerie.studies.frame.page import write_report
 
         records = self.records()
-        write_tables(records)
-        self.study.export(records)
-        return write_report(self.study, records)
+        self.study.tables(records)
+        report = write_report(self.study, records)
+        self.study.export(records)  # which may refuse what came out; the report says why
+        return report
 
 
 def data_of(arm: Arm) -> Any:
@@ -117,11 +119,11 @@ def data_of(arm: Arm) -> Any:
     return getattr(arm.cell, "data", None)
 
 
-def run(study: Study, out: Path) -> None:
+def run(study: AnyStudy, out: Path) -> None:
     """Run a study in its folder until nothing more follows."""
     from menagerie.studies.runs.shared import clear_shared
 
-    study.prepare(out)
+    study = study.prepare(out)
     running = Running(study, out)
     for name, text in study.notes().items():
         print(f"{name}: {text}")
@@ -129,7 +131,7 @@ def run(study: Study, out: Path) -> None:
     arms = {arm.id: arm for arm in running.arms()}
     known = Records((), out)
     finished = sum(map(known.over, arms.values()))
-    print(f"{len(arms)} runs, {finished} of them finished before", flush=True)
+    print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
     if lack := sum(running.lacks_states(arm, known) for arm in arms.values() if known.over(arm)):
         print(f"{lack} finished runs take their steps again, up to the last state that they lack", flush=True)
     while waiting := running.waiting():
@@ -138,4 +140,6 @@ def run(study: Study, out: Path) -> None:
     running.measure()
     if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in running.arms()):
         clear_shared(out)  # else a longer budget goes on from what is shared
-    print(f"report: {running.publish()}")
+    page = running.publish()
+    study.conclude(running.records())
+    print(f"report: {page}")

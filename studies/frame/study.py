@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -28,7 +28,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of, recipe_line
-from menagerie.studies.frame.options import SplitOptions, StudyOptions
+from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
 from menagerie.studies.frame.overrides import check_files, check_graphs, check_overrides
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
 from menagerie.studies.runs.split_file import SplitFile
@@ -40,8 +40,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Study(StudyOptions, ABC):
+class AnyStudy(AnyOptions, ABC):
     """The options of every study, and the two questions that each answers for itself: what to run, and what it says."""
+
+    called: ClassVar[str] = "runs"
+    """What its arms are, in words."""
 
     @abstractmethod
     def plan(self, known: Known) -> Iterable[Arm]:
@@ -56,18 +59,36 @@ class Study(StudyOptions, ABC):
         """The heading of the report: the first line of the class's docstring."""
         return (type(self).__doc__ or "").partition("\n")[0].removesuffix(".")
 
+    def label(self, test: str) -> str:
+        """A test for people."""
+        return test
+
     def check(self) -> None:
         """Raise on what can't work, beside what the frame checks of options and arms."""
 
-    def check_given(self, preset: "Study") -> None:
+    def check_given(self, preset: "AnyStudy") -> None:
         """Raise for options that differ from their preset's and change nothing."""
 
-    def settled(self) -> "Study":
+    def settled(self) -> "AnyStudy":
         """The study as the files say that were given, if any."""
         return self
 
-    def prepare(self, out: Path) -> None:
-        """Make what the plan needs, in the study's folder, before it is called first."""
+    def instead(self) -> int | None:
+        """Answer what an option asks in place of a run; returns the exit status, None where none asks."""
+
+    def forecast(self) -> None:
+        """Print what a run would make, and how long that takes."""
+        from menagerie.studies.frame.dry_run import dry_run
+
+        dry_run(self)
+
+    def prepare(self, out: Path) -> "AnyStudy":
+        """Make what the plan needs in a folder; returns the study that knows it.
+
+        Options are checked before, with the plan of the study as it was given. What was made is no setting: `recorded`
+        leaves it out.
+        """
+        return self
 
     def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
         """Further columns of an arm's results, such as its cost."""
@@ -77,12 +98,30 @@ class Study(StudyOptions, ABC):
         """What is measured of an arm's trained scorer, beside its accuracy."""
         return ()
 
+    def tables(self, records: "Records") -> None:
+        """Write `cells.jsonl` and `results.csv`; called after each finished arm."""
+        from menagerie.studies.frame.records import write_tables
+
+        write_tables(records)
+
     def export(self, records: "Records") -> None:
-        """Write further files of the study into its folder."""
+        """Write further files of the study into its folder, after its page."""
+
+    def conclude(self, records: "Records") -> None:
+        """Print what came out, in the end."""
+
+    def recorded(self) -> "AnyStudy":
+        """The study as its folder and its page show it: without passwords, and without what it has prepared."""
+        return self
 
     def notes(self) -> dict[str, str]:
         """Facts about the runs that the command prints, and the report lists below its configuration."""
         return {}
+
+
+@dataclass(frozen=True)
+class Study(StudyOptions, AnyStudy):
+    """A study that trains models."""
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,13 @@ def parse(
 ) -> tuple[str, Config]:
     """Parse the command line: returns the preset's name, and its configuration with the given fields overridden.
 
-    Help also lists `more`, options that other code reads.
+    Help also lists `more`, options that other code reads. A single preset needs no help.
     """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.set_defaults(recipe=None)
     first.add_argument("--preset", default=default)
-    first.add_argument("--recipe")
+    if takes_recipes := hasattr(presets[default], "with_recipe"):
+        first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
     preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
     if chosen.recipe:
@@ -55,8 +57,8 @@ def parse(
         preset = preset.with_recipe(read_recipe(chosen.recipe))
     listed = ", ".join(f"{name} (default)" if name == default else name for name in presets)
     starts = Option("--preset NAME", f"Where the other options start: {listed}.")
-    command = started_as()
-    return chosen.preset, read_options(type(preset), rest, command, description, preset, (starts, *more, RECIPE))
+    shown = (*[starts] * (len(presets) > 1), *more, *[RECIPE] * takes_recipes)
+    return chosen.preset, read_options(type(preset), rest, started_as(), description, preset, shown)
 
 
 SIZES = ("paper", "small", "smoke")
@@ -151,7 +153,7 @@ def values_of(option: str, arguments: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class PlaceOptions:
     """Where the runs of a study are made; only device and threads decide results, as sums depend on them."""
 
     out: Annotated[Path | None, PLACE, FIRST] = None
@@ -164,15 +166,6 @@ class RunOptions:
     """Threads of each training run; part of the configuration, because sums depend on it."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
-    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
-    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
-    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
-    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
-    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
-    keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
-    """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
-    A run that has ended without them, or begins with steps that others took, takes these steps again for them."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where runs are made; results don't depend on it."""
 
@@ -186,6 +179,21 @@ class RunOptions:
     def at_once(self) -> int:
         """Runs at once: as configured, or one a core, or one on cuda."""
         return self.workers or (1 if self.device.startswith("cuda") else self.cores)
+
+
+@dataclass(frozen=True)
+class RunOptions(PlaceOptions):
+    """How training runs are made; no result depends on it."""
+
+    loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
+    """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
+    log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
+    """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
+    validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
+    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
+    keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
+    """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
+    A run that has ended without them, or begins with steps that others took, takes these steps again for them."""
 
 
 # Fields that don't decide results; a run can be continued with other values.

@@ -124,7 +124,7 @@ def run_tasks(
             tasks.cores, tasks.gpus = resources(every.values())
             tasks.add({job.id: job for job in new})
             bar.update(task, advance=1, total=len(every))
-            bar.console.print(every[name].outcome, markup=False)
+            bar.console.print(every[name].outcome, markup=False, soft_wrap=True)
 
         def show(states: str) -> None:
             bar.update(task, description=f"runs ({states})" if states else "runs")
@@ -136,7 +136,7 @@ def run_tasks(
 
 def resources(jobs: Collection[AnyJob]) -> tuple[int, int]:
     """Cores and GPUs of a task."""
-    return max(job.threads for job in jobs), int(any(job.device.startswith("cuda") for job in jobs))
+    return max(1, *(job.threads for job in jobs)), int(any(job.device.startswith("cuda") for job in jobs))
 
 
 def run_cells(

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,14 +35,15 @@ class RunConfig(msgspec.Struct):
     """The part of a run's `config.json` that is read back."""
 
     config: dict[str, Any]
+    id: str = ""
+    """Of this folder alone, wherever it is; empty in folders of before there were any."""
 
 
 @contextlib.contextmanager
-def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = False) -> Iterator[Path]:
+def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path]:
     """Yield `out` as the new or continued folder of `config`, and keep other writers out.
 
-    Fields in `ignored` don't decide results and may differ from run to run. A `shared` folder is open to other runs of
-    the same configuration, which must coordinate themselves.
+    Fields in `ignored` don't decide results and may differ from run to run.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
@@ -49,21 +51,22 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = F
         raise UserError(f"{out} has files but is not a study's folder; choose another --out")
     out.mkdir(parents=True, exist_ok=True)
     lock = FileLock(out / ".lock")
-    alone = lock.acquire(wait=False)
-    if not alone:
-        if not shared:
-            raise UserError(f"another run is working in {out}; wait for it or choose another --out")
-        lock.share()
+    if not lock.acquire(wait=False):
+        raise UserError(f"another run is working in {out}; wait for it or choose another --out")
     try:
         claim(out, config, ignored)
-        if alone:
-            clear_leftovers(out, alone=True)
-            clear_leftovers(out, below=True, alone=not (out / "cluster").exists())  # tasks elsewhere may still run
-        if shared:
-            lock.share()
+        clear_leftovers(out, alone=True)
+        clear_leftovers(out, below=True, alone=not (out / "cluster").exists())  # tasks elsewhere may still run
         yield out
     finally:
         lock.release()
+
+
+def id_of(out: Path) -> str:
+    """What a folder is called by those who share a storage: its own random name, else its path."""
+    file = out / CONFIG
+    recorded = read_record(file, RunConfig) if file.exists() else {}
+    return str(recorded.get("id") or out.resolve())
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
@@ -79,7 +82,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
         if others := differences(recorded, config, ignored):
             raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
         return
-    write_record(file, {"config": plain(asdict(config)), **provenance()}, indent=1)
+    write_record(file, {"config": plain(asdict(config)), "id": secrets.token_hex(8), **provenance()}, indent=1)
 
 
 def same_weights(recorded: dict[str, Any], config: Any) -> bool:

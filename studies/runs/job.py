@@ -20,6 +20,7 @@ class AnyJob:
     steps: int = 1
     """For progress bars."""
     threads: int = 1
+    """Of torch; 0 leaves it the choice."""
     device: str = "cpu"
     has_processes: bool = False
     """Whether it has processes of its own, so that it may only be ended when it reports a step."""

@@ -23,6 +23,7 @@ from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.machine import start_server
 
 POLL_SECONDS = 0.2
+LEAVE_SECONDS = 5.0  # in which a worker without a job ends by itself
 DONE = -1  # in place of a step: the job has ended
 
 # Jobs whose loss is in a line of progress.
@@ -37,11 +38,11 @@ class News(NamedTuple):
 
 
 def work(inbox: Any, messages: Any) -> None:
-    """Body of a worker process: run jobs from `inbox`, and send (job, News), (job, DONE) or (job, error)."""
+    """Body of a worker process: run jobs from `inbox` until it gives None; send (job, News), (job, DONE) or (job,
+    error)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the workers
     end_with_parent()
-    while True:
-        job = inbox.get()
+    while job := inbox.get():
         messages.put((job.id, run_one(job, messages)))
 
 
@@ -145,7 +146,11 @@ class Pool:
         worker.inbox.put(job)
 
     def stop(self) -> None:
-        """End all workers; their last saved states stay."""
+        """End all workers; their last saved states stay. Those without a job give back what their libraries hold."""
+        for worker in self.idle:
+            worker.inbox.put(None)
+        for worker in self.idle:
+            worker.process.join(LEAVE_SECONDS)
         end_processes([worker.process for worker in self.workers])
 
     def listen(self) -> None:
@@ -238,7 +243,7 @@ def run_here(
                 for job in [ended.pop(0) for _ in list(ended)]:
                     steps.done[job.id] = job.steps
                     take(follow(job))
-                    bar.console.print(job.outcome, markup=False)
+                    bar.console.print(job.outcome, markup=False, soft_wrap=True)
                 steps.show(pool)
                 for job, reason in pool.reap():  # their workers go on before `follow`, which takes seconds
                     if reason:

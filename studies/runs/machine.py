@@ -75,8 +75,9 @@ MODULES = (
 
 
 def start_server(threads: int) -> None:
-    """Start the server for runs with this many threads each."""
+    """Start the server for runs with this many threads each; 0 leaves torch the choice."""
     for name, size in MALLOC.items():
         os.environ.setdefault(name, str(size))
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch are loaded
+    if threads:
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch are loaded
     serve(MODULES)

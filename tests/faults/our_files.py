@@ -31,6 +31,7 @@ from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.measure import Measure, measured, write_rows
+from menagerie.studies.frame.storage import opened
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import finished, read_results, rows, write_result, write_results
@@ -39,14 +40,12 @@ from menagerie.studies.runs.states import load_state as load_kept
 from menagerie.studies.runs.train import CARRIED, read_carried
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.sample_search.objectives import Interim
-from menagerie.studies.trials.queue import Trials
-from tests.cheap_search import search
 from tests.faults.file_kinds import FileKind
 from tests.faults.judge import ANEW
 from tests.generators.conftest import RECIPE, make_split
 from tests.generators.source_files import make_shards
 from tests.models.builders import scorer
+from tests.searching import Runs, cheap
 
 RESOLUTION = 16
 IMAGES = [f"{k:064x}" for k in range(5)]
@@ -151,24 +150,6 @@ def make_config(folder: Path) -> Path:
 def read_claim(path: Path) -> Any:
     claim(path.parent, Config(), frozenset())
     return read_config(path.parent)
-
-
-def interim(folder: Path) -> Interim:
-    made = Interim.__new__(Interim)
-    made.steps, made.every, made.file, made.hear = 8, 2, folder / "interim.json", lambda check, accuracy: None
-    made.cell = "cell0"
-    return made
-
-
-def make_interim(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for step in (2, 4, 6):
-        interim(folder).look(step, lambda step=step: step / 10)
-    return folder / "interim.json"
-
-
-def read_interim(path: Path) -> Any:
-    return interim(path.parent).known() or ANEW
 
 
 def make_tasks(folder: Path) -> Path:
@@ -315,16 +296,15 @@ def read_shard_index(path: Path) -> Any:
 
 def make_journal(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    trials = Trials(str(folder / "journal.log"))
-    trials.open(search(2), {"trials": 2})
+    journal = str(folder / "journal.log")
+    cheap(trials=2).follow(Runs(folder / "runs"), journal, Runs(folder / "runs").judge)
     return folder / "journal.log"
 
 
 def read_journal(path: Path) -> Any:
-    trials = Trials(str(path))
-    study = trials.storage.get_all_studies()
-    attributes = [its.user_attrs for its in study]
-    return [attributes, [(t.number, t.state.name, t.params) for t in trials.all(search(2))] if study else []]
+    study = opened(str(path)).get_all_studies()
+    trials = cheap(trials=2).found(Runs(path.parent / "runs"), str(path)) if study else []
+    return [[its.user_attrs for its in study], [(t.number, t.state.name, t.params) for t in trials]]
 
 
 def is_part(found: Any, intact: Any) -> bool:
@@ -374,7 +354,6 @@ OURS = [
         read_claim,
         ("menagerie.studies.runs.folder", "menagerie.studies.attention", "menagerie.studies.runs.folder"),
     ),
-    FileKind("interim looks", make_interim, read_interim, ("menagerie.studies.sample_search.objectives",)),
     FileKind(
         "tasks of a cluster",
         make_tasks,
@@ -385,7 +364,7 @@ OURS = [
     FileKind("kept state", make_kept, read_kept, ("menagerie.studies.runs.states",)),
     FileKind("measured rows", make_measured, read_measured, ("menagerie.studies.frame.measure",)),
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
-    FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.trials.storage",), is_earlier),
+    FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.frame.journal",), is_earlier),
     FileKind(
         "atlas entry",
         atlas_entry,

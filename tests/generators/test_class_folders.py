@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.class_folders import class_names
 from menagerie.generators.benchmarks.known_classes import DATA, key_of, known, known_classes, known_templates
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.zero_shot import set_in
-from menagerie.studies.transferring.check import differing
+from menagerie.studies.scoring.check import differing
 
 LISTED = read_json(DATA / "folders.json")
 CLASSES = known()["classes"]

@@ -1,15 +1,18 @@
 """The attention of a finished run."""
 
 import csv
+import shutil
 import sys
 
 import pytest
 
-from tests.command import GRID, QUICK, ROOT, run_here
+from menagerie.envs.core.records import read_records, write_records
+from menagerie.studies.runs.results import Result
+from tests.command import ROOT, run_here
 
 ATTENTION = [sys.executable, str(ROOT / "studies" / "attention.py")]
-
-
+STUDY = [sys.executable, str(ROOT / "studies" / "split_study.py"), "--preset", "smoke", "--recipe", "binding"]
+SMALL = ["--world", "tiny", "--pairs", "0.5", "--test-scenes", "8", "--steps", "2", "--batch", "8"]
 MINE = """
 from dataclasses import dataclass
 from menagerie.models.networks.oc_clip import OCCLIPScorer
@@ -28,26 +31,50 @@ class Mine(OCCLIPScorer):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run of a model with attention, one without and one of a user's own."""
+    """A run of a model with attention, one without and one of a user's own, at two places that differ in views alone;
+    and the attention of all but the user's own."""
     folder = tmp_path_factory.mktemp("attention")
     (folder / "mine.py").write_text(MINE)
-    models = ["--models", "clip", "oc-clip", "mine.py:Mine"]
-    result = run_here([*GRID, *QUICK, "--steps", "10", *models, "--out", "runs/a"], folder)
+    models = ["--models", "clip", "oc-clip", "mine.py:Mine", "--axes", "views=1,2"]
+    result = run_here([*STUDY, *SMALL, *models, "--out", "runs/a"], folder)
     assert result.returncode == 0, result.stderr
+    result = run_here([*ATTENTION, "runs/a", "--scenes", "2"], folder)
+    assert result.returncode == 0, result.stderr
+    (folder / "output.txt").write_text(result.stdout)
     return folder
 
 
-def test_measures_every_test_of_models_that_have_attention(folder):
-    result = run_here([*ATTENTION, "runs/a", "--scenes", "2"], folder)
-    assert result.returncode == 0, result.stderr
-    assert "clip has no attention and is left out" in result.stdout
-    rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
+def rows_of(run):
+    return list(csv.DictReader((run / "attention.csv").open()))
+
+
+def test_measures_every_test_of_models_that_have_attention_at_every_place(folder):
+    output, rows = (folder / "output.txt").read_text(), rows_of(folder / "runs/a")
+    assert "clip has no attention and is left out" in output
+    assert "mine.py:Mine is left out: its file is run only if you add --code mine.py:Mine" in output
+    assert "oc-clip 50% pairs 0% negatives views 2 seed 0" in output
+    assert list(rows[0])[:5] == ["model", "seed", "pairs", "hard_negatives", "views"]
+    measured = {(row["model"], row["views"], row["subset"]) for row in rows}
+    assert measured >= {("oc-clip", views, name) for views in "12" for name in ("validation", "unseen_pairs")}
     assert {row["model"] for row in rows} == {"oc-clip"}
-    assert {row["subset"] for row in rows} >= {"validation", "unseen_pairs"}
     assert all(0 <= float(row["overlap"]) <= 1 and 0 <= float(row["own_above_other"]) <= 1 for row in rows)
-    assert "mine.py:Mine is left out: its file is run only if you add --code mine.py:Mine" in result.stdout
-    (picture,) = folder.glob("runs/a/cells/*/attention.png")
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    pictures = list(folder.glob("runs/a/cells/*/attention.png"))
+    assert len(pictures) == 2
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
+    """On two workers; what was measured before isn't measured again."""
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("runs/a/cells/*/measures/*")}
+    before = rows_of(folder / "runs/a")
+    command = [*ATTENTION, "runs/a", "--scenes", "2", "--code", "mine.py:Mine", "--workers", "2"]
+    result = run_here(command, folder)
+    assert result.returncode == 0, result.stderr
+    rows = rows_of(folder / "runs/a")
+    assert {row["model"] for row in rows} == {"oc-clip", "mine.py:Mine"}
+    assert [row for row in rows if row["model"] == "oc-clip"] == before
+    assert len(kept) == 4
+    assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
 
 
 @pytest.mark.parametrize(
@@ -66,36 +93,16 @@ def test_elsewhere_the_way_out_is_told(folder, tmp_path):
     assert result.returncode == 2
     assert "start this command where the study was started" in result.stderr
     assert str(tmp_path / "store") in result.stderr
-    there = run_here([*ATTENTION, str(folder / "runs/a"), "--store", str(folder / "store")], tmp_path)
+    there = run_here([*ATTENTION, str(folder / "runs/a"), "--scenes", "2", "--store", str(folder / "store")], tmp_path)
     assert there.returncode == 0, there.stderr
 
 
 def test_a_run_without_attention_is_no_error(folder):
-    command = [*GRID, *QUICK, "--steps", "2", "--models", "clip", "--out", "runs/clip"]
-    assert run_here(command, folder).returncode == 0
+    """One whose only finished cells are CLIP's."""
+    shutil.copytree(folder / "runs/a", folder / "runs/clip", ignore=shutil.ignore_patterns("attention.*"))
+    file = folder / "runs/clip/cells.jsonl"
+    write_records(file, [cell for cell in read_records(file, Result) if cell["model"] == "clip"])
     result = run_here([*ATTENTION, "runs/clip"], folder)
     assert (result.returncode, result.stderr) == (0, "")
     assert "nothing to measure" in result.stdout
     assert not (folder / "runs/clip/attention.csv").exists()
-
-
-def test_a_class_of_ones_own_takes_part_once_it_is_named(folder):
-    result = run_here([*ATTENTION, "runs/a", "--code", "mine.py:Mine"], folder)
-    assert result.returncode == 0, result.stderr
-    rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
-    assert {row["model"] for row in rows} == {"oc-clip", "mine.py:Mine"}
-
-
-def test_whatever_a_study_varies_has_a_column(folder):
-    """Two places of one run that differ in the views alone are told apart."""
-    study = [sys.executable, str(ROOT / "studies" / "split_study.py"), "--preset", "smoke", "--recipe", "binding"]
-    options = ["--world", "tiny", "--axes", "views=1,2", "--models", "oc-clip", "--pairs", "0.5", "--test-scenes", "8"]
-    done = run_here([*study, *options, "--steps", "2", "--batch", "8", "--out", "runs/axes"], folder)
-    assert done.returncode == 0, done.stderr
-    result = run_here([*ATTENTION, "runs/axes", "--scenes", "1"], folder)
-    assert result.returncode == 0, result.stderr
-    assert "oc-clip 50% pairs 0% negatives views 2 seed 0" in result.stdout
-    rows = list(csv.DictReader((folder / "runs/axes/attention.csv").open()))
-    assert {row["views"] for row in rows} == {"1", "2"}
-    assert {row["views"] for row in rows if row["subset"] == "validation"} == {"1", "2"}
-    assert list(rows[0])[:5] == ["model", "seed", "pairs", "hard_negatives", "views"]

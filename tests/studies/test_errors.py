@@ -26,7 +26,6 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.parts import Cases
 from menagerie.studies.frame.records import Records, StoredCell
-from menagerie.studies.grids.report import write_errors
 from menagerie.studies.runs.evaluation import PREDICTIONS, predictions
 from tests.generators.conftest import make_split
 
@@ -156,50 +155,30 @@ def test_the_surest_are_of_different_animals_where_there_are(made, tmp_path):
     assert found.wrong == []
 
 
-def test_a_grid_writes_every_place_and_a_section_for_each_model(made, tmp_path):
+def test_a_page_has_every_place_and_a_section_for_each_model(made, tmp_path):
     path, tests = made
-    place = ["model", "pairs", "hard_negatives", "relations"]
-    results = [
-        {"id": f"{model}-{pairs}-{seed}", "model": model, "seed": seed, "pairs": pairs, "hard_negatives": 0.0}
-        | {"relations": ["left/right", "above/under"]}
-        for model in ("clip", "own.py:Own")
-        for pairs in (0.2, 0.8)
-        for seed in (0, 1)
-    ]
-    for result in results:
-        cell(tmp_path / "cells" / result["id"], tests, without_penguins)
-    words = {name: f"the test {name}" for name in tests}
-    sections = write_errors(tmp_path, results, {r["id"]: path for r in results}, words, place)
-    assert [section.model for section in sections] == ["clip", "own.py:Own"]
-    assert sections[0].place == "pairs 20%, hard negatives 0%, relations left/right+above/under, seed 0"
-    assert sections[0].rows[0] == ["shown", "value", *words.values()]
-    written = pd.read_csv(tmp_path / "errors.csv", keep_default_na=False)
-    assert list(written.columns) == [*place, *COLUMNS]
-    assert set(written.task) <= set(TASKS)
-    assert len(written.task.unique()) > 1
-    every = written[(written.factor == "all") & (written.task == "swap")]
-    assert len(every) == 2 * 2 * len(tests)
-    assert write_errors(tmp_path, [], {}, words, place) == []
-
-
-def test_a_page_has_the_sections_of_a_grid(made, tmp_path):
-    path, tests = made
-    place, arms, results = ("model", "pairs"), [], []
-    for model, pairs in (("clip", 0.2), ("clip", 0.8), ("own.py:Own", 0.2)):
-        result = {"id": f"{model}-{pairs}", "model": model, "seed": 0, "pairs": pairs}
+    place, arms = ["model", "pairs", "relations"], []
+    for model, pairs, seed in (("clip", 0.2, 0), ("clip", 0.2, 1), ("clip", 0.8, 0), ("own.py:Own", 0.2, 0)):
+        result = {"id": f"{model}-{pairs}-{seed}", "model": model, "seed": seed}
         folder = cell(tmp_path / "cells" / result["id"], tests, without_penguins)
         write_record(folder / RESULT, result | {"subsets": {name: {"swap": {"accuracy": 1.0}} for name in tests}})
-        arms.append(Arm(StoredCell(result["id"], model, 0, tuple(tests)), {"pairs": pairs}, path))
-        results.append(result)
-    shown = written(Cases("cases", Records(tuple(arms), tmp_path), place), tmp_path)["sections"]
-    table = (tmp_path / "errors.csv").read_bytes()
-    words = {name: name.replace("_", " ") for name in tests}
-    sections = write_errors(tmp_path, results, {r["id"]: path for r in results}, words, place)
-    assert table == (tmp_path / "errors.csv").read_bytes()
-    for mine, old in zip(shown, sections, strict=True):
-        assert [mine[name] for name in ("model", "place", "rows")] == [old.model, old.place, old.rows]
-        for name, images in old.surest._asdict().items():
-            assert [its["uri"] for its in mine[name]] == [record.uri for record in images]
+        labels = {"pairs": pairs, "relations": ("left/right", "above/under")}
+        arms.append(Arm(StoredCell(result["id"], model, seed, tuple(tests)), labels, path))
+    part = Cases("cases", Records(tuple(arms), tmp_path), place, words={"subset": {"unseen_pairs": "the test"}})
+    sections = written(part, tmp_path)["sections"]
+    assert [its["model"] for its in sections] == ["clip", "own.py:Own"]
+    assert sections[0]["place"] == "pairs 20%, relations left/right+above/under, seed 0"
+    names = ["the test" if name == "unseen_pairs" else name.replace("_", " ") for name in tests]
+    assert sections[0]["rows"][0] == ["shown", "value", *names]
+    found = surest(Source(0, part.records.folder(arms[0]), path), tuple(tests))
+    for name, images in found._asdict().items():
+        assert [its["uri"] for its in sections[0][name]] == [record.uri for record in images]
+    table = pd.read_csv(tmp_path / "errors.csv", keep_default_na=False)
+    assert list(table.columns) == [*place, *COLUMNS]
+    assert set(table.task) <= set(TASKS)
+    assert len(table.task.unique()) > 1
+    assert len(table[(table.factor == "all") & (table.task == "swap")]) == 3 * len(tests)
+    assert written(Cases("none", Records((), tmp_path)), tmp_path)["sections"] == []
 
 
 def test_every_task_has_its_words():

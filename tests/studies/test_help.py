@@ -23,7 +23,7 @@ from menagerie.studies import (
     split_study,
     tune,
 )
-from menagerie.studies.grids import launch
+from menagerie.studies.frame import command
 from menagerie.studies.runs import command_line
 from tests.command import ROOT
 from tests.flags import flags_read
@@ -47,7 +47,7 @@ def shown(monkeypatch, capsys):
         monkeypatch.setenv("COLUMNS", "100")
         monkeypatch.setattr(sys, "argv", [f"studies/{name}.py", *arguments])
         with pytest.raises(SystemExit) as end:
-            launch.main(name, study.PRESETS, study.__doc__) if study in GRIDS else study.main()
+            command.start(name, study.__doc__, study.PRESETS, "laptop") if study.main is command.main else study.main()
         assert not end.value.code
         return capsys.readouterr().out
 

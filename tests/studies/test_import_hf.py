@@ -26,7 +26,7 @@ from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.registry import SourcePlace, state
 from menagerie.generators.sources.registry import load as load_source
 from menagerie.models.checkpoint import save_checkpoint
-from menagerie.studies.transferring.check import state_of
+from menagerie.studies.scoring.check import state_of
 from tests.command import ROOT, run_here
 from tests.generators.benchmark_files import make_sugarcrepe, make_winoground, write_json
 from tests.models.builders import scorer

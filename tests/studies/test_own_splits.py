@@ -98,7 +98,7 @@ def test_what_a_file_decides_is_no_option_beside_it(folder, tmp_path):
 
 @pytest.mark.parametrize("study", ["tune", "ablations"])
 def test_other_studies_train_on_it_too(folder, study):
-    options = {"tune": ["--trials", "1", "--final-seeds", "1"], "ablations": ["--rows", "no local loss"]}
+    options = {"tune": ["--trials", "1", "--seeds", "1"], "ablations": ["--rows", "no local loss"]}
     steps = ["--preset", "smoke", "--steps", "6"]
     for source in (["--recipe", "mine.toml"], ["--split", str(split_file(folder))]):
         command = [sys.executable, str(ROOT / "studies" / f"{study}.py"), *steps, *source, *options[study]]

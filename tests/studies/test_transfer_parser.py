@@ -11,9 +11,12 @@ from menagerie.generators.benchmarks import sugarcrepe
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies import transfer
-from menagerie.studies.evaluation.models import models_of
-from menagerie.studies.transferring.pieces import VERSION, pieces_of, subject_of
+from menagerie.studies.frame.checks import check
+from menagerie.studies.frame.run import run as run_study
+from menagerie.studies.scoring.benchmark_piece import VERSION, piece_of, subject_of
+from menagerie.studies.scoring.models import models_of
+from menagerie.studies.scoring.piece import How
+from menagerie.studies.transfer import Transfer
 from tests.generators.benchmark_files import make_sugarcrepe, write_json
 from tests.generators.chat_service import ChatService, Request, Sent
 from tests.generators.test_llm_parser import written
@@ -36,8 +39,9 @@ def folder(tmp_path, monkeypatch):
 
 def run(folder, **options):
     """The scores of one command, and its results."""
-    config = transfer.Config(("mine.py:Mine",), ("sugarcrepe",), folder / "data", out=folder / "out", **options)
-    transfer.score(config)
+    study = Transfer(models=("mine.py:Mine",), benchmarks=("sugarcrepe",), out=folder / "out", **options)
+    check(study)
+    run_study(study, folder / "out")
     (result,) = map(json.loads, (folder / "out/results.jsonl").read_text().splitlines())
     with (folder / "out/pieces" / result["id"] / "scores.csv").open(newline="") as file:
         return [row["scores"] for row in csv.DictReader(file)], result
@@ -81,9 +85,15 @@ def test_texts_without_an_answer_are_no_scores(folder):
 def test_the_default_is_no_part_of_an_identity(folder):
     models = models_of(["ViT-B-32"], (), TowerConfig())
     spec = load("sugarcrepe")
-    assert transfer.Config().parser == "one-node"
+    assert Transfer().parser == "one-node"
     subject = subject_of(spec, spec.build(Place(folder / "data")))
-    (piece,) = pieces_of(models, [subject], folder / "out", False)
+    piece = piece_of(models[0], subject, False, How())
     weights = models[0].source.identity()
-    plain = {"model": weights, "benchmark": "sugarcrepe", "records": subject.records, "skip": False, "version": VERSION}
+    plain = {
+        "model": weights,
+        "benchmark": "sugarcrepe",
+        "records": subject.content["records"],
+        "skip": False,
+        "version": VERSION,
+    }
     assert piece.id == digest(plain)

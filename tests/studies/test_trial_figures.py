@@ -2,21 +2,16 @@
 
 import optuna
 import pytest
-from matplotlib.colors import Normalize
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from menagerie.studies.analysis.trial_figures import height, marks, parallel_figure, parallel_figures
+from menagerie.studies.frame.trial_figures import RING, Course, Parallel, height, marks, parallels
 
 SPACE = {
     "learning_rate": FloatDistribution(1e-4, 1e-2, log=True),
     "warmup": IntDistribution(20, 40),
     "architecture": CategoricalDistribution(("nano", "$\\micro{$")),
 }
-
-
-def percent(trial):
-    return None if trial.value is None else 100 * trial.value
 
 
 def trial(rate, value):
@@ -49,7 +44,7 @@ def test_scales_name_their_ends_and_middle():
 
 def test_every_trial_is_a_line_and_the_best_is_on_top():
     trials = [trial(1e-3, 0.9), trial(5e-3, None), trial(2e-4, 0.6)]
-    figure = parallel_figure(trials, percent, "accuracy (%)", Normalize(60, 90))
+    figure = Parallel("p", trials, (60.0, 90.0)).figure()
     figure.canvas.draw()
     lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) == len(SPACE)]
     assert [line.get_linestyle() for line in lines] == ["--", "-", "-"]
@@ -57,17 +52,31 @@ def test_every_trial_is_a_line_and_the_best_is_on_top():
 
 
 def test_without_trials_there_is_an_empty_figure():
-    parallel_figure([], percent, "accuracy (%)", Normalize(0, 1)).canvas.draw()
-    parallel_figure([optuna.trial.create_trial(value=0.5)], percent, "accuracy (%)", Normalize(0, 1)).canvas.draw()
-    assert parallel_figures({"none": []}, percent, "accuracy (%)")["none"].axes
+    for trials in ([], [optuna.trial.create_trial(value=0.5)]):
+        Parallel("p", trials, (0.0, 1.0)).figure().canvas.draw()
+    assert parallels({"none": []}, {})[0].figure().axes
 
 
 def test_one_colour_is_one_value_for_all_models():
     trials = {"poor": [trial(1e-3, 0.5), trial(2e-3, 0.6)], "good": [trial(1e-3, 0.6), trial(2e-3, 0.9)]}
-    figures = parallel_figures(trials, percent, "accuracy (%)")
     lines = {
-        model: [line.get_color() for line in figure.axes[0].lines if len(line.get_xdata()) == len(SPACE)]
-        for model, figure in figures.items()
+        model: [line.get_color() for line in part.figure().axes[0].lines if len(line.get_xdata()) == len(SPACE)]
+        for model, part in zip(trials, parallels(trials, {}), strict=True)
     }
     assert lines["poor"][1] == lines["good"][0]
     assert len({lines["poor"][0], lines["poor"][1], lines["good"][1]}) == 3
+
+
+def test_a_dozen_models_have_a_panel_each():
+    models = [f"model {k}" for k in range(12)]
+    rows = [
+        {"model": model, "trial": k, "validation": 0.5 + k / 10, "repeated": 0.6 - k / 10 if k else None}
+        for model in models
+        for k in range(3)
+    ]
+    figure = Course("course", rows, {"model 3": 2}).figure()
+    assert [axis.get_title() for axis in figure.axes] == models
+    rings = [line for axis in figure.axes for line in axis.lines if line.get_markersize() == RING]
+    assert [line.get_ydata()[0] for line in rings] == pytest.approx([40]), "at the mean over seeds, which decides"
+    means = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "_"]
+    assert means == pytest.approx([50, 40]), "of the trials that were repeated"

@@ -1,184 +1,206 @@
-"""What tuning draws, who may draw it when, and what failures leave: searches whose training takes no time."""
+"""What tuning draws, and what failures leave: plans whose runs take no time."""
 
 import csv
 import json
 import math
 import re
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 
 import pytest
-from optuna.distributions import CategoricalDistribution, IntDistribution
-from optuna.samplers import RandomSampler
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.records import write_record
-from menagerie.models.scorer import Diverged
 from menagerie.studies import tune
-from menagerie.studies.cluster.worker import Interruption
+from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import read_tuned
-from menagerie.studies.grids.grid import data_of
+from menagerie.studies.frame.imagined import all_arms
+from menagerie.studies.frame.parts import Facts, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.pages.tune import Searched, rows_of
 from menagerie.studies.runs.command_line import scorer_options
-from menagerie.studies.trials.queue import Search, Trials
-from menagerie.studies.trials.space import draw
-from menagerie.studies.tuning import run
-from menagerie.studies.tuning.report import best, failures, rows_of
-from menagerie.studies.tuning.run import Runs, SearchJob, publish
-from menagerie.studies.tuning.space import first_point, identity, leaders, repeats, searches, space
+from menagerie.studies.tune import Tune
+
+SMALL = replace(
+    tune.PRESETS["smoke"],
+    **{"models": ("clip",), "trials": 7, "trials_at_once": 2, "finalists": 2},
+    **{"architectures": ("nano", "micro"), "parameters": 10**6},
+)
 
 
-def learnt(point):
-    """Accuracy of a point, without training."""
-    return 0.9 - abs(math.log10(point["learning_rate"]) + 2.5) / 4 - point["weight_decay"] / 10
+def learnt(arm):
+    """Accuracy of a run, without training."""
+    recipe = arm.cell.recipe
+    return 0.9 - abs(math.log10(recipe.learning_rate) + 2.5) / 4 - recipe.weight_decay / 10 - arm.cell.seed / 100
 
 
-@pytest.fixture
-def untrained(tmp_path, monkeypatch):
-    """Runs searches in a folder whose training takes no time; a point for which `fails` holds diverges."""
+@dataclass(frozen=True)
+class Untrained(Records):
+    """A folder whose runs take no time; one for which `fails` holds diverges."""
 
-    def search(folder, trials=7, at_once=2, fails=lambda point: False, stop_at=None, **changed):
-        towers = {"architectures": ("nano", "micro"), "parameters": 10**6}
-        config = replace(tune.PRESETS["smoke"], trials=trials, at_once=at_once, finalists=2, **(towers | changed))
-        out = tmp_path / folder
-        out.mkdir(exist_ok=True)
-        config = replace(config, storage=str(out / "journal.log"))
-        runs = []
+    fails: Callable[[Arm], bool] = lambda arm: False
+    scores: dict[str, float] = field(default_factory=dict)
 
-        def train(job, interruption):
-            runs.append(job)
-            if len(runs) == stop_at:
-                raise KeyboardInterrupt
-            point = asdict(job.cell.recipe)
-            if fails(point):
-                raise Diverged("the loss is nan")
-            subsets = {"validation": {"swap": {"accuracy": learnt(point)}}}
-            result = {"id": job.cell.id, "model": job.cell.model, "subsets": subsets}
-            write_record(job.folder / "result.json", result)
+    def score(self, arm, subset="validation", task="swap"):
+        return self.scores.get(arm.id)
 
-        monkeypatch.setattr(run, "run_interruptible", train)
-        grid = replace(config.grid, seeds=config.final_seeds)
-        files = {data: out / "split.h5" for data, _ in data_of(grid, "store")}
-        queue = Trials(config.storage)
-        stages = searches(config, "s"), repeats(config, "s")
-        for stage in stages:
-            for model, each in stage.items():
-                queue.open(each, identity(config, model))
-        run.run_worker(run.SearchJob(config, "s", out, "store", files), Interruption())
-        return config, {model: tuple(queue.all(stage[model]) for stage in stages) for model in config.grid.models}
+    def mean(self, arms, subset="validation", task="swap"):
+        scores = [self.score(arm) for arm in arms]
+        return None if None in scores else sum(scores) / len(scores)
 
-    return search
+    def diverged(self, arm):
+        return self.over(arm) and self.fails(arm)
+
+    def over(self, arm):
+        return arm.id in self.scores
+
+    def run(self, study, most=10**6):
+        """Run what a study's plan asks for, but no more than that; returns what came of it."""
+        for _ in range(most):
+            waiting = [arm for arm in study.plan(self) if not self.over(arm)]
+            if not waiting:
+                break
+            self.scores[waiting[0].id] = 0.0 if self.fails(waiting[0]) else learnt(waiting[0])
+        return study.searched(self)
 
 
-def drawn(trials):
-    """Parameters and values of all trials."""
-    return [[(trial.number, trial.params, trial.value) for stage in its for trial in stage] for its in trials.values()]
+def folder(out, fails=lambda arm: False):
+    """A new one."""
+    out.mkdir(exist_ok=True)
+    return Untrained((), out, fails=fails)
 
 
-def test_a_trial_that_diverges_is_left_out_with_its_reason(untrained, tmp_path, capsys):
+def drawn(searched):
+    """Parameters and values of all trials, and means over seeds."""
+    return [([(t.number, t.params, t.values) for t in its.trials], its.means) for its in searched]
+
+
+def test_a_trial_that_diverges_is_left_out_with_its_reason(tmp_path):
     """The others go on; it is nobody's best, and what TPE draws later knows of it."""
-    config, trials = untrained("a", fails=lambda point: point["learning_rate"] > 3e-3)
-    rows = rows_of("clip", *trials["clip"])
-    failed = [row for row in rows if row["learning_rate"] > 3e-3]
-    assert 0 < len(failed) < len(rows) == 7
-    assert [row["validation"] for row in failed] == [None] * len(failed)
-    assert all(row["validation"] for row in rows if row not in failed)
-    assert f"s search clip: trial {failed[0]['trial']} pruned: the loss is nan" in capsys.readouterr().out
-    tried, _ = trials["clip"]
-    assert all(trial.state is TrialState.PRUNED for trial in tried if trial.value is None)
-    assert set(failures("clip", tried).values()) == {"pruned: the loss is nan"}
-    assert [trial.value for trial in leaders(tried)] == sorted(r["validation"] for r in rows if r not in failed)[::-1]
-    assert best(rows, config.grid)["clip"]["recipe"]["learning_rate"] <= 3e-3
-    publish(config, tmp_path, trials)
-    assert "<code>pruned: the loss is nan</code>" in (tmp_path / "report.html").read_text()
-    assert list(csv.DictReader((tmp_path / "trials.csv").open()))[failed[0]["trial"]]["validation"] == ""
+    (its,) = folder(tmp_path, lambda arm: arm.cell.recipe.learning_rate > 3e-3).run(SMALL)
+    failed = [row for row in its.rows if row["learning_rate"] > 3e-3]
+    assert 0 < len(failed) < len(its.rows) == 7
+    assert all((row["validation"] is None) == (row in failed) for row in its.rows)
+    assert all(trial.state is TrialState.PRUNED for trial in its.trials if trial.values is None)
+    assert {number for number, why in its.failures.items() if why} == {row["trial"] for row in failed}
+    assert set(its.means).isdisjoint(row["trial"] for row in failed)
+    assert its.chosen[0].params["learning_rate"] <= 3e-3
 
 
-def test_fewer_trials_than_finalists_are_enough(untrained):
-    kept = {0.002}  # the first one's
-    _, trials = untrained("a", fails=lambda point: point["learning_rate"] not in kept)
-    tried, repeated = trials["clip"]
-    assert len(leaders(tried)) == 1
-    assert [trial.state for trial in repeated] == [TrialState.COMPLETE, TrialState.PRUNED]
-    assert [row["repeated"] for row in rows_of("clip", tried, repeated)] == [tried[0].value] + [None] * 6
+def test_what_came_out_is_written(tmp_path):
+    records = folder(tmp_path, lambda arm: arm.cell.recipe.learning_rate > 3e-3)
+    (its,) = records.run(SMALL)
+    SMALL.export(records)
+    written = list(csv.DictReader((tmp_path / "trials.csv").open()))
+    assert [row["validation"] == "" for row in written] == [row["validation"] is None for row in its.rows]
+    best = read_tuned(str(tmp_path / "best.json"), ["clip"])["clip"]
+    assert best.fields["learning_rate"] == its.chosen[0].params["learning_rate"]
+    parts = list(SMALL.page(records))
+    assert f"clip: trial {its.chosen[0].number}, {100 * its.chosen[1]:.1f} %" in parts[0].text
+    failures = next(part.facts for part in parts if isinstance(part, Facts))
+    assert len(failures) == sum(row["validation"] is None for row in its.rows)
 
 
-def test_a_model_all_of_whose_trials_fail_is_named(untrained, tmp_path):
-    config, trials = untrained("a", trials=2, fails=lambda point: True)
-    with pytest.raises(UserError, match="every trial of clip, oc-clip failed"):
-        publish(config, tmp_path, trials)
-    assert len(list(csv.DictReader((tmp_path / "trials.csv").open()))) == 4
-    assert "<code>pruned: the loss is nan</code>" in (tmp_path / "report.html").read_text()
+def test_best_is_not_written_before_it_is_known(tmp_path):
+    records = folder(tmp_path)
+    for most in (3, 5):  # in the trials, and in the seeds of the best
+        records.run(SMALL, most)
+        SMALL.export(records)
+        assert not (tmp_path / "best.json").exists()
+        assert "none is chosen yet" in next(iter(SMALL.page(records))).text
+    records.run(SMALL)
+    SMALL.export(records)
+    assert (tmp_path / "best.json").exists()
 
 
-def test_what_was_chosen_for_others_is_written_where_all_trials_of_one_fail(untrained, tmp_path):
-    config, trials = untrained("a", trials=2)
-    failed = untrained("b", trials=2, fails=lambda point: True)[1]
+def test_fewer_trials_than_finalists_are_enough(tmp_path):
+    kept = 0.002  # the first one's
+    (its,) = folder(tmp_path, lambda arm: arm.cell.recipe.learning_rate != kept).run(SMALL)
+    assert list(its.means) == [0]
+    assert its.means[0] == pytest.approx(its.trials[0].values[0] - 0.005)
+    assert its.over
+
+
+def test_a_finalist_one_of_whose_seeds_diverges_is_not_chosen(tmp_path):
+    best = max(folder(tmp_path / "a").run(SMALL)[0].means)
+    (before,) = folder(tmp_path / "a").run(SMALL)
+    number, trial = before.chosen[0].number, before.chosen[0]
+    rate = trial.params["learning_rate"]
+    (its,) = folder(tmp_path / "b", lambda arm: arm.cell.seed == 1 and arm.cell.recipe.learning_rate == rate).run(SMALL)
+    assert its.means[number] is None
+    assert its.chosen[0].number != number
+    assert best in its.means
+
+
+def test_a_model_all_of_whose_trials_fail_is_named_and_the_others_have_their_recipe(tmp_path):
+    study = replace(SMALL, trials=2, models=("clip", "negclip"))
+    records = folder(tmp_path, lambda arm: arm.cell.model == "clip")
+    records.run(study)
     with pytest.raises(UserError, match="every trial of clip failed"):
-        publish(config, tmp_path, trials | {"clip": failed["clip"]})
-    assert set(read_tuned(str(tmp_path / "best.json"), ["clip", "oc-clip"])) == {"oc-clip"}
-    assert (tmp_path / "report.html").exists()
+        study.export(records)
+    assert set(read_tuned(str(tmp_path / "best.json"), ["clip", "negclip"])) == {"negclip"}
+    assert len(list(csv.DictReader((tmp_path / "trials.csv").open()))) == 4
+    said = next(part.text for part in study.page(records) if isinstance(part, Sentence))
+    assert said == "clip: every trial failed."
 
 
-def test_a_trial_of_too_many_parameters_is_pruned_with_its_reason(untrained):
+def test_a_trial_of_too_many_parameters_is_pruned_with_its_reason(tmp_path):
     """Options of a model's own are searched too, and decide its size."""
-    tried, _ = untrained("a", trials=3, parameters=1000)[1]["clip"]
-    assert all(trial.state is TrialState.PRUNED for trial in tried)
-    reasons = set(failures("clip", tried).values())
-    assert reasons
-    assert all(re.fullmatch(r"pruned: \d+ parameters, more than --parameters 1000", its) for its in reasons)
+    (its,) = folder(tmp_path).run(replace(SMALL, trials=3, parameters=1000))
+    assert all(trial.state is TrialState.PRUNED for trial in its.trials)
+    assert all(re.fullmatch(r"\d+ parameters, more than --parameters 1000", why) for why in its.failures.values())
+    assert len(its.failures) == 3
 
 
-@pytest.mark.parametrize("stop_at", [1, 6, 12, 16])
-def test_one_worker_draws_the_same_however_often_it_is_stopped(untrained, stop_at):
-    """In a search's first points, after them, in the second model's search, and in a repeat."""
-    with pytest.raises(KeyboardInterrupt):
-        untrained("a", stop_at=stop_at)
-    stopped = untrained("a")[1]
-    once = untrained("b")[1]
+@pytest.mark.parametrize("stops", [(1,), (6, 1), (3, 3, 3)])
+def test_the_same_is_drawn_however_often_it_is_stopped(stops, tmp_path):
+    """In a search's first points, after them, in the second model's search, and in further seeds."""
+    study = replace(SMALL, models=("clip", "negclip"))
+    records = folder(tmp_path / "a")
+    for most in stops:
+        records.run(study, most)
+    stopped, once = records.run(study), folder(tmp_path / "b").run(study)
     assert drawn(stopped) == drawn(once)
-    assert len({json.dumps(trial.params) for trial in once["clip"][0]}) == 7
+    assert len({json.dumps(trial.params) for trial in once[0].trials}) == 7
 
 
-def params_of_all(journal, together):
-    """What is drawn for eight trials in batches of two, which run together or one after the other."""
-    config = replace(tune.PRESETS["laptop"], trials=8, at_once=2)
-    search, queue = searches(config, "s")["clip"], Trials(str(journal))
-    queue.open(search, {})
-    for _ in range(4):
-        first = queue.take(search)
-        if together:
-            second = queue.take(search)
-            values = [[learnt(draw(trial, space(config, "clip")))] for trial in (second, first)]
-            queue.end(second, values[0])
-            queue.end(first, values[1])
-        else:
-            queue.end(first, [learnt(draw(first, space(config, "clip")))])
-            second = queue.take(search)
-            queue.end(second, [learnt(draw(second, space(config, "clip")))])
-    return [trial.params for trial in queue.all(search)]
+def test_every_model_gets_the_same_first_trials(tmp_path):
+    clip, negclip = folder(tmp_path).run(replace(SMALL, models=("clip", "negclip")))
+    assert [trial.params for trial in clip.trials[:4]] == [trial.params for trial in negclip.trials[:4]]
 
 
-def test_a_batch_is_drawn_from_what_came_before_it(tmp_path):
-    """So the same is drawn for any number of workers."""
-    together = params_of_all(tmp_path / "a.log", True)
-    assert together == params_of_all(tmp_path / "b.log", False)
-    assert len({json.dumps(params) for params in together}) == 8
+def test_a_folder_goes_on_with_further_models_and_seeds(tmp_path):
+    """One model alone, then both with more seeds: as if they had been tuned together."""
+    further = replace(SMALL, models=("clip", "negclip"), seeds=3)
+    records = folder(tmp_path / "a")
+    records.run(SMALL)
+    ran = set(records.scores)
+    assert drawn(records.run(further)) == drawn(folder(tmp_path / "b").run(further))
+    assert ran < set(records.scores)
 
 
-def test_a_batch_waits_for_the_one_before(tmp_path):
-    search = Search("s", 5, ("maximize",), RandomSampler, at_once=2)
-    queue = Trials(str(tmp_path / "journal.log"))
-    queue.open(search, {})
-    first, second = queue.take(search), queue.take(search)
-    assert queue.take(search) is None
-    queue.end(second, [0.5])
-    assert queue.take(search) is None
-    queue.give_back(first)
-    again = queue.take(search)
-    assert (first.number, second.number, again.number) == (0, 1, 0)
-    queue.end(again, None)
-    assert [queue.take(search).number, queue.take(search).number, queue.take(search)] == [2, 3, None]
+def test_another_command_on_the_storage_joins_in(tmp_path):
+    """Each runs its own trials; the last of them runs the best with all seeds, and has the same trials on its page."""
+    study = replace(SMALL, storage=str(tmp_path / "j.log"), trials_at_once=1)
+    first, second = folder(tmp_path / "a"), folder(tmp_path / "b")
+    for _ in range(3):
+        first.run(study, 1)
+        second.run(study, 1)
+    assert "run elsewhere" not in first.run(study, 0)[0].model
+    (mine,) = first.run(study)
+    assert mine.elsewhere in (0, 1)
+    (last,) = second.run(study)
+    assert len(last.trials) == 7
+    assert last.chosen
+    assert {trial.state for trial in last.trials} == {TrialState.COMPLETE}
+    assert [row["validation"] for row in first.run(study)[0].rows] == [row["validation"] for row in last.rows]
+
+
+def test_a_dry_run_sees_all_runs_and_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(all_arms(SMALL)) == 7 + 2
+    assert not list(tmp_path.iterdir())
 
 
 def test_options_of_its_own_are_searched_where_a_spec_names_them(tmp_path):
@@ -194,21 +216,52 @@ def test_options_of_its_own_are_searched_where_a_spec_names_them(tmp_path):
         "                      space={'width': Range(2, 64, log=True), 'kind': ('a', 'b')})\n"
     )
     name = f"{tmp_path}/mine.py:Mine"
-    grid = replace(tune.PRESETS["smoke"].grid, models=("clip", name), scorers=scorer_options("small", [name]))
-    config = replace(tune.PRESETS["smoke"], grid=grid)
-    both = [space(config, model) for model in grid.models]
+    study = replace(SMALL, models=("clip", name), scorers=scorer_options("small", [name]))
+    both = [study.space(model) for model in study.models]
     assert both[1] == both[0] | {
         "option width": IntDistribution(2, 64, log=True),
         "option kind": CategoricalDistribution(("a", "b")),
     }
-    assert first_point(config, name)["option width"] == 5
-    point = first_point(config, name) | {"warmup": 20, "singles_share": 0.5, "option width": 7, "option kind": "b"}
-    job = Runs(SearchJob(config, "", tmp_path, "store", Files()), Interruption()).job(name, point, 0)
-    assert job.cell.options == {"width": 7, "kind": "b"}
+    assert study.first_point(name)["option width"] == 5
+    point = study.first_point(name) | {"warmup": 20, "option width": 7, "option kind": "b"}
+    arm = study.run(name, point, 0)
+    assert arm.cell.options == {"width": 7, "kind": "b"}
+    assert arm.cell.recipe.warmup == 20
 
 
-class Files(dict):
-    """Any split's file."""
+@dataclass(frozen=True)
+class Mine(Tune):
+    """Batches and data too, for the worse of two seeds"""
 
-    def __missing__(self, recipe):
-        return Path("split.h5")
+    def space(self, model):
+        wider = {"batch": CategoricalDistribution((16, 32)), "pairs": FloatDistribution(0.5, 1.0)}
+        return super().space(model) | wider
+
+    def objective(self, known, arms):
+        scores = [known.score(arm) for arm in arms]
+        return None if None in scores else 1 - min(scores)
+
+
+def test_a_space_and_an_objective_of_a_users_own(tmp_path):
+    study = Mine(**{item.name: getattr(SMALL, item.name) for item in fields(SMALL)})
+    records = folder(tmp_path)
+    (its,) = records.run(study)
+    assert {trial.params["batch"] for trial in its.trials} == {16, 32}
+    arms = {arm.labels["trial"]: arm.cell for arm in study.plan(records) if arm.cell.seed == 0}
+    assert all(arms[t.number].recipe.batch == t.params["batch"] for t in its.trials)
+    assert all(arms[t.number].data.recipe.pairs == t.params["pairs"] for t in its.trials)
+    assert list(its.trials[0].values) == [pytest.approx(1 - records.scores[arms[0].id])]
+    assert any("takes no batch, pairs" in getattr(part, "text", "") for part in study.page(records))
+
+
+def test_columns_are_those_of_all_models():
+    class Trial:
+        number, values = 0, [0.5]
+
+        def __init__(self, **params):
+            self.params = params
+
+    plain, own = Trial(learning_rate=0.1), Trial(learning_rate=0.2, **{"option width": 3})
+    both = [Searched(name, [trial], {}, {}, 0, True) for name, trial in (("a", plain), ("b", own))]
+    assert [row["options"] for row in rows_of(both)] == [{}, {"width": 3}]
+    assert "options" not in rows_of(both[:1])[0]

@@ -7,7 +7,7 @@ import torch
 
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.studies.evaluation.loop import unread_texts
+from menagerie.studies.scoring.cut_texts import unread_texts
 from tests.command import ROOT, run_here
 from tests.generators.benchmark_files import MAKERS
 from tests.models.builders import OPTIONS
@@ -38,10 +38,8 @@ def test_texts_that_differ_behind_the_context_are_named_in_results_and_report(tm
 
 
 def test_what_isnt_known_is_said():
-    model = {"model": "mine", "split": "s"}
     whole = {"texts": 0, "of": 9, "context": 77, "first": ""}
-    said = unread_texts([model | {"cut": whole}], "split")
-    assert said == {}
+    assert unread_texts({"mine on s": {"cut": whole}}) == {}
     skipped = {"cut": whole, "skipped": {"texts": 4}}
     for its, word in (({"cut": {}}, "doesn't say"), (skipped, "4 texts were shortened")):
-        assert word in unread_texts([model | its], "split")["mine on s"]
+        assert word in unread_texts({"mine on s": its})["mine on s"]

@@ -1,0 +1,114 @@
+"""What a run costs: images seen, floating-point operations, processor time."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.records import result_of
+from menagerie.studies.runs.cell import Cell
+
+UNKNOWN = "–"
+SAMPLES = 3  # steps that are counted of each phase: texts differ from batch to batch
+_STEP_FLOPS: dict[str, tuple[float, float]] = {}
+
+
+class Cost(NamedTuple):
+    """The cost of one run, including the run that it starts from."""
+
+    images: int
+    """Images of all steps."""
+    flops: float
+    """Floating-point operations of all steps, forwards and backwards: two for each multiplication with addition in
+    matrix products, convolutions and attention; what is done number by number isn't counted."""
+    cpu_seconds: float
+    """Processor time of all steps, evaluation and start not counted; nan before any run was timed."""
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """As results have it beside their images."""
+        return {"flops": self.flops, "cpu_seconds": "" if math.isnan(self.cpu_seconds) else self.cpu_seconds}
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Images, TFLOP and CPU-seconds for people."""
+        return f"{self.images:,}", short(self.flops / 1e12), short(self.cpu_seconds)
+
+
+def short(value: float) -> str:
+    """A quantity with three digits."""
+    if math.isnan(value):
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def noted_cost(arm: Arm) -> Cost:
+    """The cost that is in an arm's columns."""
+    seconds = arm.labels["cpu_seconds"]
+    return Cost(arm.cell.images_seen, arm.labels["flops"], math.nan if seconds == "" else seconds)
+
+
+def cost_of(cell: Cell, alike: Sequence[Cell], out: Path) -> Cost:
+    """The cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same: their median
+    time counts, because a machine is not always as fast."""
+    flops, seconds = run_flops(cell), cell.recipe.steps * step_seconds(alike, out)
+    if cell.base:
+        before = cost_of(cell.base, [other.base for other in alike if other.base], out)
+        flops, seconds = flops + before.flops, seconds + before.cpu_seconds
+    return Cost(cell.images_seen, flops, seconds)
+
+
+def step_seconds(cells: Iterable[Cell], out: Path) -> float:
+    """Median processor time of a step over the runs that were timed."""
+    results = [result_of(out / "cells" / cell.id) for cell in cells]
+    timed = [result["provenance"].get("step_cpu_seconds") for result in results if result]
+    timed = [seconds for seconds in timed if seconds is not None]
+    return statistics.median(timed) if timed else math.nan
+
+
+def run_flops(cell: Cell) -> float:
+    """Operations of all steps of a run, without what it starts from."""
+    from menagerie.models.training.feed import single_steps
+
+    single, rest = step_flops(cell)
+    first = single_steps(cell.recipe)
+    return first * single + (cell.recipe.steps - first) * rest
+
+
+def step_flops(cell: Cell) -> tuple[float, float]:
+    """Operations of a step in the single-object phase and of one after it, counted on a few that are not kept.
+
+    Captions are those of the cell's split, images are noise: what a step costs doesn't depend on their content.
+    """
+    import torch
+
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.towers.tokenizers import text_space
+    from menagerie.models.training.feed import Feed, single_steps
+    from menagerie.studies.frame.step_cost import Noise
+
+    fixed = {"seed": 0, "recipe": replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES), "base": None}
+    key = replace(cell, **fixed).id
+    if key not in _STEP_FLOPS:
+        data, towers = Noise(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False)
+        with torch.random.fork_rng(devices=[]):
+            scorer = build_scorer(cell.model, towers, text_space(towers, data.texts()), cell.options).train()
+            feed = Feed(data, scorer.reader, fixed["recipe"], 0, cell.negatives)
+            counts = [operations(scorer, feed[step], fixed["recipe"]) for step in range(2 * SAMPLES)]
+        first = single_steps(fixed["recipe"])
+        _STEP_FLOPS[key] = statistics.fmean(counts[:first]), statistics.fmean(counts[first:])
+    return _STEP_FLOPS[key]
+
+
+def operations(scorer: object, batch: object, recipe: object) -> int:
+    """Operations of one step's loss and its gradients."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from menagerie.models.training.loop import batch_loss
+
+    with FlopCounterMode(display=False) as counter:
+        batch_loss(scorer, batch, recipe).backward()
+    return int(counter.get_total_flops())

@@ -1,0 +1,218 @@
+"""Searches with Optuna over the arms of a study: the command itself asks and tells, and training knows nothing of them.
+
+A search is part of a plan. Its trials are an Optuna study, in any storage that Optuna opens; what they come to is read
+from the cells. Each is written once, whole and running, and told once. A batch is drawn from what came out before it
+and from nothing in it: the same trials for any number of workers, and however often the command was stopped.
+
+Machines that share a storage each ask for trials of their own, which carry the owner's name. Two may ask at the same
+instant: where the storage is a file a lock keeps them apart; everywhere else a trial also carries the number for which
+it was drawn, and is none of the search if it got another, because somebody else was faster. Its owner then fails it and
+draws anew. So a search ends with exactly its trials.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import optuna
+from optuna.distributions import BaseDistribution, distribution_to_json
+from optuna.exceptions import ExperimentalWarning
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import differences, plain
+from menagerie.studies.frame.storage import alone, opened
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.study import Arm, Known
+
+Params = Mapping[str, Any]
+# What a trial carries from its first moment: whose it is, the number for which it was drawn, and its place among the
+# first points.
+OWNER, NUMBER, FIRST = "owner", "number", "first point"
+SETTINGS = "settings"  # of a search, kept with it
+
+
+class Tried(NamedTuple):
+    """What parameters came to so far."""
+
+    arms: "Sequence[Arm]"
+    values: tuple[float, ...] | None = None
+    """What the trial is judged by; None until its arms have ended, and where it is pruned."""
+    pruned: str = ""
+    """Why it will never have values."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """One Optuna study: what it draws, and how many trials."""
+
+    name: str
+    space: Mapping[str, BaseDistribution]
+    trials: int
+    at_once: int = 1
+    """Trials of a batch, which is drawn when the one before it has ended."""
+    directions: tuple[str, ...] = ("maximize",)
+    sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
+    """Of a trial's number: what is drawn depends on that and on the batches before."""
+    first: Sequence[Params] = ()
+    """The first trials, which nothing draws."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What decides results; a study of other ones in the same storage is refused."""
+
+    def follow(
+        self, known: "Known", storage: str, judge: Callable[[FrozenTrial], Tried]
+    ) -> list[tuple[FrozenTrial, Tried]]:
+        """Tell what has ended, ask for what then is to be tried, and return all trials with what they came to.
+
+        `storage` is as the user gave it. The only part of a plan that writes; called again before a run has ended, it
+        writes nothing more. `judge` says what a trial came to, from its parameters and what is known. The trials of
+        other owners have no arms, unless all of their runs are here too.
+        """
+        judged: dict[int, Tried] = {}
+
+        def tried(trial: FrozenTrial) -> Tried:
+            return judged.get(trial.number) or judged.setdefault(trial.number, judge(trial))
+
+        quiet()
+        place = known.storage(storage)
+        with alone(place):
+            study = self.study(opened(place))
+            while True:
+                for trial in own(study, known.owner):
+                    if not trial.state.is_finished():
+                        tell(study, trial, tried(trial))
+                if not self.ask(study, known.owner):
+                    return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
+
+    def found(self, known: "Known", storage: str) -> list[FrozenTrial]:
+        """The trials that there are, by number; writes nothing."""
+        try:
+            return counted(optuna.load_study(study_name=self.name, storage=opened(known.storage(storage))))
+        except KeyError:
+            return []
+
+    def over(self, trials: Sequence[FrozenTrial]) -> bool:
+        """Whether all of them have ended, on whatever machine."""
+        return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
+
+    def abandon(self, known: "Known", storage: str) -> int:
+        """Fail what others left running, and return how many: whoever asks next tries others in their place."""
+        place = known.storage(storage)
+        with alone(place):
+            study = self.study(opened(place))
+            left = elsewhere(counted(study), known.owner)
+            for trial in left:
+                study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+        return len(left)
+
+    def study(self, storage: optuna.storages.BaseStorage) -> optuna.Study:
+        """The search in a storage, made where there is none; one of other settings raises."""
+        try:
+            study = optuna.load_study(study_name=self.name, storage=storage)
+        except KeyError:
+            study = optuna.create_study(
+                study_name=self.name, storage=storage, directions=list(self.directions), load_if_exists=True
+            )
+        space = {name: distribution_to_json(values) for name, values in self.space.items()}
+        wanted = plain(dict(self.settings) | {"trials": self.trials, "at once": self.at_once, "space": space})
+        if SETTINGS not in study.user_attrs and not study.get_trials(deepcopy=False):
+            study.set_user_attr(SETTINGS, wanted)
+        there = study.user_attrs.get(SETTINGS)
+        if there is None:
+            raise UserError(f"the storage has a study {self.name!r} of another program; choose another --study")
+        if listed := differences(there, wanted):
+            raise UserError(
+                f"the study {self.name!r} in this storage is of another configuration: {listed}; choose another --study"
+            )
+        return study
+
+    def ask(self, study: optuna.Study, owner: str) -> bool:
+        """Write the trials that are due, one after the other; whether there were any."""
+        asked = False
+        while True:
+            fail_misplaced(study, owner)
+            if not self.is_due(counted(study), owner):
+                return asked
+            study.add_trial(self.drawn(study.get_trials(deepcopy=False), owner))
+            asked = True
+
+    def is_due(self, trials: Sequence[FrozenTrial], owner: str) -> bool:
+        """Whether a trial is to be asked for: one that its batch lacks, or the first of the next batch."""
+        mine = [trial for trial in trials if trial.user_attrs[OWNER] == owner]
+        ended = all(trial.state.is_finished() for trial in mine)
+        return len(trials) < self.trials and (bool(len(mine) % self.at_once) or ended)
+
+    def drawn(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
+        """A trial with the parameters of the next of the first points, or with what the sampler draws from the trials
+        that ended before its batch."""
+        there = [trial for trial in trials if counts(trial)]
+        carried = {OWNER: owner, NUMBER: len(trials)}
+        taken = {trial.user_attrs.get(FIRST) for trial in there}
+        point = next((k for k in range(len(self.first)) if k not in taken), None)
+        if point is None:
+            mine = [trial.number for trial in there if trial.user_attrs[OWNER] == owner]
+            batch = set(mine[len(mine) - len(mine) % self.at_once :])
+            params = self.sampled([t for t in there if t.state.is_finished() and t.number not in batch], len(trials))
+        else:
+            params, carried = self.first[point], carried | {FIRST: point}
+        return create_trial(
+            state=TrialState.RUNNING, params=dict(params), distributions=dict(self.space), user_attrs=carried
+        )
+
+    def sampled(self, before: Sequence[FrozenTrial], number: int) -> Params:
+        """The parameters that the sampler draws in a study of its own."""
+        study = optuna.create_study(directions=list(self.directions), sampler=self.sampler(number))
+        study.add_trials(before)
+        return study.ask(dict(self.space)).params
+
+
+def quiet() -> None:
+    """Let Optuna say nothing of what it does for us, nor that options of samplers may change."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", ExperimentalWarning)
+
+
+def counts(trial: FrozenTrial) -> bool:
+    """Whether a trial is one of its search: not failed, and with the number for which it was drawn."""
+    return trial.state is not TrialState.FAIL and trial.user_attrs.get(NUMBER) == trial.number
+
+
+def counted(study: optuna.Study) -> list[FrozenTrial]:
+    """The trials of a search, by number."""
+    return [trial for trial in study.get_trials(deepcopy=False) if counts(trial)]
+
+
+def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
+    """The trials that others run."""
+    return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
+
+
+def own(study: optuna.Study, owner: str) -> Iterator[FrozenTrial]:
+    """The trials that an owner asked for."""
+    return (trial for trial in counted(study) if trial.user_attrs[OWNER] == owner)
+
+
+def here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
+    """What a trial came to; without arms where another owner runs them."""
+    if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:
+        return tried
+    pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
+    return Tried((), tuple(trial.values) if trial.values else None, pruned)
+
+
+def fail_misplaced(study: optuna.Study, owner: str) -> None:
+    """Fail an owner's trials that came after somebody else's, who asked at the same instant."""
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        if trial.user_attrs.get(OWNER) == owner and not counts(trial):
+            study.tell(trial.number, state=TrialState.FAIL)
+
+
+def tell(study: optuna.Study, trial: FrozenTrial, tried: Tried) -> None:
+    """End a trial, if what it came to is known."""
+    if tried.pruned:
+        study.tell(trial.number, state=TrialState.PRUNED, skip_if_finished=True)
+    elif tried.values is not None:
+        study.tell(trial.number, list(tried.values), skip_if_finished=True)

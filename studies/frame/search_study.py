@@ -1,0 +1,72 @@
+"""The options of studies that search with Optuna. Free of Optuna."""
+
+from abc import abstractmethod
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from menagerie.envs.core.identity import plain
+from menagerie.envs.core.options import FIRST, PLACE, WHAT
+from menagerie.envs.core.provenance import without_passwords
+from menagerie.envs.core.validation import FIRST_SEED, RUNS
+from menagerie.studies.frame.options import GROWS
+from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.runs.command_line import EXECUTION, only
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from menagerie.studies.frame.search import Search
+
+
+@dataclass(frozen=True)
+class SearchStudy(SplitStudy):
+    """A study on splits that searches, for each model by itself."""
+
+    trials: Annotated[int, WHAT, FIRST, RUNS] = 12
+    """Trials of each search."""
+    trials_at_once: Annotated[int, tyro.conf.arg(name="at-once"), WHAT, RUNS] = 2
+    """Trials of a model in a batch: each is drawn from what came out before the batch and from nothing in it, and waits
+    for the end of the batch before. So as many can run at once, and what is drawn doesn't depend on workers."""
+    sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
+    """Seed of what the searches draw."""
+    storage: Annotated[str, PLACE, GROWS] = ""
+    """Where trials are kept: a journal file, or the URL of a database (sqlite:///trials.db,
+    postgresql+psycopg://...) that commands on many machines may share; empty takes journal.log in the folder of the
+    results. optuna-dashboard shows it."""
+    study: Annotated[str, PLACE, GROWS] = ""
+    """Name of the study in its storage; empty takes the name of this command."""
+    abandon: Annotated[bool, PLACE, GROWS] = False
+    """Give up the trials that other commands left running in the storage: machines that won't return. Others are tried
+    in their place."""
+
+    @abstractmethod
+    def searches(self) -> "list[Search]":
+        """All searches of the study."""
+
+    def check(self) -> None:
+        """Raise for a storage that can't be one."""
+        from menagerie.studies.frame.storage import check_storage
+
+        super().check()
+        check_storage(self.storage)
+
+    def prepare(self, out: "Path") -> None:
+        """Give up what others left running, if that was asked for."""
+        from menagerie.studies.frame.records import Records
+
+        super().prepare(out)
+        for search in self.searches() if self.abandon else ():
+            if number := search.abandon(Records((), out), self.storage):
+                print(f"{search.name}: {number} trials of other commands were given up")
+
+    def decisive(self, model: str) -> dict[str, Any]:
+        """What decides the trials of a model, and must be the same for all who share its search."""
+        alone = replace(self, models=(model,), scorers=only(self.scorers, (model,)))
+        ignored = EXECUTION | self.growing()
+        return {name: value for name, value in plain(asdict(alone)).items() if name not in ignored}
+
+    def recorded(self) -> "SearchStudy":
+        """The study as its folder and its page show it: a URL may hold a password."""
+        return replace(self, storage=without_passwords(self.storage))

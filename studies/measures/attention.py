@@ -1,0 +1,104 @@
+"""Where a scorer's queries look: their maps beside the true masks of animals, as a measure of finished runs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.frame.measure import Measure, measured, write_rows
+from menagerie.studies.runs.cell import CHECKPOINT
+from menagerie.studies.runs.data import Material, split_material
+from menagerie.studies.runs.job import AnyJob, Report
+
+if TYPE_CHECKING:
+    from menagerie.models.scorer import Scorer
+
+# What is measured in each subset.
+MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n")
+
+
+@dataclass(frozen=True)
+class Attention(Measure):
+    """A row of `MEASURED` for validation and each test, at the threshold that is best on validation; one has the maps
+    of some scenes too. No rows of a scorer without attention."""
+
+    scenes: int = 4
+    """Scenes whose maps are kept."""
+
+    def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
+        """Overlap (intersection over union) of each query's map with the mask of its own animal, and the share of
+        queries that look at it more than at the other."""
+        if "attention" not in scorer.capabilities:
+            return
+        from menagerie.generators.storage.dataset import SplitDataset
+        from menagerie.models.evaluation.attention_maps import attention_maps, best_threshold, overlap
+
+        split = material.train.split
+        found = {}
+        for name in ("validation", *sorted(split.subsets.keys() - {"train", "validation"})):
+            if len(data := SplitDataset(split, name)):
+                found[name] = attention_maps(scorer, data, range(len(data))), data.masks(range(len(data))).numpy()
+        if "validation" not in found:
+            raise UserError("the split has no scene in validation, on which the threshold of the maps is chosen")
+        threshold = best_threshold(*found["validation"])
+        shown = min(found, key=lambda name: (not name.endswith("unseen_pairs"), name == "validation"))
+        for name, (maps, masks) in found.items():
+            fit = overlap(maps, masks, threshold)
+            chosen = spread(len(masks), self.scenes) if name == shown else []
+            kept = {"shown": chosen, "things": maps.things[chosen], "rest": maps.rest[chosen]}
+            yield dict(zip(MEASURED, (name, fit.mean, fit.right, threshold, len(masks)), strict=True)) | kept
+
+
+def spread(scenes: int, count: int) -> list[int]:
+    """The numbers of some scenes, evenly apart."""
+    return [scenes * (2 * k + 1) // (2 * count) for k in range(count)]
+
+
+@dataclass(frozen=True)
+class Looking(AnyJob):
+    """The job of measuring the attention of a finished run of another command."""
+
+    cell: Path
+    """Its folder."""
+    model: str
+    """Its scorer's name, or the user's class as it is found here."""
+    seed: int
+    split: Path
+    """The file that it was trained on."""
+    measure: Attention
+
+    @property
+    def id(self) -> str:
+        return f"{self.cell.name}-{self.measure.file()}"
+
+    @property
+    def name(self) -> str:
+        return f"attention of {self.model}, {self.cell.name}"
+
+    @property
+    def folder(self) -> Path:
+        return self.cell / "measures"
+
+    @property
+    def group(self) -> str:
+        """The split, which takes seconds to open."""
+        return str(self.split)
+
+    @property
+    def ended(self) -> bool:
+        return measured(self.cell, self.measure) is not None
+
+    def run(self, report: Report, release: Callable[[], None]) -> None:
+        """Measure, and write the rows."""
+        import torch
+
+        from menagerie.models.checkpoint import load_checkpoint
+
+        torch.set_num_threads(self.threads)
+        scorer = load_checkpoint(self.cell / CHECKPOINT, self.model).eval()
+        write_rows(self.cell, self.measure, None, list(self.measure.rows(scorer, opened(self.split), self.seed)))
+
+
+opened = cache(split_material)

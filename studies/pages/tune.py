@@ -1,0 +1,195 @@
+"""What came of a tuning study: its trials, the best recipe of each model, and its page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.records import read_record, write_record
+from menagerie.studies.frame.cells import SEARCHED, conditions
+from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
+from menagerie.studies.frame.study import SplitStudy
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+Row = dict[str, Any]
+# Before the names of a model's own options, which may be called like a field of the recipe.
+OWN = "option "
+ACCURACIES = ("validation", "repeated")  # columns of fractions, shown in percent
+WHAT = """Every model had {trials} trials over the same space of recipes, and over options of its own where it has some,
+on the same split and for the same number of steps. A trial is one training run with one seed, judged by its accuracy on
+the validation pairs alone, which no cell of this seed trains on or tests; chance is 50 %. As the best of many trials is
+partly luck, each model's best ones were run with further seeds. The best mean over all {seeds} seeds (`repeated`)
+decides, not the accuracy of the first seed (`validation`). `best.json` has the recipes as `--tuned` reads them. """
+LONE = """Of each model only one trial was repeated, so that the first seed alone chose it: the mean says how good it
+is, not that it is the best. """
+COURSE = """Validation accuracy of every trial in the order in which they were drawn. A pale point: the trial's one
+seed; the line: the best of these so far. A thick dash, joined to its point: the mean over {seeds} seeds of a trial that
+was repeated. The ring is round the best of a model's means, the recipe that was chosen. A trial that failed is drawn at
+0."""
+TRIED = """A line for each trial, from parameter to parameter at the value that it had there, between the least and the
+most that the parameter may have. Its colour is the accuracy of the trial's one seed on validation, on one scale for all
+models; the best is on top, and the chosen one has dots. Parameters of a single value are left out; the others are
+written as the options of the command take them: shares from 0 to 1."""
+ALL = """`validation`: accuracy of the trial's one seed; `repeated`: mean accuracy over {seeds} seeds, `–` of trials
+that weren't repeated. `trials.csv` has both as fractions of 1. ✓: the trial whose recipe was chosen."""
+
+
+class Searched(NamedTuple):
+    """What came of a model's search so far."""
+
+    model: str
+    trials: "Sequence[FrozenTrial]"
+    means: Mapping[int, float | None]
+    """The mean over seeds of each of the best trials, by number; None while it isn't known, or if a seed diverged."""
+    failures: Mapping[int, str]
+    """Why trials that ended have no value, by number; empty for those that have one."""
+    elsewhere: int
+    """How many trials other commands run."""
+    over: bool
+    """Whether all runs have ended."""
+
+    @property
+    def chosen(self) -> "tuple[FrozenTrial, float] | None":
+        """The trial with the best mean, of equal ones the first, and that mean; None without any."""
+        known = [(trial, mean) for trial in self.trials if (mean := self.means.get(trial.number)) is not None]
+        return max(known, key=lambda both: both[1], default=None)
+
+    @property
+    def rows(self) -> list[Row]:
+        """A row for each trial; "repeated" is its mean over seeds, if it was repeated."""
+        return [
+            {"model": self.model, "trial": trial.number, "validation": trial.values[0] if trial.values else None}
+            | {"repeated": self.means.get(trial.number)}
+            | {name: value for name, value in trial.params.items() if not name.startswith(OWN)}
+            | {"options": own_options(trial.params)}
+            for trial in self.trials
+        ]
+
+
+def own_options(params: Mapping[str, Any]) -> Row:
+    """The model's own options among the parameters of a trial."""
+    return {name.removeprefix(OWN): value for name, value in params.items() if name.startswith(OWN)}
+
+
+def leaders(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
+    """The best of the trials that have a value, best first."""
+    return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
+
+
+def entry(study: SplitStudy, searched: Searched) -> Row:
+    """The recipe that was chosen for a model, with the conditions of the search, as `--tuned` reads it."""
+    assert searched.chosen
+    trial, mean = searched.chosen
+    own = own_options(trial.params)
+    recipe = asdict(study.recipe)
+    return {
+        "validation": mean,
+        "architecture": trial.params.get("architecture", study.architecture),
+        "recipe": recipe | {name: value for name, value in trial.params.items() if name in recipe},
+        "tuned_for": conditions(study, searched.model),
+    } | ({"options": own} if own else {})
+
+
+def rows_of(searched: Sequence[Searched]) -> list[Row]:
+    """The rows of all models, in the same columns; without options of their own where no model has any."""
+    rows = [row for its in searched for row in its.rows]
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "options"]
+    names += ["options"] * any(row["options"] for row in rows)
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def write_rows(path: Path, searched: Sequence[Searched]) -> None:
+    """Write all trials as CSV, accuracies from 0 to 1."""
+    if rows := rows_of(searched):
+        write_csv(path, list(rows[0]), (list(row.values()) for row in rows))
+
+
+def write_best(path: Path, entries: Mapping[str, Row]) -> None:
+    """Write the chosen recipes, and print those that are new."""
+    before = read_record(path) if path.exists() else {}
+    if not entries or {name: before.get(name) for name in entries} == entries:
+        return
+    write_record(path, dict(entries), indent=1)
+    for model, entry in entries.items():
+        print(f"{model}: validation {entry['validation']:.1%} with {entry['architecture']}, {entry['recipe']}")
+
+
+def parts(searched: Sequence[Searched], seeds: int) -> Iterator[Part]:
+    """The page: the chosen recipes, the course of the trials, what was tried, all trials, and why some failed."""
+    from menagerie.studies.frame.trial_figures import Course, parallels
+
+    yield from map(partial(sentence, seeds=seeds), searched)
+    rows = rows_of(searched)
+    winners = {its.model: its.chosen[0].number for its in searched if its.chosen}
+    yield Course("history", rows, winners, says=COURSE.format(seeds=seeds))
+    lone = all(len(its.means) < 2 for its in searched)
+    trials = max(len(its.trials) for its in searched)
+    yield Paragraph(WHAT.format(trials=trials, seeds=seeds) + LONE * lone + " ".join(ties(searched)))
+    if further := sorted({name for its in searched for row in its.rows for name in row} - {*SEARCHED, *KNOWN}):
+        yield Paragraph(f"`--tuned` takes no {', '.join(further)} from `best.json`: give these as options.")
+    yield Heading("What was tried", TRIED)
+    yield from parallels({its.model: its.trials for its in searched}, winners)
+    yield Heading("All trials", ALL.format(seeds=seeds))
+    yield table(rows, winners)
+    failed = {f"{its.model}, trial {number}": why for its in searched for number, why in its.failures.items() if why}
+    if failed:
+        yield Heading("Why trials failed")
+        yield Facts(failed)
+
+
+KNOWN = {"model", "trial", *ACCURACIES, "architecture", "options"}
+
+
+def sentence(searched: Searched, seeds: int) -> Sentence:
+    """What was chosen for a model, or why nothing was yet."""
+    model = searched.model
+    if searched.chosen and searched.over:
+        trial, mean = searched.chosen
+        named = ", ".join(f"{name.removeprefix(OWN)} {shown(value)}" for name, value in trial.params.items())
+        return Sentence(f"{model}: trial {trial.number}, {100 * mean:.1f} % over {seeds} seeds, with {named}.")
+    if searched.elsewhere:
+        return Sentence(
+            f"{model}: {searched.elsewhere} of its trials run elsewhere; start this command again when they have ended."
+        )
+    return Sentence(f"{model}: every trial failed." if searched.over else f"{model}: none is chosen yet.")
+
+
+def ties(searched: Sequence[Searched]) -> list[str]:
+    """The models whose chosen trials have the same mean, as it is shown."""
+    means = {its.model: f"{100 * its.chosen[1]:.1f}" for its in searched if its.chosen}
+    groups = {mean: [model for model in means if means[model] == mean] for mean in means.values()}
+    return [f"The chosen trials of {' and '.join(g)} have the same mean." for g in groups.values() if len(g) > 1]
+
+
+def table(rows: Sequence[Row], winners: Mapping[str, int]) -> Rows:
+    """All trials as texts, each model's best first."""
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    ordered = sorted(
+        rows,
+        key=lambda r: (models.index(r["model"]), -(r["repeated"] or 0), -(r["validation"] or 0), r["trial"]),
+    )
+    names = list(rows[0]) if rows else []
+    header = ["model", "chosen", *(f"{name} (%)" if name in ACCURACIES else name for name in names[1:])]
+    texts = [
+        [row["model"], "✓" if winners.get(row["model"]) == row["trial"] else "", *cells(row)[1:]] for row in ordered
+    ]
+    return Rows("all_trials", header, texts)
+
+
+def cells(row: Row) -> list[str]:
+    """A row as texts, accuracies in percent."""
+    return [
+        f"{100 * value:.1f}" if name in ACCURACIES and value is not None else shown(value)
+        for name, value in row.items()
+    ]
+
+
+def shown(value: object) -> str:
+    """A value as people read it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {shown(each)}" for name, each in value.items())
+    return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,182 @@
+"""What models do on benchmarks of photographs, as files and as parts of a page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from menagerie.envs.core.files import write_text
+from menagerie.studies.analysis.tables import print_table, to_csv, to_latex, to_rows
+from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Picture, Pictures, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
+from menagerie.studies.scoring.benchmark_tables import (
+    benchmark_table,
+    chances_of,
+    headline_table,
+    lacking,
+    tidy,
+    titles_of,
+)
+from menagerie.studies.scoring.cut_texts import unread_texts
+from menagerie.studies.scoring.papers import THEIRS, PaperTable, latex, paper_tables, percent
+from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
+
+PIXELS = 160
+WHAT_IT_IS = (
+    "Models scored on benchmarks of photographs; nothing was trained. Each benchmark has its official rule; beside it "
+    "stands the accuracy when ties are broken at random, and how often scores tie: a model that gives everything the "
+    f"same score shows there. Percent. All numbers were measured here, but for rows marked{THEIRS}, which are what "
+    "papers report."
+)
+NOT_ALL = (
+    "Not all records were scored, so these figures are no results of the benchmark: images are missing, or texts have "
+    "words that a model can't read."
+)
+NOT_READ = (
+    "Not all texts were read to their end: texts that differ only in what a model doesn't read have equal scores "
+    "there, which count as ties."
+)
+HEADLINES = (
+    "Measured here: of each benchmark the numbers that papers state, by its official rule, and in brackets n, the "
+    "number of records that they are of. `micro`: all records alike; `macro`: the mean over groups that have any. "
+    "Chance: what equal scores give, ties broken at random; –: not worked out."
+)
+PAPERS = (
+    f"The tables of the paper on OC-CLIP, as it lays them out: rows marked{THEIRS} are its figures, all others were "
+    "measured here. Models have a row by each benchmark's official rule, one with ties shared, and one of how often "
+    "scores tie. –: the paper has no figure. Not run, left out, no records: nor has this page. *: not of all records, "
+    "of n of them."
+)
+COLUMNS_SAY = (
+    "`group`: the records of one kind; `headline`: a number that papers state. `ties shared`: accuracy when ties are "
+    "broken at random. `ties`: how often scores tie. `chance`: what guessing gives. `n`: records scored."
+)
+WRONG = (
+    "Images of which a model preferred a false text, ✗, to the true one, ✓, by the widest margin, with both scores. "
+    "Pictures show the middle of an image, or of the part of it that is meant."
+)
+NOISE = " Of an untrained model they are noise."
+
+
+def parts(records: Records) -> Iterator[Part]:
+    """Headlines; the paper's tables with ours above; every number; the surest errors."""
+    table, pieces = table_of(records), pieces_of(records)
+    yield from map(Sentence, best(table, titles_of(pieces)))
+    yield Paragraph(WHAT_IT_IS)
+    for parser in filter(None, dict.fromkeys(piece.subject.parser for piece in pieces)):
+        yield Paragraph(f"Scene graphs of texts are from the parser `{parser}`.")
+    yield from gaps(records, table)
+    yield Heading("Headlines")
+    yield rows_of("headlines", headline_table(table, pieces, counts=True), HEADLINES)
+    yield from beside_papers(records)
+    yield from all_numbers(table, pieces)
+    yield from errors(records)
+    yield from about_models(records, {})
+
+
+def write_tables(records: Records) -> None:
+    """Write results.jsonl and results.csv from what is finished."""
+    write_lines(records.out / "results.jsonl", (result for _, result in named_results(records)))
+    to_csv(records.out / "results.csv", table_of(records))
+
+
+def write_latex(records: Records) -> None:
+    """Write the headlines and the paper's tables as results.tex."""
+    caption = f"Official scores in percent;{THEIRS} marks published ones."
+    headlines = to_latex(headline_table(table_of(records), pieces_of(records)), caption)
+    write_text(records.out / "results.tex", "\n".join(filter(None, (headlines, latex(of_papers(records))))))
+
+
+def print_headlines(records: Records) -> None:
+    """The headlines on the terminal, a row each: models may be few and headlines many."""
+    table = headline_table(table_of(records), pieces_of(records)).set_index("model").T
+    rows = [(str(name), *row) for name, row in table.iterrows()]
+    print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
+
+
+def pieces_of(records: Records) -> list[BenchmarkPiece]:
+    """All pieces, of unfinished ones too."""
+    return [arm.cell for arm in records.arms]
+
+
+def table_of(records: Records) -> pd.DataFrame:
+    """The table of results.csv."""
+    return tidy([result for _, result in named_results(records)])
+
+
+def of_papers(records: Records) -> list[tuple[PaperTable, pd.DataFrame]]:
+    """The paper's tables with our rows."""
+    pieces = pieces_of(records)
+    return paper_tables(table_of(records), pieces, left_out(records), chances_of(pieces))
+
+
+def all_numbers(table: pd.DataFrame, pieces: Sequence[BenchmarkPiece]) -> Iterator[Part]:
+    """Every number of each benchmark."""
+    abouts = {piece.label: piece.subject.about for piece in pieces}
+    for label, file in file_names(dict.fromkeys(table.benchmark)).items():
+        yield Heading(label)
+        says = f"{abouts[label][0].upper()}{abouts[label][1:]}. {COLUMNS_SAY}"
+        yield rows_of(f"benchmark-{file}", benchmark_table(table, pieces, label), says)
+
+
+def best(table: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
+    """For each benchmark which model is best by the first of its headlines."""
+    for label, rows in table[table.kind == "headline"].groupby("benchmark", sort=False):
+        first = rows[(rows.name == rows.name.iloc[0]) & rows.official.notna()]
+        if len(first):
+            top = first.loc[first.official.astype(float).idxmax()]
+            best_of = f"{titles[top['model']]} is best with" if len(first) > 1 else f"{titles[top['model']]} has"
+            yield f"{label}, {top['name']}: {best_of} {percent(top['official'])} % of {top['n']:.0f}."
+
+
+def rows_of(name: str, frame: pd.DataFrame, says: str) -> Rows:
+    """A frame of texts as a part."""
+    header, *rows = to_rows(frame)
+    return Rows(name, header, rows, says=says)
+
+
+def gaps(records: Records, table: pd.DataFrame) -> Iterator[Part]:
+    """What wasn't scored, and what wasn't read."""
+    results = {piece.name: result for piece, result in named_results(records)}
+    for title, says, found in (
+        ("Left out", "", left_out(records)),
+        ("Not all records", NOT_ALL, lacking(table)),
+        ("Not all of each text", NOT_READ, unread_texts(results)),
+    ):
+        if found:
+            yield Heading(title, says)
+            yield Facts(found)
+
+
+def beside_papers(records: Records) -> Iterator[Part]:
+    """The paper's tables, those of which any benchmark was scored."""
+    if found := of_papers(records):
+        yield Heading("Beside the paper", PAPERS)
+    for layout, frame in found:
+        yield Heading(f"Table {layout.number}: {layout.title}", level=3)
+        yield rows_of(f"paper-table-{layout.number}", frame, layout.note)
+
+
+def errors(records: Records) -> Iterator[Part]:
+    """The images that models got wrong by the widest margin."""
+    found = [(piece, result["wrong"]) for piece, result in named_results(records) if result["wrong"]]
+    if not found:
+        return
+    untrained = any(piece.tested.title != piece.model for piece, _ in found)
+    yield Heading("Most surely wrong", WRONG + NOISE * untrained)
+    files = file_names(piece.name for piece, _ in found)
+    for piece, wrong in found:
+        yield Pictures(f"wrong-{files[piece.name]}", pictures(piece, wrong), folded=piece.name)
+
+
+def pictures(piece: BenchmarkPiece, wrong: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """Small pictures of the middle of each image, with both texts and their scores."""
+    bench = piece.subject.bench.framed(PIXELS, squashed=False, interpolation="bicubic")
+    pixels = bench.images([case["image"] for case in wrong]).permute(0, 2, 3, 1).numpy()
+    found = []
+    for image, one in zip(pixels, wrong, strict=True):
+        true, preferred = (f"{score:#.4g}" for score in one["scores"])
+        texts = f"✓ {true} {one['true']}", f"✗ {preferred} {one['preferred']}"
+        found.append(Picture(image, *texts, one["record"]))
+    return found

@@ -1,0 +1,200 @@
+"""One model on one benchmark of photographs: each test rated under the model, scored once, kept as a finished piece."""
+
+import csv
+import hashlib
+import pickle
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from PIL import Image
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import whole_file, write_csv
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.plugins import OWN_MODULES, own_module
+from menagerie.generators.benchmarks.benchmark import Benchmark, Result, Summary, summarise
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
+from menagerie.generators.benchmarks.registry import BenchmarkSpec
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.models.contract import attempt
+from menagerie.models.evaluation.code_store import CodeFolder
+from menagerie.models.evaluation.codes import Codes
+from menagerie.models.evaluation.scoring import score_items, score_pool
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.runs.folder import provenance
+from menagerie.studies.runs.results import write_result
+from menagerie.studies.scoring.cut_texts import cut_record
+from menagerie.studies.scoring.models import Model
+from menagerie.studies.scoring.piece import How, Piece
+from menagerie.studies.scoring.surely_wrong import surely_wrong
+from menagerie.studies.scoring.texts import described, identity_of, parsed, parsed_by, readable
+
+VERSION = 3  # of how records are scored
+FILE, TEXTS = "scores.csv", "texts.csv"
+SCORES = ("record", "group", "official", "neutral", "tied", "scores")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A benchmark whose files were read; travels to the process that scores it."""
+
+    label: str
+    about: str
+    published: Mapping[str, Mapping[str, float]]
+    """Percentages that papers report, by model and measure."""
+    bench: PhotographSet = field(repr=False)
+    content: Mapping[str, Any]
+    """What of it decides a result: a hash of its records and of the sizes of their images, and its graphs."""
+    graphs: Mapping[str, Any]
+    """The record of a result's graphs; empty where every text is one node."""
+    parser: str
+    """The parser in a line, and how its captions fared; empty where there is none."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process the user's own files have to be run before what is of them can be had.
+        own = tuple(str(module.__file__) for name, module in sys.modules.items() if name.startswith(OWN_MODULES))
+        return restored, (own, pickle.dumps({item.name: getattr(self, item.name) for item in fields(self)}))
+
+
+def restored(own: Sequence[str], values: bytes) -> Subject:
+    """A subject in another process."""
+    for file in own:
+        own_module(file)
+    return Subject(**pickle.loads(values))
+
+
+class Loaded(NamedTuple):
+    """A model that is ready to score."""
+
+    model: LoadedScorer
+    codes: Codes
+
+
+@dataclass(frozen=True)
+class BenchmarkPiece(Piece):
+    """A model on a benchmark."""
+
+    below: ClassVar[str] = "pieces"
+    subject: Subject
+    skip: bool
+    """Whether words that a model doesn't know are left out."""
+
+    def prepared(self) -> Loaded:
+        """The model with the codes of images that are kept."""
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
+        loaded, kept = super().prepared(), self.how.codes
+        folder = CodeFolder(kept, self.how.codes_limit) if kept else None
+        side, weights = loaded.framing.resolution, self.tested.weights
+        return Loaded(loaded, attempt(self.model, "fails", lambda: Codes(loaded.scorer, weights, side, folder)))
+
+    def score(self, folder: Path, prepared: Loaded, report: Callable[[int], None]) -> None:
+        """Score all records, and write their scores and then the result."""
+        began = time.perf_counter()
+        model, codes = prepared
+        bench, space = self.subject.bench.framed(*model.framing), model.scorer.texts
+        words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
+        cut = attempt(self.model, "fails", lambda: cut_record(model.scorer, words.texts))
+        results = attempt(self.model, "fails", lambda: rated(codes, words, report))
+        write_csv(folder / FILE, SCORES, score_rows(results))
+        if bench.made_texts:
+            write_texts(folder / TEXTS, bench)
+        result = {
+            **{"id": self.id, "model": self.model, "benchmark": self.label},
+            **{"groups": groups_of(bench, results), "headlines": headlines_of(bench, results)},
+            "wrong": surely_wrong(results),
+            **self.subject.graphs,
+            "cut": cut,
+            **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1)},
+            "provenance": provenance(),
+        }
+        write_result(folder, result)
+
+
+def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser | None = None) -> Subject:
+    """A benchmark with the identity of its content; raises for one that can't travel."""
+    hashed = hashlib.sha256()
+    for line in bench.content():
+        hashed.update(f"{line}\n".encode())
+    content = {"benchmark": spec.name, "records": hashed.hexdigest()[:16], **identity_of(bench, parser)}
+    published = {model: dict(numbers) for model, numbers in spec.published.items()}
+    try:
+        pickle.dumps(bench)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        reason = f"the benchmark {spec.name} can't be sent to the process that scores it ({error})"
+        raise UserError(f"{reason}; write its rules as functions of its file, not as lambdas") from error
+    return Subject(spec.name, spec.about, published, bench, content, parsed_by(bench, parser), described(parser))
+
+
+def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str, parses: Path) -> list[Subject]:
+    """Benchmarks that were read, with the graphs of a parser, which are kept in the folder `parses`."""
+    if not read:
+        return []
+    opened, benches = parsed([bench for _, bench in read], parser, parses)
+    return [subject_of(spec, bench, opened) for (spec, _), bench in zip(read, benches, strict=True)]
+
+
+def piece_of(model: Model, subject: Subject, skip: bool, how: How) -> BenchmarkPiece:
+    """One model on one benchmark."""
+    name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION})
+    return BenchmarkPiece(model, subject.label, name, images_of(subject.bench), how, subject, skip)
+
+
+def images_of(bench: Benchmark) -> int:
+    """The number of images that its tests need."""
+    if isinstance(bench, MatrixBenchmark):
+        return sum(len(pool.images) for pool in bench.pools)
+    return len({number for item in bench.items for number in item.images})
+
+
+def rated(codes: Codes, bench: PhotographSet, report: Callable[[int], None]) -> list[Result]:
+    """All tests of a benchmark; `report` is called with the number of images that are encoded at once."""
+    encode = partial(codes.encode, bench, report=report)
+    if isinstance(bench, MatrixBenchmark):
+        matrices = ((pool, score_pool(codes.scorer, pool, encode)) for pool in bench.pools if pool.pairs)
+        return [result for pool, scores in matrices for result in bench.results(pool, scores)]
+    scores = score_items(codes.scorer, bench, encode=encode)
+    return [Result(item, matrix, bench.outcome(item, matrix)) for item, matrix in zip(bench.items, scores, strict=True)]
+
+
+def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """The numbers of each group; how many of its tests were left out, for want of their images or of a word."""
+    parts = by_group([result.item for result in results], [result.outcome for result in results])
+    every, missing = bench.tests(), bench.untested()
+    return {
+        group: numbers(summarise(parts.get(group, [])))
+        | {"missing": missing[group], "unread": every[group] - len(parts.get(group, []))}
+        for group in bench.groups
+    }
+
+
+def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """The numbers that papers report of a benchmark."""
+    headlines = bench.headlines([result.item for result in results], [result.outcome for result in results])
+    return {name: numbers(summary) for name, summary in headlines.items()}
+
+
+def numbers(summary: Summary) -> dict[str, Any]:
+    """A summary as results have it."""
+    return {"official": summary.official, "neutral": summary.neutral, "tie_rate": summary.tie_rate, "n": summary.n}
+
+
+def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
+    """A row for each test: how it went, and the scores of its texts, an image after another."""
+    for item, scores, outcome in results:
+        texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)
+        yield item.record, item.group, f"{outcome.official:g}", f"{outcome.neutral:.6g}", int(outcome.tied), texts
+
+
+def write_texts(path: Path, bench: Benchmark) -> None:
+    """A row for each item with its texts, for benchmarks whose texts were made here."""
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(
+            (item.record, *(t.text for t in item.texts)) for item in bench.items
+        )

@@ -1,0 +1,149 @@
+"""The models of a command line: each a source of one scorer; a run of many cells is as many models."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.models.library.cells import place_of
+from menagerie.models.library.load import checkpoint, checkpoints_in, find_source
+from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import is_own, short_name
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.analysis.words import explained_as
+from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.runs.results import finished
+
+
+@dataclass(frozen=True)
+class Model:
+    """A scorer to be evaluated."""
+
+    label: str
+    """The name in tables."""
+    source: Source
+    run: str = ""
+    """The run of a cell; empty for other models."""
+    cell: str = ""
+    """The place of a cell in its run, in words: "clip, hard negatives 0%"."""
+
+    @property
+    def title(self) -> str:
+        """The label in tables of pages; it says so if the weights are random."""
+        untrained = isinstance(self.source, OpenCLIP) and not self.source.weights
+        return f"{self.label}, untrained" if untrained else self.label
+
+    @property
+    def steps(self) -> int:
+        """The steps that a study here trained it for; 0 where none did."""
+        recipe = trained(self).get("settings", {}).get("recipe")
+        return 0 if recipe is None else recipe.get("steps", Recipe.steps)
+
+    @cached_property
+    def weights(self) -> str:
+        """Hash of all that decides its scores."""
+        return self.source.identity()
+
+
+def models_of(names: Sequence[str], code: Sequence[str], towers: TowerConfig) -> list[Model]:
+    """All models that the names stand for; one that is nothing raises."""
+    for given in code:
+        if not is_own(given):
+            raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
+    models = [model for name in names for model in models_named(name, code, towers)]
+    labels = [model.label for model in models]
+    if again := next((label for label in labels if labels.count(label) > 1), None):
+        raise UserError(f"the model {again} is given twice")
+    return models
+
+
+def models_named(name: str, code: Sequence[str], towers: TowerConfig) -> list[Model]:
+    """One model, or all cells of a run, labelled by what they differ in: their places in the study, and where that is
+    not enough (another recipe, the base of another cell) their ids."""
+    folders = checkpoints_in(Path(name)) if Path(name).is_dir() else []
+    if len(folders) < 2:
+        source = find_source(name, code, towers)
+        if isinstance(source, Checkpoint):
+            return [of_cell(name, source, place_of(source.folder.parent))]
+        return [Model(name, source)]
+    sources = [checkpoint(str(folder.parent), folder, code) for folder in folders]
+    places = [place_of(folder.parent) for folder in folders]
+    same = {item for item in places[0].items() if all(item in place.items() for place in places)}
+    differing = [dict(item for item in place.items() if item not in same) for place in places]
+    labels = [of_cell(name, source, place).label for source, place in zip(sources, differing, strict=True)]
+    ids = [
+        {"cell": source.folder.parent.name} if labels.count(label) > 1 else {}
+        for source, label in zip(sources, labels, strict=True)
+    ]
+    models = [of_cell(name, source, place | more) for source, place, more in zip(sources, differing, ids, strict=True)]
+    return sorted(models, key=lambda model: model.label)
+
+
+def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
+    """A cell with its labels: its run, its model, and where in its study it is, as far as that is given."""
+    model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
+    words = [f"{axis.replace('_', ' ')} {worded(axis, value)}" for axis, value in place.items()]
+    return Model(f"{name}: {model}" + (f" ({where})" if where else ""), source, name, ", ".join([model, *words]))
+
+
+def worded(axis: str, value: Any) -> str:
+    """A value of an axis as people read it."""
+    if axis in FRACTIONS and isinstance(value, float):
+        return f"{value:.0%}"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def short_labels(models: Sequence[Model]) -> dict[str, str]:
+    """For each label one for tables, different from all others: a cell's without its run, or with the last folder of
+    that, if any can be spared."""
+    for shorten in (
+        lambda model: model.cell or model.title,
+        lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,
+    ):
+        names = {model.label: shorten(model) for model in models}
+        if len(set(names.values())) == len(names):
+            return names
+    return {model.label: model.title for model in models}
+
+
+def trained(model: Model) -> Mapping[str, Any]:
+    """Read the record of the study that trained a model; empty for models from elsewhere."""
+    return (finished(model.source.folder.parent) or {}) if isinstance(model.source, Checkpoint) else {}
+
+
+def trainings(models: Sequence[Model]) -> dict[str, str]:
+    """For each model that a study here trained, by label, a line that says on what and for how long it was trained."""
+    return {model.label: training_line(record) for model in models if (record := trained(model)).get("settings")}
+
+
+def training_line(result: Mapping[str, Any]) -> str:
+    """The training of a cell in words: "world tiny, 32 px, pairs 50%, ...; 60 steps of 32 images"."""
+    settings = result["settings"]
+    recipe, data, axes = settings.get("recipe", {}), settings.get("data", {}), result.get("axes", ())
+    kind = KINDS.get(data.get("kind", ""))
+    place = [f"world {data.get('split', {}).get('world', kind.world)}"] if kind else []
+    place.append(f"{settings.get('towers', {}).get('resolution', TowerConfig.resolution)} px")
+    place += [f"{axis.replace('_', ' ')} {worded(axis, result[axis])}" for axis in axes if axis in result]
+    steps, batch = recipe.get("steps", Recipe.steps), recipe.get("batch", Recipe.batch)
+    return "; ".join(filter(None, [", ".join(place), f"{steps} steps of {batch} images"]))
+
+
+def about(models: Sequence[Model]) -> dict[str, str]:
+    """A line on each scorer that the models are, cells and classes by its name and others by their own."""
+    return dict(map(line_of, models))
+
+
+def line_of(model: Model) -> tuple[str, str]:
+    """A short name for a model, and a line that explains it."""
+    source = model.source
+    if isinstance(source, OpenCLIP):
+        weights = f"the weights {source.weights}" if source.weights else "random weights: it was never trained"
+        return model.title, f"open_clip's {source.architecture} with {weights}"
+    if isinstance(source, HuggingFace):
+        return model.label, f"a model of Hugging Face's transformers, {source.place}"
+    name = source.model if isinstance(source, Checkpoint) else source.name
+    return short_name(name), explained_as(name)

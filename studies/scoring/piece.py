@@ -1,0 +1,175 @@
+"""A piece of an evaluation: a model and what it is scored on, scored once, here or on a cluster.
+
+Pieces of one model are of one group, so that a worker loads it once. What a piece's mistake is about is left out with a
+word, which stands in its folder until the next command tries it again; it ends no other piece.
+"""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.reading import read_text
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.frame.arm import LEFT_OUT
+from menagerie.studies.runs.job import AnyJob, Report
+from menagerie.studies.runs.results import finished
+from menagerie.studies.scoring.models import Model
+
+
+class How(NamedTuple):
+    """How pieces are scored; no result depends on it but in last digits."""
+
+    device: str = "cpu"
+    threads: int = 0
+    """Threads of torch; 0 leaves it the choice."""
+    codes: Path | None = None
+    """Folder of images' codes that are kept."""
+    codes_limit: int = 0
+    """Bytes of these."""
+
+
+@dataclass(frozen=True)
+class Piece(ABC):
+    """What an arm of an evaluation is."""
+
+    tested: Model
+    label: str
+    """The name of what the model is scored on."""
+    id: str
+    """Hash of the model's weights, and of the content of what it is scored on."""
+    images: int
+    """Images that it is scored on."""
+    how: How
+    below: ClassVar[str] = "cells"
+    seed: ClassVar[int] = 0
+    tests: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def model(self) -> str:
+        """The model's name in tables."""
+        return self.tested.label
+
+    @property
+    def name(self) -> str:
+        return f"{self.model} on {self.label}"
+
+    @property
+    def trained_steps(self) -> int:
+        """Steps that the model was trained for by a study here; 0 where none trained it."""
+        return self.tested.steps
+
+    def job(self, out: Path) -> "PieceJob":
+        """The piece as the executor runs it, in the folder of a study."""
+        return PieceJob(self, out)
+
+    def prepared(self) -> Any:
+        """The model, ready to score; made once for all pieces of it."""
+        return load(self.tested, self.how.device)
+
+    @abstractmethod
+    def score(self, folder: Path, prepared: Any, report: Callable[[int], None]) -> None:
+        """Score all, and write what came out into `folder`, the result last; `report` receives numbers of images.
+
+        Raises `UserError` where the model can't, or where its scores are no numbers.
+        """
+
+
+@dataclass(frozen=True)
+class PieceJob(AnyJob):
+    """A piece and the folder of its study."""
+
+    piece: Piece
+    out: Path
+
+    @property
+    def id(self) -> str:
+        return self.piece.id
+
+    @property
+    def name(self) -> str:
+        return self.piece.name
+
+    @property
+    def folder(self) -> Path:
+        return self.out / self.piece.below / self.id
+
+    @property
+    def group(self) -> str:
+        """The model, by its weights."""
+        return self.piece.tested.weights
+
+    @property
+    def steps(self) -> int:
+        return self.piece.images
+
+    @property
+    def threads(self) -> int:
+        return self.piece.how.threads
+
+    @property
+    def device(self) -> str:
+        return self.piece.how.device
+
+    @property
+    def problem(self) -> str:
+        """Why it was left out."""
+        file = self.folder / LEFT_OUT
+        return read_text(file) if file.exists() and finished(self.folder) is None else ""
+
+    @property
+    def ended(self) -> bool:
+        return finished(self.folder) is not None or (self.folder / LEFT_OUT).exists()
+
+    @property
+    def outcome(self) -> str:
+        return f"left out: {self.name}: {self.problem}" if self.problem else f"finished {self.name}"
+
+    def run(self, report: Report, release: Callable[[], None]) -> None:
+        """Score the piece, or leave it out."""
+        import torch
+
+        if self.threads:
+            torch.set_num_threads(self.threads)
+        done = 0
+
+        def count(images: int) -> None:
+            nonlocal done
+            done += images
+            report(done, "")
+
+        try:
+            self.piece.score(self.folder, held(self.group, self.piece.prepared), count)
+        except UserError as error:
+            write_text(self.folder / LEFT_OUT, str(error))
+
+
+HELD: dict[str, Any] = {}
+"""The model that this process has loaded, by its weights, or the mistake in it."""
+
+
+def held(group: str, prepare: Callable[[], Any]) -> Any:
+    """What `prepare` makes of a model; kept until that of another is wanted, and a mistake as well."""
+    if group not in HELD:
+        HELD.clear()  # before the next one needs the memory
+        try:
+            HELD[group] = prepare()
+        except UserError as error:
+            HELD[group] = error
+    if isinstance(HELD[group], UserError):
+        raise HELD[group]
+    return HELD[group]
+
+
+def load(model: Model, device: str) -> LoadedScorer:
+    """Load a model; what it warns of, such as random weights, is printed as a line."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        loaded = model.source.load(device)
+    for message in dict.fromkeys(str(warning.message) for warning in warned if warning.category is UserWarning):
+        print(f"note: {message}", flush=True)
+    return loaded

@@ -1,0 +1,166 @@
+"""What `evaluate` and `transfer` share: a study that trains nothing, whose arms are pieces of an evaluation."""
+
+import json
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import tyro
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_text
+from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
+from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
+from menagerie.studies.frame.arm import LEFT_OUT, Arm, Known
+from menagerie.studies.frame.study import AnyStudy
+from menagerie.studies.runs.machine import check_device_here
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.parts import Part
+    from menagerie.studies.frame.records import Records
+    from menagerie.studies.scoring.models import Model
+    from menagerie.studies.scoring.piece import How, Piece
+
+
+@dataclass(frozen=True)
+class PieceStudy(AnyStudy):
+    """A study that trains nothing: its arms are pieces, which say why where they can't be scored."""
+
+    called: ClassVar[str] = "pieces"
+    on: ClassVar[str]
+    """The label of what models are scored on."""
+
+    threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
+    """Threads of torch; 0 leaves it the choice."""
+    workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
+    """Models that are scored at once; 0 takes one, and all cores for images."""
+
+    @classmethod
+    def growing(cls) -> frozenset[str]:
+        """All options: what decides a piece is in its own name."""
+        return frozenset(item.name for item in fields(cls))
+
+    @property
+    def at_once(self) -> int:
+        """Models that are scored at once."""
+        return self.workers or 1
+
+    @abstractmethod
+    def pieces(self) -> "Iterable[Piece]":
+        """Each model on each of what it is scored on."""
+
+    def plan(self, known: Known) -> Iterable[Arm]:
+        """An arm for each piece."""
+        return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
+
+    def prepare(self, out: Path) -> "PieceStudy":
+        """Try pieces that were left out again."""
+        forget_left_out(out)
+        return self
+
+    def conclude(self, records: "Records") -> None:
+        """Raise where nothing could be scored."""
+        left = left_out(records)
+        if not records.results and left:
+            raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
+
+
+@dataclass(frozen=True)
+class ScoringStudy(PieceStudy):
+    """Scores the models that a command line names."""
+
+    models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
+    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
+    file.py:Class."""
+    code: Annotated[tuple[str, ...], MODEL] = ()
+    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
+    architecture: Annotated[str, MODEL] = "micro"
+    """Towers of a file.py:Class without a checkpoint, at --resolution."""
+    resolution: Annotated[int, DATA, SIDE] = 64
+    """Side of the images of a file.py:Class without a checkpoint, in pixels."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report what would be scored."""
+
+    @cached_property
+    def tested(self) -> "Sequence[Model]":
+        """The models that the names stand for; one that is nothing raises."""
+        from menagerie.models.towers.config import TowerConfig
+        from menagerie.studies.scoring.models import models_of
+
+        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution))
+
+    @property
+    def how(self) -> "How":
+        """How pieces are scored."""
+        from menagerie.studies.scoring.piece import How
+
+        return How(self.device, self.threads)
+
+    def check(self) -> None:
+        """Raise for a device that isn't here."""
+        if self.cluster.engine != "slurm":
+            check_device_here(self.device)
+
+    def forecast(self) -> None:
+        """Print what would be scored; no model is loaded."""
+        pieces = list(self.pieces())
+        images = sum(piece.images for piece in pieces)
+        print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+
+
+def forget_left_out(out: Path) -> None:
+    """Forget why pieces in a folder were left out: they are tried again."""
+    for folder in ("cells", "pieces"):
+        for file in out.glob(f"{folder}/*/{LEFT_OUT}"):
+            file.unlink()
+            if not any(file.parent.iterdir()):
+                file.parent.rmdir()
+
+
+def left_out(records: "Records") -> dict[str, str]:
+    """Why pieces have no result, by name."""
+    return {arm.cell.name: why for arm in records.arms if (why := records.left_out(arm))}
+
+
+def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]:
+    """The finished pieces with their results, under the labels of this command: another one may have called the same
+    files otherwise."""
+    return [
+        (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
+        for arm, result in records.results
+    ]
+
+
+def file_names(labels: Iterable[str]) -> dict[str, str]:
+    """For each label what files of its are called: letters, digits, points and dashes, each different."""
+    every = list(labels)
+    names = [re.sub(r"[^\w.-]+", "-", label).strip("-") for label in every]
+    return {
+        label: name if names.count(name) == 1 else f"{name}-{number}"
+        for number, (label, name) in enumerate(zip(every, names, strict=True))
+    }
+
+
+def write_lines(file: Path, results: Iterable[Mapping[str, Any]]) -> None:
+    """Write results as JSON, a line each."""
+    write_text(file, "".join(json.dumps(result) + "\n" for result in results))
+
+
+def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":
+    """What the models are, what their short names stand for, and what those of a run were trained on."""
+    from menagerie.studies.frame.parts import Facts, Heading
+    from menagerie.studies.scoring.models import about, trainings
+
+    models = list({arm.cell.model: arm.cell.tested for arm in records.arms}.values())
+    yield Heading("The models")
+    yield Facts(about(models))
+    if long := {name: label for label, name in names.items() if not name.startswith(label)}:
+        yield Heading("What their short names stand for", level=3)
+        yield Facts(long)
+    if trained := {names.get(label, label): line for label, line in trainings(models).items()}:
+        yield Heading("What models of a run were trained on, and for how long", level=3)
+        yield Facts(trained)

@@ -1,0 +1,99 @@
+"""A search whose runs take no time, by as many commands as a test starts.
+
+    python searching.py STORAGE FOLDER kill SEED     # killed ten times at random moments, and started again
+    python searching.py STORAGE FOLDER together      # three commands at once, each with a folder of its own
+
+A command is the loop of a study: it asks what is to be run, runs one, and asks again.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from optuna.distributions import FloatDistribution
+
+from menagerie.studies.frame.sampling import SpaceSampler
+from menagerie.studies.frame.search import Search, Tried
+
+SPACE = {"x": FloatDistribution(0, 1), "rate": FloatDistribution(1e-4, 1, log=True)}
+TRIALS, SEEDS = 12, 2
+
+
+def cheap(trials: int = TRIALS, at_once: int = 2, **more: Any) -> Search:
+    """A search of two parameters."""
+    return Search("cheap", SPACE, trials, at_once, sampler=lambda number: SpaceSampler(SPACE, number), **more)
+
+
+class Runs:
+    """The finished runs of a folder: a file each, with its score."""
+
+    def __init__(self, folder: Path, kept: Any = None) -> None:
+        self.folder, self.owner, self.kept = folder, folder.name, kept
+        folder.mkdir(exist_ok=True)
+
+    def storage(self, given: str) -> Any:
+        return self.kept or given
+
+    def judge(self, trial: Any) -> Tried:
+        """Two seeds, whose mean counts; pruned near the edge."""
+        params = trial.params
+        if params["x"] > 0.97:
+            return Tried((), pruned="too near the edge")
+        arms = [(params["x"], params["rate"], seed) for seed in range(SEEDS)]
+        scores = [float(file.read_text()) for arm in arms if (file := self.file(arm)).exists()]
+        return Tried(arms, (sum(scores) / SEEDS,) if len(scores) == SEEDS else None)
+
+    def file(self, arm: Any) -> Path:
+        return self.folder / "-".join(map(str, arm))
+
+    def step(self, search: Search, storage: str, most: int = 1) -> int:
+        """Do some of the runs that a search wants now; returns how many it did."""
+        arms = [arm for _, tried in search.follow(self, storage, self.judge) for arm in tried.arms]
+        waiting = [arm for arm in dict.fromkeys(arms) if not self.file(arm).exists()]
+        for x, rate, seed in waiting[:most]:
+            self.file((x, rate, seed)).write_text(str(1 - (x - 0.3) ** 2 - 0.1 * rate - 0.01 * seed))
+        return len(waiting[:most])
+
+    def run(self, search: Search, storage: str) -> None:
+        """Until nothing more follows."""
+        while self.step(search, storage):
+            time.sleep(0.002)
+
+
+def forked(work: Callable[[], None]) -> int:
+    """Do something in a process of its own, which has loaded everything; returns its number."""
+    if child := os.fork():
+        return child
+    try:
+        work()
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
+def killed(work: Callable[[], None], chance: random.Random) -> Iterator[None]:
+    """Kill it ten times."""
+    for _ in range(10):
+        child = forked(work)
+        time.sleep(chance.uniform(0.0, 0.08))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        yield
+
+
+def main(storage: str, folder: Path, how: str, seed: int = 0) -> int:
+    if how == "kill":
+        list(killed(lambda: Runs(folder / "a").run(cheap(), storage), random.Random(seed)))
+        children = [forked(lambda: Runs(folder / "a").run(cheap(), storage))]
+    else:
+        children = [forked(lambda k=k: Runs(folder / f"machine {k}").run(cheap(), storage)) for k in range(3)]
+    return max(os.waitpid(child, 0)[1] for child in children)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:])) > 0)
