@@ -52,14 +52,14 @@ class SearchStudy(SplitStudy):
         super().check()
         check_storage(self.storage)
 
-    def prepare(self, out: "Path") -> None:
+    def prepare(self, out: "Path") -> "SearchStudy":
         """Give up what others left running, if that was asked for."""
         from menagerie.studies.frame.records import Records
 
-        super().prepare(out)
-        for search in self.searches() if self.abandon else ():
+        for search in self.searches() if self.abandon and not self.dry_run else ():
             if number := search.abandon(Records((), out), self.storage):
                 print(f"{search.name}: {number} trials of other commands were given up")
+        return self
 
     def decisive(self, model: str) -> dict[str, Any]:
         """What decides the trials of a model, and must be the same for all who share its search."""
