@@ -76,11 +76,9 @@ class AnyStudy(AnyOptions, ABC):
     def instead(self) -> int | None:
         """Answer what an option asks in place of a run; returns the exit status, None where none asks."""
 
-    def forecast(self) -> None:
-        """Print what a run would make, and how long that takes."""
-        from menagerie.studies.frame.dry_run import dry_run
-
-        dry_run(self)
+    def forecast(self) -> bool:
+        """Print what a run would make, where the study knows it; else the frame finds out how long runs take."""
+        return False
 
     def prepare(self, out: Path) -> "AnyStudy":
         """Make what the plan needs in a folder; returns the study that knows it.

@@ -105,11 +105,12 @@ class ScoringStudy(PieceStudy):
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 
-    def forecast(self) -> None:
+    def forecast(self) -> bool:
         """Print what would be scored; no model is loaded."""
         pieces = list(self.pieces())
         images = sum(piece.images for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+        return True
 
 
 def forget_left_out(out: Path) -> None:
