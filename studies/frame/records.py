@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.measure import Measure
 
 TESTS = ("subset", "task")
+PAIRS = "test"  # narrows to pairs of both
 
 
 @dataclass(frozen=True)
@@ -98,11 +99,12 @@ class Records:
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
         """The records with these labels, subsets and tasks; several values of one as a tuple.
 
-        `keep` chooses among arms. Raises `UserError` for a label that no arm has.
+        `test` is several pairs of subset and task. `keep` chooses among arms. Raises `UserError` for a label that no
+        arm has.
         """
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
-        tests = {name: tuple(values) for name, values in several.items() if name in TESTS}
-        labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in TESTS}
+        tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
+        labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in tests}
         known = {name for arm in self.arms for name in arm.place}
         if self.arms and (odd := [name for name in labels if name not in known]):
             raise UserError(f"no run has a label {odd[0]!r}; labels are {', '.join(sorted(known))}, subset and task")
@@ -159,7 +161,10 @@ class Records:
     def _narrowed(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """The rows of the chosen subsets and tasks."""
         for name, values in self.chosen if len(frame) else ():
-            frame = frame[frame[name].isin(values)]
+            if name == PAIRS:
+                frame = frame[[pair in values for pair in zip(frame["subset"], frame["task"], strict=True)]]
+            else:
+                frame = frame[frame[name].isin(values)]
         return frame.reset_index(drop=True)
 
     def estimates(

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from menagerie.models.registry import specs
-from menagerie.studies.ablation.papers import ABLATIONS
-from menagerie.studies.ablation.report import rows_explained
-from menagerie.studies.ablation.tables import COLUMNS
+from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.analysis.words import TERMS, columns_explained, explained_as, models_explained
+from menagerie.studies.pages.rows import COLUMNS
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
