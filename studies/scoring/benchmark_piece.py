@@ -94,7 +94,7 @@ class BenchmarkPiece(Piece):
         side, weights = loaded.framing.resolution, self.tested.weights
         return Loaded(loaded, attempt(self.model, "fails", lambda: Codes(loaded.scorer, weights, side, folder)))
 
-    def score(self, folder: Path, prepared: Loaded, report: Callable[[int], None]) -> None:
+    def score(self, prepared: Loaded, report: Callable[[int], None]) -> None:
         """Score all records, and write their scores and then the result."""
         began = time.perf_counter()
         model, codes = prepared
@@ -102,9 +102,9 @@ class BenchmarkPiece(Piece):
         words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
         cut = attempt(self.model, "fails", lambda: cut_record(model.scorer, words.texts))
         results = attempt(self.model, "fails", lambda: rated(codes, words, report))
-        write_csv(folder / FILE, SCORES, score_rows(results))
+        write_csv(self.folder / FILE, SCORES, score_rows(results))
         if bench.made_texts:
-            write_texts(folder / TEXTS, bench)
+            write_texts(self.folder / TEXTS, bench)
         result = {
             **{"id": self.id, "model": self.model, "benchmark": self.label},
             **{"groups": groups_of(bench, results), "headlines": headlines_of(bench, results)},
@@ -114,7 +114,7 @@ class BenchmarkPiece(Piece):
             **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1)},
             "provenance": provenance(),
         }
-        write_result(folder, result)
+        write_result(self.folder, result)
 
 
 def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser | None = None) -> Subject:

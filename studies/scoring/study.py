@@ -111,7 +111,7 @@ class ScoringStudy(PieceStudy):
     def forecast(self) -> None:
         """Print what would be scored; no model is loaded."""
         pieces = list(self.pieces())
-        images = sum(piece.images for piece in pieces)
+        images = sum(piece.steps for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
 
 
