@@ -21,13 +21,12 @@ from menagerie.studies.real_training.photographs import GROUP
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.results import finished
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject, piece_of, subjects_of
-from menagerie.studies.scoring.benchmark_study import BenchmarkStudy
 from menagerie.studies.scoring.benchmark_tables import measured
 from menagerie.studies.scoring.check import read_benchmarks
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.papers import THEIRS
 from menagerie.studies.scoring.piece import How
-from menagerie.studies.scoring.study import left_out
+from menagerie.studies.scoring.study import BenchmarkStudy, left_out
 
 FOLDER = "benchmarks"
 

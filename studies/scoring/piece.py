@@ -42,7 +42,7 @@ class Piece(AnyJob, ABC):
     """The name of what the model is scored on."""
     id: str
     """Hash of the model's weights, and of the content of what it is scored on."""
-    steps: int
+    images: int
     """Images that it is scored on."""
     how: How
     out: Path = field(default=Path(), kw_only=True)
@@ -68,6 +68,10 @@ class Piece(AnyJob, ABC):
     def group(self) -> str:
         """The model, by its weights."""
         return self.tested.weights
+
+    @property
+    def steps(self) -> int:
+        return self.images
 
     @property
     def threads(self) -> int:

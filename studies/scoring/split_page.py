@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from menagerie.envs.core.files import write_csv, write_text
+from menagerie.envs.core.reading import read_text
 from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_rows
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
@@ -10,8 +12,9 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.table import Sheet
 from menagerie.studies.scoring.cut_texts import unread_texts
 from menagerie.studies.scoring.models import short_labels
-from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results
+from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
 
+COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell")
 AS_THEY_ARE = (
     "Every model scores each image with its true caption and with a hard negative, which has the same words, and "
     "should prefer the true one. Images are resized to what a model reads. Nothing was trained for this: models of a "
@@ -47,6 +50,25 @@ def parts(records: Records) -> Iterator[Part]:
         if split in scored:
             yield from of_split(records.where(split=split), file, names)
     yield from about_models(records, names)
+
+
+def write_tables(records: Records) -> None:
+    """Write cells.jsonl and results.csv."""
+    results = [result for _, result in named_results(records)]
+    write_lines(records.out / "cells.jsonl", results)
+    rows = (
+        {**result, "cell": result["id"], "subset": subset, "task": task, **scores}
+        for result in results
+        for subset, tasks in result["subsets"].items()
+        for task, scores in tasks.items()
+    )
+    write_csv(records.out / "results.csv", COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+
+
+def write_latex(records: Records) -> None:
+    """Write the tables of swaps of all splits as results.tex."""
+    files = [records.out / f"swaps-{name}.tex" for name in file_names(records.labels("split")).values()]
+    write_text(records.out / "results.tex", "\n".join(read_text(file) for file in files if file.exists()))
 
 
 def short_names(records: Records) -> dict[str, str]:
@@ -94,7 +116,8 @@ def differences(records: Records, file: str, names: Mapping[str, str]) -> Part:
     subsets = list(dict.fromkeys(subset for _, subset in found))
     models = list(dict.fromkeys(model for model, _ in found))
     rows = [[names[model], *(bare(found.get((model, subset))) for subset in subsets)] for model in models]
-    return Rows(f"differences-{file}", ["model", *subsets], rows, says=f"{says}. {NO_INTERVALS}.")
+    header = ["model", *(subset.replace("_", " ") for subset in subsets)]
+    return Rows(f"differences-{file}", header, rows, says=f"{says}. {NO_INTERVALS}.")
 
 
 def bare(value: Estimate | None) -> str:
@@ -111,7 +134,7 @@ def counts(name: str, numbers: Any) -> Rows:
     return Rows(name, ["subset", *tasks], rows)
 
 
-def print_swaps(records: Records) -> None:
+def print_results(records: Records) -> None:
     """The tables of swaps on the terminal."""
     for split in dict.fromkeys(piece.label for piece, _ in named_results(records)):
         table = swap_table(records.where(split=split), "", short_names(records))

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -33,6 +34,8 @@ class PieceStudy(AnyStudy):
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
     """The label of what models are scored on."""
+    written_by: ClassVar[str]
+    """The module that writes its tables and its page, which loads pandas."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves it the choice."""
@@ -65,11 +68,32 @@ class PieceStudy(AnyStudy):
                 if not any(file.parent.iterdir()):
                     file.parent.rmdir()
 
+    def tables(self, records: "Records") -> None:
+        """Write results as lines of JSON, and results.csv."""
+        import_module(self.written_by).write_tables(records)
+
+    def export(self, records: "Records") -> None:
+        """Write results.tex."""
+        import_module(self.written_by).write_latex(records)
+
+    def page(self, records: "Records") -> "Iterable[Part]":
+        """What came out."""
+        return import_module(self.written_by).parts(records)
+
     def conclude(self, records: "Records") -> None:
-        """Raise where nothing could be scored."""
+        """Print the main numbers; raises where nothing could be scored."""
         left = left_out(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
+        import_module(self.written_by).print_results(records)
+
+
+@dataclass(frozen=True)
+class BenchmarkStudy(PieceStudy):
+    """A study whose arms are models on benchmarks of photographs."""
+
+    on: ClassVar[str] = "benchmark"
+    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_page"
 
 
 @dataclass(frozen=True)
@@ -111,7 +135,7 @@ class ScoringStudy(PieceStudy):
     def forecast(self) -> None:
         """Print what would be scored; no model is loaded."""
         pieces = list(self.pieces())
-        images = sum(piece.steps for piece in pieces)
+        images = sum(piece.images for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
 
 
