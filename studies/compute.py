@@ -20,41 +20,224 @@ Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions
 skips what is finished.
 """
 
-from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Annotated, Any, NamedTuple
 
-from menagerie.envs.core.errors import UserError, choose, run_command
+import tyro
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
+from menagerie.envs.core.validation import RATE, RUNS, SEEDS, SHARE, STEPS, Range, Several
+from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.budgets.courses import Config, recipe_of, setups_of
-from menagerie.studies.budgets.run import run
-from menagerie.studies.frame.checks import check as check_grid
-from menagerie.studies.frame.checks import check_unused_options
+from menagerie.studies.frame.adaptive import Course, halved, until_flat
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.costs import cost_of
 from menagerie.studies.frame.grid import Grid
-from menagerie.studies.grids.grid import splits
-from menagerie.studies.runs.command_line import EXECUTION, only, parse, scorer_options
+from menagerie.studies.frame.options import GROWS, Axis
+from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import Study
+from menagerie.studies.pages.compute import page
+from menagerie.studies.runs.command_line import only, scorer_options
+from menagerie.studies.runs.data import FRACTIONS
 
-GRIDS = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
-# What doesn't decide the result of any run: a folder goes on with more of it.
-FURTHER = EXECUTION | {"budgets", "patience", "seeds"}
+GRIDS: Mapping[str, Mapping[str, Grid]] = {"binding": binding_grid.PRESETS, "spatial": spatial_grid.PRESETS}
 
 
-PRESETS: dict[str, Config] = {
-    "smoke": Config(
+class Setup(NamedTuple):
+    """One choice for a model, the same for all its budgets."""
+
+    architecture: str
+    batch: int
+    learning_rate: float
+
+    def __str__(self) -> str:
+        return f"{self.architecture}, batch {self.batch}, rate {self.learning_rate:g}"
+
+
+@dataclass(frozen=True)
+class Compute(Study):
+    """Accuracy against compute"""
+
+    models: tuple[str, ...] = ("clip", "negclip", "oc-clip")
+    """Scorers by name, or FILE.py:Class of your own; the question is about the first."""
+    splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
+    """Grids whose hardest cell is trained on: binding, spatial; --recipe takes their place."""
+    cell: Annotated[str, DATA, FIRST] = "breadth"
+    """Preset of the two grids whose hardest cell is trained: its world, resolution and pairs."""
+    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """The recipe that `--recipe` names."""
+    budgets: Annotated[Axis[int], STEPS] = (500, 1000, 2000, 4000, 6000)
+    """Optimiser steps, rising; at each there is a finished model."""
+    patience: Annotated[int, WHAT, FIRST, GROWS, RUNS] = 2
+    """Budgets in a row without a rise of validation, mean over seeds, after which a model that left chance stops."""
+    rise: Annotated[float, WHAT, Range(0.0, 1.0)] = 0.005
+    """The least rise that counts, as a share: 0.005 is half a point."""
+    bar: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.95
+    """Accuracy on what is unseen from which on a model counts as one that binds."""
+    seeds: Annotated[int, WHAT, FIRST, GROWS, SEEDS] = 3
+    """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
+    architectures: Annotated[tuple[str, ...], MODEL, FIRST, Several(least=1)] = ("mini",)
+    """Towers to choose from: nano, micro, mini, broad, small, or any open_clip architecture."""
+    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, RATE, Several(least=1)] = (2e-4, 6e-4, 1.8e-3, 5.4e-3)
+    """Peak learning rates to choose from. CLIP's best trial of `tune` stood at 7e-4."""
+    batches: Annotated[tuple[int, ...], TRAINING, FIRST, Range(2, 10**6), Several(least=1)] = (64,)
+    """Images of a step to choose from."""
+    warmup: Annotated[int, TRAINING, Range(0, STEPS.high)] = 100
+    """Steps of linear warm-up."""
+    decay: Annotated[float, TRAINING, Range(0.0, 1.0)] = 0.2
+    """Share of the steps, the last ones, in which the rate falls to zero."""
+    weight_decay: Annotated[float, TRAINING] = 0.05
+    """Decoupled weight decay."""
+    singles_share: Annotated[float, TRAINING, SHARE] = 0.5
+    """Share of a batch that shows one animal alone."""
+    singles_steps: Annotated[int, TRAINING, Range(0, STEPS.high)] = 250
+    """First steps, which show lone animals only; the same in all budgets."""
+
+    def with_recipe(self, recipe: SplitRecipe) -> "Compute":
+        """The study on the split of a recipe of the user's."""
+        return replace(self, base=recipe)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The splits to train on."""
+        return ("own",) if self.base else self.splits
+
+    @property
+    def setups(self) -> list[Setup]:
+        """What is chosen from."""
+        return [Setup(*values) for values in product(self.architectures, self.batches, self.learning_rates)]
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """Each model at each split on its own course."""
+        for split, model in product(self.names, self.models):
+            yield from self.course(known, split, model).arms
+
+    def course(self, known: Known, split: str, model: str) -> Course:
+        """How far a model is at a split: first its choices are halved with the first seed, then budgets rise."""
+        choosing = halved(
+            known, self.setups, self.budgets, lambda setup, steps: run(self, split, model, setup, 0, steps)
+        )
+        if choosing.waiting:
+            return choosing
+        best, seeds = choosing.chosen, range(self.seeds)
+        rising = until_flat(
+            known,
+            self.budgets,
+            lambda steps: [run(self, split, model, best, seed, steps) for seed in seeds],
+            self.patience,
+            self.rise,
+        )
+        arms = {arm.id: arm for arm in (*choosing.arms, *rising.arms)}.values()
+        return rising._replace(chosen=best, arms=sorted(arms, key=self.rank))
+
+    def setup_of(self, arm: Arm) -> Setup:
+        """The choice that a run is of."""
+        return Setup(*(arm.labels[name] for name in Setup._fields))
+
+    def rank(self, arm: Arm) -> tuple[int, int, int]:
+        """The place of a run in the results of its model and split."""
+        return self.setups.index(self.setup_of(arm)), arm.cell.seed, arm.labels["steps"]
+
+    def recipe_of(self, setup: Setup, steps: int) -> Recipe:
+        """The training recipe of a choice and a budget."""
+        alike = {name: getattr(self, name) for name in ("warmup", "decay", "weight_decay", "singles_share")}
+        rest = {"steps": steps, "batch": setup.batch, "learning_rate": setup.learning_rate}
+        return Recipe(**alike, **rest, single_object_phase=self.singles_steps / steps)
+
+    def check(self) -> None:
+        """Raise for budgets that can't rise, and for splits without anything to be judged by."""
+        if not self.splits:
+            raise UserError("--splits needs binding, spatial or both")
+        for name in ("budgets", "batches", "learning_rates"):
+            if 0 in getattr(self, name):
+                raise UserError(f"--{name.replace('_', '-')} needs values above 0, got {getattr(self, name)}")
+        first = self.budgets[0]
+        if list(self.budgets) != sorted(self.budgets):
+            raise UserError(f"--budgets are steps in rising order, got {self.budgets}")
+        if not 0 < self.decay < 1:
+            raise UserError(f"--decay is a share of the steps between 0 and 1, got {self.decay:g}")
+        if max(self.singles_steps, self.warmup) >= first - round(self.decay * first):
+            raise UserError(
+                f"--singles-steps {self.singles_steps} and --warmup {self.warmup} must end before the rate of the "
+                f"smallest of --budgets, {first}, decays"
+            )
+        for split, name in product(self.names, ("validation", "reserve")):
+            if not getattr(split_of(self, split, 0), name):
+                raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
+
+    def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
+        """What a run cost, and the fractions of its split."""
+        kind = [arm.cell.model, arm.labels["split"], self.setup_of(arm)]
+        cells = [
+            other.cell
+            for other, _ in records.results
+            if [other.cell.model, other.labels["split"], self.setup_of(other)] == kind
+        ]
+        return cost_of(arm.cell, cells, records.out).columns | arm.cell.data.axes
+
+    def page(self, records: Records) -> Iterator[Part]:
+        """What the first model comes to with compute, and how far the others are from it."""
+        courses = {
+            (split, model): self.course(records, split, model) for split, model in product(self.names, self.models)
+        }
+        judged = {split: split_of(self, split, 0).judged for split in self.names}
+        return page(self, records, courses, judged)
+
+
+@cache
+def grid_of(study: Compute, split: str) -> Grid:
+    """The grid that a split is the one cell of: its hardest, or a recipe of the user's."""
+    kind = ("spatial" if study.base.relational else "binding") if study.base else choose("split", split, GRIDS)
+    preset = GRIDS[kind][choose("preset of the grids", study.cell, GRIDS[kind])]
+    if study.base:
+        preset = preset.with_recipe(study.base)
+    else:
+        preset = replace(preset, pairs=(min(preset.pairs),), hard_negatives=(0.0,))
+    alike = {name: getattr(study, name) for name in ("store", "device", "threads", "models")}
+    return replace(preset, **alike, tuned="", scorers=only(study.scorers, study.models))
+
+
+def split_of(study: Compute, split: str, seed: int) -> SplitRecipe:
+    """The recipe of a split."""
+    grid = grid_of(study, split)
+    return grid.split_of(seed, **place_of(grid))
+
+
+def place_of(grid: Grid) -> dict[str, float]:
+    """The one place of a grid."""
+    return {name: getattr(grid, name)[0] for name in FRACTIONS}
+
+
+@cache
+def run(study: Compute, split: str, model: str, setup: Setup, seed: int, steps: int) -> Arm:
+    """One training run."""
+    grid = grid_of(study, split)
+    varied = replace(grid, architecture=setup.architecture, recipe=study.recipe_of(setup, steps))
+    return varied.at(model, seed, **place_of(grid))._replace(labels={"split": split, **setup._asdict(), "steps": steps})
+
+
+PRESETS: dict[str, Compute] = {
+    "smoke": Compute(
         **{"cell": "smoke", "models": ("clip", "oc-clip"), "scorers": scorer_options("smoke"), "seeds": 2},
         **{"budgets": (12, 24, 48), "architectures": ("nano",), "batches": (32,), "learning_rates": (1e-3, 4e-3)},
         **{"warmup": 4, "singles_steps": 6, "bar": 0.75, "patience": 1},
     ),
-    "laptop": Config(),
+    "laptop": Compute(),
     # As its best trial of `tune` on the cell of textures: towers, rate, shares. All budgets, whatever validation says:
     # that of one seed is too uncertain to stop by.
-    "long": Config(
+    "long": Compute(
         **{"cell": "laptop", "models": ("clip",), "seeds": 1, "patience": 4, "learning_rates": (7.5e-4,)},
         **{"budgets": (2000, 4000, 8000, 16_000), "warmup": 390, "singles_share": 0.37, "singles_steps": 500},
     ),
     # For a GPU or a cluster: 20 towers, batches and rates a model, of which one is left after five budgets.
-    "wide": Config(
+    "wide": Compute(
         **{"models": ("clip", "clip-gap", "negclip", "oc-clip"), "architectures": ("mini", "small"), "seeds": 5},
         **{"batches": (64, 256), "learning_rates": (7e-5, 2e-4, 6e-4, 1.8e-3, 5.4e-3)},
         budgets=(500, 1000, 2000, 4000, 8000, 16_000, 32_000),
@@ -62,76 +245,5 @@ PRESETS: dict[str, Config] = {
 }
 
 
-def splits_of(config: Config) -> tuple[str, ...]:
-    """The names of the splits to train on."""
-    return ("own",) if config.base else config.splits
-
-
-@lru_cache(maxsize=8)
-def grid_of(config: Config, split: str) -> Grid:
-    """The grid that a split is the one cell of: its hardest, or a recipe of the user's."""
-    kind = ("spatial" if config.base.relational else "binding") if config.base else choose("split", split, GRIDS)
-    preset = GRIDS[kind][choose("preset of the grids", config.cell, GRIDS[kind])]
-    if config.base:
-        preset = preset.with_recipe(config.base)
-    else:
-        preset = replace(preset, pairs=(min(preset.pairs),), hard_negatives=(0.0,))
-    shared = {name: getattr(config, name) for name in (EXECUTION - {"out"}) | {"seeds", "device", "threads"}}
-    return replace(
-        preset,
-        **shared,
-        models=config.models,
-        architecture=config.architectures[0],
-        tuned="",
-        recipe=Recipe(batch=config.batches[0]),
-        scorers=only(config.scorers, config.models),
-    )
-
-
-def check(config: Config) -> None:
-    if not config.splits:
-        raise UserError("--splits needs binding, spatial or both")
-    for name in ("budgets", "architectures", "batches", "learning_rates"):
-        values = getattr(config, name)
-        if not values or len(set(values)) < len(values) or 0 in values:
-            raise UserError(f"--{name.replace('_', '-')} needs one or more different values above 0, got {values}")
-    first = config.budgets[0]
-    if list(config.budgets) != sorted(config.budgets):
-        raise UserError(f"--budgets are steps in rising order, got {config.budgets}")
-    if not 0 < config.decay < 1:
-        raise UserError(f"--decay is a share of the steps between 0 and 1, got {config.decay:g}")
-    if max(config.singles_steps, config.warmup) >= first - round(config.decay * first):
-        raise UserError(
-            f"--singles-steps {config.singles_steps} and --warmup {config.warmup} must end before the rate of the "
-            f"smallest of --budgets, {first}, decays"
-        )
-    for split in splits_of(config):
-        grid = grid_of(config, split)
-        check_unused_options(replace(grid, scorers=config.scorers))
-        for name in ("validation", "reserve"):
-            if not getattr(splits(grid)[0], name):
-                raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
-        for architecture in config.architectures:
-            check_grid(replace(grid, architecture=architecture, out=config.out))
-    for setup in (setup for model in config.models for setup in setups_of(config, model)):
-        recipe_of(config, setup, first)  # refuses rates and shares that can't be
-
-
-def main() -> None:
-    preset, config = parse(PRESETS, "laptop", __doc__)
-    check(config)
-    config = replace(config, scorers=only(config.scorers, config.models))
-    grids = {split: grid_of(config, split) for split in splits_of(config)}
-    if config.dry_run:
-        from menagerie.studies.budgets.run import plan
-
-        plan(config, grids)
-        return
-    from menagerie.studies.runs.folder import run_folder
-
-    with run_folder(config.out or Path(f"runs/compute-{preset}"), config, FURTHER) as out:
-        run(config, grids, out)
-
-
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

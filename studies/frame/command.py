@@ -1,5 +1,6 @@
 """A study's command line: options, checks before anything is made, dry run, comparison, and its run."""
 
+import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,11 +16,22 @@ from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse,
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     """Run the study whose file was started, or compare two of its runs. Called at the end of the file.
 
-    `default` is the preset without `--preset`: "laptop" where there is one, else the first.
+    `default` is the preset without `--preset`: "laptop" where there is one, else the first. A file that another process
+    reads for the classes in it isn't started: nothing happens.
     """
+    if not is_started():
+        return
     script = sys.modules["__main__"]
     default = default or ("laptop" if "laptop" in presets else next(iter(presets)))
     run_command(lambda: start(Path(script.__file__ or "study").stem, script.__doc__ or "", presets, default))
+
+
+def is_started() -> bool:
+    """Whether the file that is being run is the one that was started, and no module of it."""
+    frame = inspect.currentframe()
+    while frame and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return frame is None or frame.f_globals["__name__"] == "__main__"
 
 
 def start(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:

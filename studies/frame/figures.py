@@ -115,6 +115,7 @@ def lines(part: Lines) -> Drawn:
             style = line_style(colours.index(colour)) | {"linestyle": STROKES[strokes.index(stroke) % len(STROKES)]}
             draw_line(axis, points, style)
     draw_levels(part, axes, panels, colours)
+    draw_large(part, dict(zip(panels, axes, strict=True)), names, found, where)
     for axis, panel in zip(axes, panels, strict=True):  # once all is drawn: they share limits, which stay as they are
         finish(axis, part, dict(zip(part.panels, panel, strict=True)))
     figure.supylabel("accuracy (%)", fontsize=9)
@@ -134,6 +135,19 @@ def series(part: Lines, names: Sequence[str], found: Values, where: Mapping[Key,
         line = labels[part.colour], labels.get(part.stroke)
         panels[key_of(labels, part.panels)][line].append((where[arm_key(names, key)], its))
     return panels
+
+
+def draw_large(
+    part: Lines, axes: Mapping[Key, Axes], names: Sequence[str], found: Values, where: Mapping[Key, float]
+) -> None:
+    """Larger points of the runs that are to have them."""
+    labels, colours = [name for name in names if name not in TESTS], part.records.labels(part.colour)
+    large = {key_of(arm.place, labels) for arm in part.large.arms} if part.large else ()
+    for key, its in found.items():
+        if (at := arm_key(names, key)) in large:
+            place = dict(zip(names, key, strict=True))
+            style = line_style(colours.index(place[part.colour])) | {"linestyle": "none", "markersize": 8}
+            axes[key_of(place, part.panels)].plot([where[at]], [100 * its.value], **style)
 
 
 def arm_key(names: Sequence[str], key: Key) -> Key:

@@ -7,8 +7,8 @@
         def rows(self, scorer, material, seed):
             yield {"norm": float(sum((p.detach() ** self.power).sum() for p in scorer.parameters()))}
 
-A measure may stand in a user's study file: other processes have its class from there. The file is run for it as a
-module, so that the study must begin below `if __name__ == "__main__":`.
+A measure may stand in a user's study file. Other processes have its class from there; they run the file as a module, in
+which `main` starts nothing.
 """
 
 import inspect

@@ -138,6 +138,8 @@ class Lines(Figured):
     """A share at which a dashed line stands."""
     beside: "Records | None" = field(default=None, kw_only=True)
     """What has no `x`: a dashed line for each value of `colour`."""
+    large: "Records | None" = field(default=None, kw_only=True)
+    """Those of its runs whose points are larger, such as what was chosen."""
 
 
 @dataclass(frozen=True)

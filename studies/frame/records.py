@@ -135,14 +135,21 @@ class Records:
         parts = [self._narrowed(points_in(self.folder(arm))).assign(**arm.place) for arm in tested]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
-    def measured(self, measure: "Measure") -> "pd.DataFrame":
-        """The rows of a measure of all finished arms, with their labels."""
+    def measured(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
+        """The rows of a measure of all finished arms, with their labels; of states that were kept `at` steps, with the
+        column "step".
+
+        Raises `UserError` for a column that is a label too.
+        """
         import pandas as pd
 
         from menagerie.studies.frame.measure import measured
 
-        found = [(arm, measured(self.folder(arm), measure) or ()) for arm, _ in self.results]
-        return pd.DataFrame([arm.place | dict(row) for arm, rows in found for row in rows])
+        found = [(arm, row) for arm, _ in self.results for row in measured(self.folder(arm), measure, at) or ()]
+        if twice := {name for arm, row in found for name in row.keys() & arm.place.keys()}:
+            kind = type(measure).__name__
+            raise UserError(f"the measure {kind} has a column {min(twice)!r}, which is a label of runs; rename it")
+        return pd.DataFrame([arm.place | row for arm, row in found])
 
     def _narrowed(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """The rows of the chosen subsets and tasks."""

@@ -11,6 +11,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
+from menagerie.studies.runs.states import lacking
 
 
 @dataclass
@@ -29,9 +30,16 @@ class Running:
         return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in arms)
 
     def waiting(self) -> list[Arm]:
-        """The arms that have not ended, each once."""
+        """The arms that have not ended, or lack a state that is to be kept, each once."""
         records = Records((), self.out)
-        return list({arm.id: arm for arm in self.arms() if not records.over(arm)}.values())
+        return list({a.id: a for a in self.arms() if not records.over(a) or self.lacks_states(a, records)}.values())
+
+    def lacks_states(self, arm: Arm, records: Records) -> bool:
+        """Whether `--keep-states` wants a state of a finished run that it lacks."""
+        if not isinstance(arm.cell, Cell) or records.diverged(arm):
+            return False
+        steps = (step for step in self.study.keep_states if step <= arm.cell.recipe.steps)
+        return bool(lacking(records.folder(arm), steps))
 
     def job(self, arm: Arm) -> Any:
         """An arm as the executor runs it."""
@@ -81,7 +89,8 @@ class Running:
         from menagerie.studies.runs.dispatch import run_jobs
 
         self.render([arm for arm, _ in wanted])
-        jobs = [Measuring(self.job(arm), tuple(measures)) for arm, measures in wanted]
+        at = (None, *self.study.keep_states)
+        jobs = [Measuring(self.job(arm), tuple(measures), at) for arm, measures in wanted]
         run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.published)
 
     def published(self, job: Any) -> None:
@@ -119,8 +128,11 @@ def run(study: AnyStudy, out: Path) -> None:
         print(f"{name}: {text}")
     running.render(running.arms())  # of finished runs too: the page shows their images
     arms = {arm.id: arm for arm in running.arms()}
-    finished = sum(map(Records((), out).over, arms.values()))
+    known = Records((), out)
+    finished = sum(map(known.over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
+    if lack := sum(running.lacks_states(arm, known) for arm in arms.values() if known.over(arm)):
+        print(f"{lack} finished runs take their steps again, up to the last state that they lack", flush=True)
     while waiting := running.waiting():
         running.sparing(running.publish)
         running.train(waiting)

@@ -59,6 +59,10 @@ class AnyStudy(AnyOptions, ABC):
         """The heading of the report: the first line of the class's docstring."""
         return (type(self).__doc__ or "").partition("\n")[0].removesuffix(".")
 
+    def label(self, test: str) -> str:
+        """A test for people."""
+        return test
+
     def check(self) -> None:
         """Raise on what can't work, beside what the frame checks of options and arms."""
 

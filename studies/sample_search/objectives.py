@@ -19,8 +19,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.analysis.pareto import Tally
-from menagerie.studies.budgets.courses import has_stopped
 from menagerie.studies.cluster.worker import Interruption
+from menagerie.studies.frame.adaptive import has_stopped
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.results import finished

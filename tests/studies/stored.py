@@ -15,18 +15,27 @@ TESTS = ("seen_pairs", "unseen_pairs")
 TASKS = ("swap", "replace animal")
 
 
-def stored_run(out: Path, model: str, seed: int, labels: dict[str, Any], skill: float, pairs: int = 6) -> Arm:
+def stored_run(
+    out: Path,
+    model: str,
+    seed: int,
+    labels: dict[str, Any],
+    skill: float,
+    pairs: int = 6,
+    name: str = "",
+    tests: tuple[str, ...] = TESTS,
+) -> Arm:
     """A finished run whose records are right about as often as `skill` says; some are ties, and pairs differ in size.
 
     Records are the same for all models of a seed. Quads have accuracies and no records.
     """
-    name = "-".join(map(str, [model, seed, *labels.values()])).replace("/", "_")
-    arm = Arm(StoredCell(name, model, seed, TESTS), labels)
+    name = name or "-".join(map(str, [model, seed, *labels.values()])).replace("/", "_")
+    arm = Arm(StoredCell(name, model, seed, tests), labels)
     folder, scenes = out / "cells" / arm.id, np.random.default_rng(seed)
     folder.mkdir(parents=True)
     rng = np.random.default_rng([seed, len(name), sum(map(ord, name))])
     rows, subsets = [], {}
-    for subset in ("validation", *TESTS):
+    for subset in ("validation", *tests):
         counts = scenes.integers(2, 6, pairs)
         for task in TASKS:
             margins = [

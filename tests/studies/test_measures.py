@@ -25,11 +25,13 @@ from menagerie.studies.runs.data import SplitData
 from menagerie.studies.runs.dispatch import run_jobs
 from menagerie.studies.runs.train import run_cell
 from tests.command import run_here
+from tests.studies.stored import stored_grid
 
 STUDY = """
-import json, sys
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from menagerie.studies.frame.command import main
 from menagerie.studies.frame.measure import Measure
 
 with Path(__file__).with_name("run as").open("a") as file:
@@ -47,7 +49,9 @@ class Norm(Measure):
         yield {"norm": total, "tests": len(material.tests), "seed": seed}
 
 
-if __name__ == "__main__":
+if __name__ != "__main__":
+    main({})  # as in a file without a guard: it isn't started by those who only read the class
+else:
     from menagerie.studies.frame.measuring import Measuring
     from tests.studies.test_measures import CELLS, run
 
@@ -136,6 +140,21 @@ def test_what_rows_may_hold(tmp_path):
     file.rename(other)
     with pytest.raises(UserError, match=r"is damaged .*of another cell.*delete it and run again"):
         measured(other.parents[1], Given())
+
+
+def test_rows_stand_beside_the_labels_of_their_runs(tmp_path):
+    records = stored_grid(tmp_path, seeds=1, models=("clip",))
+    for number, arm in enumerate(records.arms):
+        for step in (None, 0, 5)[: 3 - number]:  # the second run was shorter
+            write_rows(records.folder(arm), Given(), step, [{"a": number}, {"a": step}])
+    assert records.measured(Given())[["pairs", "a"]].values.tolist()[0::2] == [[0.2, 0], [0.8, 1]]
+    assert records.measured(Given(), (0, 5))[["pairs", "step", "a"]].values.tolist() == [
+        *([0.2, 0, 0], [0.2, 0, 0], [0.2, 5, 0], [0.2, 5, 5], [0.8, 0, 1], [0.8, 0, 0])
+    ]
+    assert records.measured(Given((("b", 1),))).empty
+    write_rows(records.folder(records.arms[0]), Given(), None, [{"pairs": 1}])
+    with pytest.raises(UserError, match="the measure Given has a column 'pairs', which is a label of runs; rename it"):
+        records.measured(Given())
 
 
 def test_settings_and_the_text_of_a_class_name_its_file(tmp_path):

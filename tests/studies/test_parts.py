@@ -43,7 +43,6 @@ from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.frame.table import Sheet
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
-from tests.studies.browser import CHROMIUM, assert_readable
 
 MODELS, PAIRS, SEEDS = ("clip", "oc-clip", "negclip"), (0.2, 0.8), (0, 1, 2)
 TESTS = ("seen_pairs", "unseen_pairs", "train_pairs")
@@ -322,15 +321,12 @@ def test_a_page_says_what_all_pages_say(records, tmp_path):
     gone = Arm(StoredCell("gone", "clip", 3, TESTS), {"pairs": 0.2, "kind": "plain", "cost": 1})
     (out / "cells" / "gone").mkdir()
     (out / "cells" / "gone" / DIVERGED).write_text("its loss at step 7 is nan")
-    page = write_report(Binding(), Records((*records.arms, gone), out))
-    text = page.read_text()
+    text = write_report(Binding(), Records((*records.arms, gone), out)).read_text()
     order = ["<h1>Which models bind<", "One of them binds.", 'alt="All."', "15 of 19 runs", "Said <code>here</code>."]
     assert [text.index(its) for its in order] == sorted(text.index(its) for its in order)
     for said in ("its loss at step 7 is nan", "seed 3", "OC-CLIP", "unseen pairs", "quad text"):
         assert said in text
     assert (out / "results.tex").read_text() == (out / "summary.tex").read_text()
-    if CHROMIUM:
-        assert_readable(page, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a", "results", "../x", ""])

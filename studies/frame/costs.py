@@ -2,13 +2,16 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from menagerie.studies.runs.cell import Cell, Job
-from menagerie.studies.runs.results import finished
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.records import result_of
+from menagerie.studies.runs.cell import Cell
 
+UNKNOWN = "–"
 SAMPLES = 3  # steps that are counted of each phase: texts differ from batch to batch
 _STEP_FLOPS: dict[str, tuple[float, float]] = {}
 
@@ -24,21 +27,43 @@ class Cost(NamedTuple):
     cpu_seconds: float
     """Processor time of all steps, evaluation and start not counted; nan before any run was timed."""
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """As results have it beside their images."""
+        return {"flops": self.flops, "cpu_seconds": "" if math.isnan(self.cpu_seconds) else self.cpu_seconds}
 
-def cost_of(job: Job, alike: Sequence[Job]) -> Cost:
-    """The cost of a run. `alike` are all runs of its choice and split, whose steps cost the same: their median time
-    counts, because a machine is not always as fast."""
-    cell = job.cell
-    flops, seconds = run_flops(cell), cell.recipe.steps * step_seconds(alike)
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Images, TFLOP and CPU-seconds for people."""
+        return f"{self.images:,}", short(self.flops / 1e12), short(self.cpu_seconds)
+
+
+def short(value: float) -> str:
+    """A quantity with three digits."""
+    if math.isnan(value):
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def noted_cost(arm: Arm) -> Cost:
+    """The cost that is in an arm's columns."""
+    seconds = arm.labels["cpu_seconds"]
+    return Cost(arm.cell.images_seen, arm.labels["flops"], math.nan if seconds == "" else seconds)
+
+
+def cost_of(cell: Cell, alike: Sequence[Cell], out: Path) -> Cost:
+    """The cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same: their median
+    time counts, because a machine is not always as fast."""
+    flops, seconds = run_flops(cell), cell.recipe.steps * step_seconds(alike, out)
     if cell.base:
-        before = cost_of(replace(job, cell=cell.base), [replace(one, cell=one.cell.base) for one in alike])
+        before = cost_of(cell.base, [other.base for other in alike if other.base], out)
         flops, seconds = flops + before.flops, seconds + before.cpu_seconds
     return Cost(cell.images_seen, flops, seconds)
 
 
-def step_seconds(jobs: Sequence[Job]) -> float:
+def step_seconds(cells: Iterable[Cell], out: Path) -> float:
     """Median processor time of a step over the runs that were timed."""
-    results = [finished(job.folder) for job in jobs]
+    results = [result_of(out / "cells" / cell.id) for cell in cells]
     timed = [result["provenance"].get("step_cpu_seconds") for result in results if result]
     timed = [seconds for seconds in timed if seconds is not None]
     return statistics.median(timed) if timed else math.nan

@@ -1,0 +1,96 @@
+"""Plans that follow from what is known: choices are halved on validation, then budgets rise until validation doesn't.
+
+All of it is pure, so that a plan can be tried without training anything.
+"""
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from menagerie.studies.frame.arm import Arm, Known
+
+Choice = TypeVar("Choice")
+
+BEGUN = 0.6
+"""Accuracy on validation below which a model is about at chance."""
+
+
+class Course(NamedTuple):
+    """How far an adaptive part of a plan is."""
+
+    chosen: Any
+    """The choice that is left; None while choices are halved."""
+    arms: list[Arm]
+    """All that follow so far, finished ones too, each once."""
+    means: tuple[float, ...] = ()
+    """For each budget of the choice that is left, the mean accuracy on validation, once all its arms have ended."""
+    waiting: bool = False
+    """Whether further arms may follow when these have ended."""
+    stopped: bool = False
+    """Whether validation has stopped rising, so that no larger budget would be trained."""
+
+    def outlook(self, rise: float) -> str:
+        """Whether larger budgets may help: "choosing" or "waiting" for runs, "stopped", "at chance", "rising" where the
+        largest budget brought more than `rise`, else "flat", which doesn't say."""
+        if self.waiting:
+            return "choosing" if self.chosen is None else "waiting"
+        if self.stopped:
+            return "stopped"
+        if len(self.means) > 1 and max(self.means) < BEGUN:
+            return "at chance"
+        return "rising" if len(self.means) > 1 and self.means[-1] > max(self.means[:-1]) + rise else "flat"
+
+
+def halved(
+    known: Known, choices: Sequence[Choice], budgets: Iterable[int], arm_of: Callable[[Choice, int], Arm]
+) -> Course:
+    """Successive halving (Jamieson & Talwalkar 2016): after each budget the better half, rounded up, goes on, until one
+    is left; of equal ones those that come first.
+
+    Where a longer run goes on from a shorter one, a round costs about as much as the one before.
+    """
+    left, arms = list(choices), []
+    for budget in budgets:
+        if len(left) == 1:
+            break
+        now = [arm_of(choice, budget) for choice in left]
+        arms += now
+        if (scores := all_scores(known, now)) is None:
+            return Course(None, arms, waiting=True)
+        order = sorted(range(len(left)), key=lambda k: -scores[k])
+        left = [left[k] for k in order[: -(-len(left) // 2)]]
+    return Course(left[0], arms)
+
+
+def until_flat(
+    known: Known, budgets: Iterable[int], arms_of: Callable[[int], list[Arm]], patience: int, rise: float
+) -> Course:
+    """Rising budgets, each once all arms of the one before have ended, until `patience` in a row bring no `rise` of
+    their mean."""
+    arms: list[Arm] = []
+    means: list[float] = []
+    for budget in budgets:
+        now = arms_of(budget)
+        arms += now
+        if (scores := all_scores(known, now)) is None:
+            return Course(None, arms, tuple(means), waiting=True)
+        means.append(statistics.mean(scores))
+        if has_stopped(means, patience, rise):
+            return Course(None, arms, tuple(means), stopped=True)
+    return Course(None, arms, tuple(means))
+
+
+def all_scores(known: Known, arms: Iterable[Arm]) -> list[float] | None:
+    """Accuracy on validation of each arm; None until all have ended."""
+    scores = [known.score(arm) for arm in arms]
+    return None if None in scores else [score for score in scores if score is not None]
+
+
+def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
+    """Whether none of the last `patience` values is above the best before them by more than `rise`.
+
+    Never of a model that has not left chance yet: it may not have begun to rise.
+    """
+    if len(means) <= patience or max(means) < BEGUN:
+        return False
+    return max(means[-patience:]) <= max(means[:-patience]) + rise
