@@ -58,16 +58,25 @@ class Subject:
     """The parser in a line, and how its captions fared; empty where there is none."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # In another process the user's own files have to be run before what is of them can be had.
         own = tuple(str(module.__file__) for name, module in sys.modules.items() if name.startswith(OWN_MODULES))
-        return restored, (own, pickle.dumps({item.name: getattr(self, item.name) for item in fields(self)}))
+        return restored, (OwnFiles(own), {item.name: getattr(self, item.name) for item in fields(self)})
 
 
-def restored(own: Sequence[str], values: bytes) -> Subject:
+class OwnFiles:
+    """The user's own files: where this is unpickled they are run, so that what follows can be had there."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self.files = files
+        for file in files:
+            own_module(file)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnFiles, (self.files,)
+
+
+def restored(own: OwnFiles, values: Mapping[str, Any]) -> Subject:
     """A subject in another process."""
-    for file in own:
-        own_module(file)
-    return Subject(**pickle.loads(values))
+    return Subject(**values)
 
 
 class Loaded(NamedTuple):

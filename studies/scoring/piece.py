@@ -13,11 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
-from menagerie.envs.core.reading import read_text
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.studies.frame.arm import LEFT_OUT
 from menagerie.studies.runs.job import AnyJob, Report
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import LEFT_OUT, finished, left_out
 from menagerie.studies.scoring.models import Model
 
 
@@ -93,12 +91,11 @@ class Piece(AnyJob, ABC):
     @property
     def problem(self) -> str:
         """Why it was left out."""
-        file = self.folder / LEFT_OUT
-        return read_text(file) if file.exists() and finished(self.folder) is None else ""
+        return left_out(self.folder)
 
     @property
     def ended(self) -> bool:
-        return finished(self.folder) is not None or (self.folder / LEFT_OUT).exists()
+        return finished(self.folder) is not None or bool(self.problem)
 
     @property
     def outcome(self) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from menagerie.envs.core.files import write_csv, write_text
-from menagerie.envs.core.reading import read_text
-from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_rows
+from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_latex, to_rows
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
@@ -31,7 +30,7 @@ NO_INTERVALS = "None has an interval: each subset has fewer than five animal pai
 def parts(records: Records) -> Iterator[Part]:
     """The page."""
     names, files = short_names(records), file_names(records.labels("split"))
-    scored = list(dict.fromkeys(piece.label for piece, _ in named_results(records)))
+    scored = scored_splits(records)
     swaps = records.where(task="swap", subset=records.tests, split=scored)
     for split in scored:
         if found := swaps.where(split=split).estimates(("model",)):
@@ -67,8 +66,14 @@ def write_tables(records: Records) -> None:
 
 def write_latex(records: Records) -> None:
     """Write the tables of swaps of all splits as results.tex."""
-    files = [records.out / f"swaps-{name}.tex" for name in file_names(records.labels("split")).values()]
-    write_text(records.out / "results.tex", "\n".join(read_text(file) for file in files if file.exists()))
+    parts = [swap_table(records.where(split=split), "", short_names(records)) for split in scored_splits(records)]
+    texts = [to_latex(Sheet(part).frame, part.says.replace("`", "")) for part in parts]
+    write_text(records.out / "results.tex", "\n".join(texts))
+
+
+def scored_splits(records: Records) -> list[str]:
+    """The splits that any model was scored on."""
+    return list(dict.fromkeys(piece.label for piece, _ in named_results(records)))
 
 
 def short_names(records: Records) -> dict[str, str]:
@@ -136,7 +141,7 @@ def counts(name: str, numbers: Any) -> Rows:
 
 def print_results(records: Records) -> None:
     """The tables of swaps on the terminal."""
-    for split in dict.fromkeys(piece.label for piece, _ in named_results(records)):
+    for split in scored_splits(records):
         table = swap_table(records.where(split=split), "", short_names(records))
         header, *rows = to_rows(Sheet(table).frame)
         print_table(header, rows, f"{split}: swaps preferred right, %")

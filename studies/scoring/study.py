@@ -16,9 +16,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
-from menagerie.studies.frame.arm import LEFT_OUT, Arm, Known
+from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.machine import check_device_here
+from menagerie.studies.runs.results import LEFT_OUT
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.parts import Part
