@@ -31,10 +31,6 @@ class Runnable(Protocol):
         """Names of the test subsets, in the order of tables."""
 
 
-LEFT_OUT = "left_out.txt"
-"""Why a piece has no result; the next command tries it again."""
-
-
 class Arm(NamedTuple):
     """A training run, or a piece of an evaluation, with its place in a study."""
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
-from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import RESULT, write_records
-from menagerie.studies.frame.arm import LEFT_OUT, Arm, as_column
+from menagerie.studies.frame.arm import Arm, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
-from menagerie.studies.runs.results import read_result, read_results
+from menagerie.studies.runs.results import left_out, read_result, read_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,8 +53,7 @@ class Records:
 
     def left_out(self, arm: Arm) -> str:
         """Why this command left an arm out; empty where it has a result, or hasn't ended."""
-        file = self.folder(arm) / LEFT_OUT
-        return read_text(file) if file.exists() and result_of(self.folder(arm)) is None else ""
+        return left_out(self.folder(arm))
 
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""

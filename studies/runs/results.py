@@ -10,6 +10,7 @@ import msgspec
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import plain
+from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import (
     FILES,
     RESULT,
@@ -96,6 +97,15 @@ def checked_file(folder: Path, name: str) -> Path:
 def finished(folder: Path) -> dict[str, Any] | None:
     """The result in a cell's folder; None if the cell isn't finished."""
     return read_result(folder)
+
+
+LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries it again
+
+
+def left_out(folder: Path) -> str:
+    """Why there is no result in a folder; empty where there is one, or nothing has ended yet."""
+    file = folder / LEFT_OUT
+    return read_text(file) if file.exists() and finished(folder) is None else ""
 
 
 # Varied settings besides the fractions have columns after theirs.
