@@ -21,10 +21,10 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Handle, cancel, submit
 from menagerie.studies.cluster.options import Cluster, Slurm, check_cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
-from menagerie.studies.grids.grid import cells
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.dispatch import run_cells
 from tests.command import GRID, QUICK, ROOT, ended, run_here, started, until
+from tests.grid_cells import cells
 from tests.slurm import output_of
 
 CELLS = ["--models", "clip", "--pairs", "0.8", "--hard-negatives", "0", "0.5", "1", "--steps", "250"]

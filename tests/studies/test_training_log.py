@@ -26,7 +26,6 @@ from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs import dispatch, local
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
@@ -35,6 +34,7 @@ from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
 from tests.command import GRID, QUICK, run_here
+from tests.grid_cells import cells, chosen_alone, splits
 
 RECIPE = Recipe(steps=130, batch=4, warmup=2)
 
