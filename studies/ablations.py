@@ -60,7 +60,7 @@ class AblationStudy(Study):
     """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, dimensions, partial, oracle,
     negatives. None takes all that the model names, but for such groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
-    """Splits to train on: spatial, binding; a recipe or a file of yours takes their place."""
+    """Splits to train on: spatial, binding. A recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
     """Rules such as "texture=red & animal=cat": what one matches is only in tests (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()

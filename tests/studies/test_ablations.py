@@ -113,8 +113,8 @@ def test_a_row_holds_where_the_model_is_tuned_or_trained_in_stages():
 
 def test_a_place_says_more_than_tuning():
     grid = study((), splits=("binding",)).grids["binding"]
-    arm = grid.at("oc-clip", 0, pairs=0.2, hard_negatives=0.0, architecture="broad", warmup=9, layers=2)
-    assert (arm.cell.towers.architecture, arm.cell.recipe.warmup, arm.cell.options["layers"]) == ("broad", 9, 2)
+    arm = grid.at("oc-clip", 0, pairs=0.2, hard_negatives=0.0, architecture="broad", warmup=9, dim=16)
+    assert (arm.cell.towers.architecture, arm.cell.recipe.warmup, arm.cell.options["dim"]) == ("broad", 9, 16)
     with pytest.raises(TypeError, match="wormup is a field of none"):
         grid.at("oc-clip", 0, wormup=9)
 
