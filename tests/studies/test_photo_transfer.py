@@ -330,7 +330,8 @@ def test_runs_that_would_see_no_pair_are_refused(tmp_path):
 def study(tmp_path_factory):
     """The smoke preset of one model, first with one number of images and then, in the same folder, with two."""
     folder = tmp_path_factory.mktemp("study")
-    command = [*COMMAND, "--preset", "smoke", "--models", "clip", "--steps", "12", "--tuning-steps", "6"]
+    command = [*COMMAND, "--preset", "smoke", "--models", "clip", "--steps", "6", "--tuning-steps", "3"]
+    command += ["--test-scenes", "16"]
     out = folder / "runs/photo_transfer-smoke"
     made = []
     for images in (["16"], ["16", "64"]):
