@@ -101,7 +101,7 @@ def score(cells: Sequence[Planned], tests: Tests, out: Path, config: Config) -> 
     every = [piece for of_cell in pieces(cells, tests, out, config).values() for piece in of_cell]
     if not every:
         return {}
-    study = OfCells(out=out / FOLDER, store=config.store, device=every[0].how.device, cluster=config.cluster)
+    study = OfCells(out=out / FOLDER, device=every[0].how.device, cluster=config.cluster)
     study.given.extend(every)
     (out / FOLDER).mkdir(exist_ok=True)
     run(study, out / FOLDER)
