@@ -82,12 +82,13 @@ class Evaluate(ScoringStudy):
         splits = [self.opened[name] for name in self.splits if name in self.opened]
         return (piece_of(model, split, self.how) for model in self.tested for split in splits)
 
-    def forecast(self) -> None:
+    def forecast(self) -> bool:
         """Print what would be scored, and which splits would be rendered first."""
         super().forecast()
         for name, recipe in self.recipes.items():
             scenes = len(set(recipe.scenes_to_render()))
             print(f"{name}, {scenes} scenes of {recipe.world}: what the store lacks of them is rendered first")
+        return True
 
 
 PRESETS = {"all": Evaluate()}

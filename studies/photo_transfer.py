@@ -16,58 +16,60 @@ Photographs of a test are in no training set: checked by SHA-256 of the files be
 is finished: also with further parts, models, numbers of photographs or of images.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from menagerie.envs.core.errors import UserError, choose, run_command
+import tyro
+
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
 from menagerie.envs.core.validation import SHARE, Range
 from menagerie.envs.world import WORLDS
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.checks import check as check_grid
-from menagerie.studies.frame.grid import Grid
-from menagerie.studies.frame.overrides import check_overrides
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.presets import SMOKE
-from menagerie.studies.grids.grid import chosen_alone
-from menagerie.studies.photographs.trainings import FACTORS, PARTS, Factor, Part
-from menagerie.studies.runs.command_line import EXECUTION, parse
+from menagerie.studies.frame.study import SplitStudy, grid
+from menagerie.studies.photographs.trainings import FACTORS, PARTS, SYNTHETIC, Factor, Part, Training, all_trainings
 
-# What doesn't decide the result of any run: a folder goes on with more of it.
-FURTHER = EXECUTION | {"photos", "package", "backgrounds", "parts", "photographs", "other_animals", "images"}
-FURTHER |= {"targets", "factors", "factor_models"}
+if TYPE_CHECKING:
+    from menagerie.studies.frame import parts
+    from menagerie.studies.frame.records import Records
 
 
 @dataclass(frozen=True)
-class Config(Grid):
-    """One study of photographs."""
+class PhotoTransfer(SplitStudy):
+    """Synthetic first, then real: what training in a rendered world buys on photographs"""
 
     plain_recipe: ClassVar[BindingRecipe] = BindingRecipe()
 
     world: str = "pug"
     """Built-in world of the rendered animals."""
-    photos: Annotated[Path | None, DATA, FIRST] = None
+    photos: Annotated[Path | None, DATA, FIRST, GROWS] = None
     """Folder that `menagerie photos` wrote; empty takes the package."""
-    package: Annotated[Path | None, DATA, FIRST] = None
+    package: Annotated[Path | None, DATA, FIRST, GROWS] = None
     """Where the package was unpacked; empty takes the installed one."""
     rehearsal: Annotated[bool, DATA] = False
     """Without --photos and --package take rendered animals, cut out, for photographs: the numbers mean nothing."""
-    backgrounds: Annotated[Path | None, DATA] = None
+    backgrounds: Annotated[Path | None, DATA, GROWS] = None
     """Folder of photographs for backgrounds of the factor of this name, as in `menagerie photos`."""
-    parts: Annotated[tuple[Part, ...], WHAT, FIRST] = PARTS
+    parts: Annotated[Axis[Part], WHAT] = PARTS
     """Questions: zero-shot, fine-tuning, worth, factors."""
-    photographs: Annotated[tuple[int, ...], WHAT, Range(1, 1000)] = (1, 2)
+    photographs: Annotated[tuple[int, ...], WHAT, GROWS, Range(1, 1000)] = (1, 2)
     """Photographs of each animal in fine-tuning; those of the test are others."""
-    other_animals: Annotated[tuple[int, ...], WHAT, Range(3, 1000)] = (8, 24, 88)
+    other_animals: Annotated[tuple[int, ...], WHAT, GROWS, Range(3, 1000)] = (8, 24, 88)
     """Numbers of other animals whose photographs are trained on in place of those; as many as there are."""
-    images: Annotated[tuple[int, ...], WHAT, Range(2, 1_000_000)] = (32, 128, 512, 2048)
+    images: Annotated[tuple[int, ...], WHAT, GROWS, Range(2, 1_000_000)] = (32, 128, 512, 2048)
     """Distinct images of photographs, rising, that are trained on to find how many reach a target."""
-    targets: Annotated[tuple[float, ...], WHAT] = (0.7, 0.8, 0.9)
+    targets: Annotated[tuple[float, ...], WHAT, GROWS] = (0.7, 0.8, 0.9)
     """Accuracies to be reached, above chance, 0.5."""
-    factors: Annotated[tuple[Factor, ...], WHAT] = FACTORS
+    factors: Annotated[tuple[Factor, ...], WHAT, GROWS] = FACTORS
     """What is changed in the synthetic world: views, textures, augmentation, backgrounds, vocabulary."""
-    factor_models: Annotated[tuple[str, ...], WHAT] = ()
+    factor_models: Annotated[tuple[str, ...], WHAT, GROWS] = ()
     """Those of --models that are trained with each factor; none takes the last one."""
     tuning_steps: Annotated[int, TRAINING, Range(1, 1_000_000)] = 150
     """Steps on photographs after synthetic training; from scratch all of --steps are on photographs."""
@@ -81,76 +83,101 @@ class Config(Grid):
     """The same among the few animals of which there are several photographs."""
     validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation curves, which select nothing."""
-    pairs: tuple[float, ...] = (0.5,)
+    pairs: Annotated[float, DATA, SHARE] = 0.5
     """Fraction of the trainable animal pairs in training."""
-    hard_negatives: tuple[float, ...] = (0.0,)
+    hard_negatives: Annotated[float, DATA, SHARE] = 0.0
     """Fraction of these pairs that have hard negatives too."""
     seeds: int = 3
     """Number of seeds, from 0. Each decides split, training, and which photographs are held out."""
+    prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)
+    """The photographs and the worlds of its folder, once it has one."""
 
     @property
     def with_factors(self) -> tuple[str, ...]:
         """The models that are trained with each factor."""
         return self.factor_models or self.models[-1:]
 
+    @property
+    def rehearsed(self) -> bool:
+        """Whether rendered animals take the place of photographs."""
+        return self.rehearsal and not self.photos and not self.package
 
-PRESETS: dict[str, Config] = {
-    "smoke": Config(
-        **SMOKE | {"recipe": Recipe(steps=60, batch=32, warmup=5)},
+    def prepare(self, out: Path) -> "PhotoTransfer":
+        """The study with the worlds of its folder, which are written."""
+        from menagerie.studies.photographs.cells import prepared
+
+        study = prepared(self, out)
+        for line in study.prepared.left_out:
+            print(line, flush=True)
+        return study
+
+    def recorded(self) -> "PhotoTransfer":
+        """The study without what it has prepared."""
+        return replace(self, prepared=None)
+
+    def plan(self, known: Known) -> Iterable[Arm]:
+        """The runs of all questions; before photographs are read, the plain one of each model."""
+        return self.runs(known).values() if self.prepared else grid(self)
+
+    def runs(self, known: Known) -> dict[Training, Arm]:
+        """All runs but those whose weights to start with aren't there yet."""
+        from menagerie.studies.photographs.cells import cell_in
+
+        arms: dict[Training, Arm] = {}
+        for run in all_trainings(self, self.prepared.material):
+            start = known.weights(arms[run.start], SYNTHETIC) if run.start else None
+            if start or not run.start:
+                cell = cell_in(self, run, start)
+                arms[run] = Arm(cell, cell.axes)
+        return arms
+
+    def page(self, records: "Records") -> Iterable["parts.Part"]:
+        """The findings, a figure and a table for each question, and the photographs."""
+        from menagerie.studies.pages.photo_transfer import parts_of
+        from menagerie.studies.photographs.answers import Answers
+
+        return parts_of(Answers(self, records))
+
+    def check_given(self, preset: "PhotoTransfer") -> None:
+        """Raise for recipes and splits of the user's too."""
+        if self.base or self.split:
+            raise UserError("--recipe and --split: photographs and rendered animals have splits of this study's own")
+        super().check_given(preset)
+
+    def check(self) -> None:
+        """Raise on options that can't work."""
+        super().check()
+        choose("built-in world for --world, which has the same animals rendered,", self.world, WORLDS)
+        for model in self.factor_models:
+            choose("value of --factor-models", model, self.models)
+        for name in ("photographs", "other_animals", "images", "targets"):
+            values = getattr(self, name)
+            if list(values) != sorted(set(values)) or (not values and name in ("photographs", "images")):
+                raise UserError(f"--{name.replace('_', '-')} needs different values in rising order, got {values}")
+        if not all(0.5 < target <= 1 for target in self.targets):
+            raise UserError(f"--targets are above chance, 0.5, and at most 1; got {self.targets}")
+        if self.backgrounds and not self.backgrounds.is_dir():
+            raise UserError(f"--backgrounds {self.backgrounds} is no folder; give one with photographs of scenery")
+        if self.photos and self.package:
+            raise UserError("--photos takes the place of --package; leave one of them out")
+
+
+PRESETS: dict[str, PhotoTransfer] = {
+    "smoke": PhotoTransfer(
+        **SMOKE | {"recipe": Recipe(steps=60, batch=32, warmup=5), "pairs": 0.5},
         **{"views": 2, "spatial_views": 1, "seeds": 1, "rehearsal": True, "tuning_steps": 20},
         **{"photographs": (1,), "other_animals": (4,), "images": (16, 64), "targets": (0.55, 0.7)},
         **{"factors": ("augmentation",)},
     ),
-    "laptop": Config(tuned="laptop", resolution=32, recipe=Recipe(steps=800), views=8, test_views=2, test_scenes=200),
+    "laptop": PhotoTransfer(
+        tuned="laptop", resolution=32, recipe=Recipe(steps=800), views=8, test_views=2, test_scenes=200
+    ),
     # For a GPU.
-    "large": Config(
+    "large": PhotoTransfer(
         **{"tuned": "laptop", "resolution": 128, "recipe": Recipe(steps=4000), "tuning_steps": 1000, "seeds": 5},
         **{"models": ("clip", "negclip", "oc-clip"), "factor_models": ("clip", "oc-clip"), "loaders": 4},
     ),
 }
 
-
-def check(config: Config) -> None:
-    if config.base or config.split:
-        raise UserError("--recipe and --split: photographs and rendered animals have splits of this study's own")
-    choose("built-in world for --world, which has the same animals rendered,", config.world, WORLDS)
-    for model in config.factor_models:
-        choose("value of --factor-models", model, config.models)
-    for name in ("pairs", "hard_negatives"):
-        if len(getattr(config, name)) != 1:
-            raise UserError(f"--{name.replace('_', '-')} is one fraction here, got {getattr(config, name)}")
-    for name in ("photographs", "other_animals", "images", "targets"):
-        values = getattr(config, name)
-        if list(values) != sorted(set(values)) or (not values and name in ("photographs", "images")):
-            raise UserError(f"--{name.replace('_', '-')} needs different values in rising order, got {values}")
-    if not all(0.5 < target <= 1 for target in config.targets):
-        raise UserError(f"--targets are above chance, 0.5, and at most 1; got {config.targets}")
-    if not config.parts:
-        raise UserError(f"--parts needs one or more of {', '.join(PARTS)}")
-    if config.backgrounds and not config.backgrounds.is_dir():
-        raise UserError(f"--backgrounds {config.backgrounds} is no folder; give one with photographs of scenery")
-    if config.photos and config.package:
-        raise UserError("--photos takes the place of --package; leave one of them out")
-    check_grid(config)
-
-
-def main() -> None:
-    preset, config = parse(PRESETS, "laptop", __doc__)
-    check_overrides(config, PRESETS[preset])
-    check(config)
-    config = chosen_alone(config)
-    out = config.out or Path(f"runs/photo_transfer-{preset}")
-    if config.dry_run:
-        from menagerie.studies.photographs.run import plan
-
-        plan(config)
-        return
-    from menagerie.studies.photographs.run import run
-    from menagerie.studies.runs.folder import run_folder
-
-    with run_folder(out, config, FURTHER) as folder:
-        run(replace(config, out=folder), folder)
-
-
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

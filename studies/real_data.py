@@ -10,15 +10,171 @@ tests show are left out and counted. Ends with `report.html`, `results.csv`, `ce
 scores of every record. Run again, it skips what is finished; stopped, it goes on from its last state.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from menagerie.envs.core.errors import run_command
+import tyro
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, PLACE, TRAINING, WHAT
+from menagerie.envs.core.validation import SHARE, SIDE, Range, Several
+from menagerie.generators.parsers.registry import DEFAULT
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.cells import PAPER_RECIPES
-from menagerie.studies.real_training.config import FURTHER, Config
-from menagerie.studies.runs.command_line import only, parse, scorer_options
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.cells import PAPER_RECIPES, title_of
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import GROWS, Axis
+from menagerie.studies.frame.study import Study
+from menagerie.studies.runs.command_line import ModelOptions, scorer_options
+
+if TYPE_CHECKING:
+    from menagerie.generators.sources.folders import Given
+    from menagerie.studies.frame.parts import Part
+    from menagerie.studies.frame.records import Records
+
+
+@dataclass(frozen=True)
+class RealTraining(ModelOptions, Study):
+    """Training on photographs"""
+
+    sources: Axis[str] = ("coco",)
+    """Training sources: those of a+b together, a and b apart."""
+    parser: Axis[str] = (DEFAULT,)
+    """Parsers of captions, for models that read scene graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
+    mix: Annotated[Axis[float], SHARE] = (0.0,)
+    """Shares of rendered scenes in each batch, from 0 to 1."""
+    starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST, GROWS, Several()] = ()
+    """Weights to start with: a run, a cell, a checkpoint, or none. Of the same models and towers."""
+    benchmarks: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
+    """What models are scored on in the end. None takes all that are complete in --data-root."""
+    check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST, GROWS] = False
+    """Only report what is complete on disk. And what to get for the rest, from where, under which licence."""
+    data_root: Annotated[Path, DATA, FIRST, GROWS] = Path("data")
+    """Folder of sources and benchmarks (docs/transfer.md)."""
+    images: Annotated[tuple[str, ...], DATA, GROWS] = ()
+    """Folders of images that lie elsewhere, such as coco/train2017=/data/coco/train2017."""
+    caption: Annotated[str, DATA] = ""
+    """How captions are made of sources that know several ways; empty takes the first of each."""
+    rehearse: Annotated[bool, DATA] = False
+    """Render scenes of --world as the files of COCO into --out, and train on these in place of photographs."""
+    split: Annotated[tuple[Path, ...], DATA] = ()
+    """A split file for --mix."""
+    world: Annotated[str, DATA] = "pug"
+    """World of the scenes for --mix, without --split and --recipe."""
+    base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """The recipe that `--recipe` names."""
+    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
+    """Side of the square images, in pixels."""
+    allow_missing: Annotated[bool, DATA, GROWS] = False
+    """Score the other records of a benchmark where images are missing."""
+    allow_unknown: Annotated[bool, DATA] = False
+    """Train although it can't be found out which photographs tests have, for want of files; the counts say so."""
+    allow_unanswered: Annotated[bool, DATA, GROWS] = False
+    """Take captions to which a parser's server gave no answer as one node."""
+    unknown_words: Annotated[Literal["refuse", "skip"], DATA, GROWS] = "refuse"
+    """What a model with a vocabulary of its own does with other words of benchmarks."""
+    epochs: Annotated[float, TRAINING, FIRST, Range(0.0, 1_000_000.0)] = 20.0
+    """Passes over the photographs. As many steps with any --mix; 0 takes --steps."""
+    parses: Annotated[Path, PLACE, GROWS] = Path("parses")
+    """Folder of the graphs that are kept, also by menagerie parse."""
+    prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)
+    """The photographs, the cells and the benchmarks, once they are read."""
+
+    @property
+    def title(self) -> str:
+        """The heading, with the models."""
+        return f"Training on photographs: {', '.join(map(title_of, self.models))}"
+
+    @property
+    def folders(self) -> "Given":
+        """`--images` by what they replace."""
+        from menagerie.studies.real_training.describe import folders_of
+
+        return folders_of(self)
+
+    def with_recipe(self, recipe: SplitRecipe) -> "RealTraining":
+        """The study with scenes of a recipe of the user's."""
+        return replace(self, base=recipe, world=recipe.world)
+
+    def check_given(self, preset: "RealTraining") -> None:
+        """Raise for options that can't work, or that change nothing."""
+        from menagerie.studies.real_training.check import check
+
+        check(self, preset)
+        if self.dry_run and self.rehearse:
+            raise UserError(
+                "--dry-run reads the files that are trained on, which --rehearse has yet to write; leave one out"
+            )
+
+    def instead(self) -> int | None:
+        """With --check, print what is complete; the exit status is 1 where something isn't."""
+        from menagerie.studies.real_training.check import report_states
+
+        return report_states(self, self.data_root, self.folders) if self.check_only else None
+
+    def check(self) -> None:
+        """Raise for weights that can't be had."""
+        from menagerie.envs.core.processes import in_child
+        from menagerie.studies.real_training.check import check_weights
+
+        if self.pretrained:
+            in_child(check_weights, self.architecture, self.pretrained)
+
+    def prepare(self, out: Path) -> "RealTraining":
+        """Read the photographs, or render those of a rehearsal first, and the benchmarks."""
+        from menagerie.studies.real_training.describe import prepared
+
+        return replace(self, prepared=prepared(self, out))
+
+    def recorded(self) -> "RealTraining":
+        """The study without what it has prepared."""
+        return replace(self, prepared=None)
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """All cells, each with the benchmarks that it is scored on when it is finished; before photographs are read,
+        the models on rendered scenes."""
+        from menagerie.studies.real_training.benchmarks import pieces_of
+        from menagerie.studies.real_training.cells import grid_of
+
+        yield from self.prepared.arms if self.prepared else grid_of(self).plan(known)
+        for arm in self.prepared.arms if self.prepared else ():
+            yield from pieces_of(self, arm, known)
+
+    def notes(self) -> dict[str, str]:
+        """Each model's recipe, on each set of sources that takes other steps."""
+        from menagerie.studies.real_training.cells import recipes
+
+        return recipes(self, self.prepared.photos)
+
+    def tables(self, records: "Records") -> None:
+        """Write `cells.jsonl` and `results.csv`."""
+        from menagerie.studies.pages.real_data import write_tables
+
+        write_tables(records)
+
+    def page(self, records: "Records") -> "Iterator[Part]":
+        """Headlines, what was trained on, and how all trained."""
+        from menagerie.studies.pages.real_data import parts
+
+        return parts(self, records)
+
+    def export(self, records: "Records") -> None:
+        """Write `results.tex`, and the folder of benchmarks."""
+        from menagerie.studies.pages.real_data import write_benchmarks, write_latex
+
+        write_latex(self, records)
+        write_benchmarks(records)
+
+    def conclude(self, records: "Records") -> None:
+        """Print what was carried over, and the headlines."""
+        from menagerie.studies.pages.real_data import print_results
+
+        print_results(self, records)
+
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):
 # of OpenCLIP-FT 4e-6; of OC-CLIP 2e-4, 2e-5 for its text tower and 1e-6 for its image tower.
@@ -38,8 +194,8 @@ OC_CLIP = FINE_TUNED | {
     "epochs": 100.0,
     "recipe": Recipe(batch=128),
 }
-PRESETS: dict[str, Config] = {
-    "smoke": Config(
+PRESETS: dict[str, RealTraining] = {
+    "smoke": RealTraining(
         rehearse=True,
         benchmarks=("retrieval-coco-val2017",),
         unknown_words="skip",
@@ -52,14 +208,14 @@ PRESETS: dict[str, Config] = {
         recipe=Recipe(steps=60, batch=32, warmup=5),
         scorers=scorer_options("smoke"),
     ),
-    "laptop": Config(),
-    "openclip-ft": Config(**FINE_TUNED, models=("clip",), epochs=20.0, recipe=Recipe(batch=256)),
-    "oc-clip": Config(**OC_CLIP),
-    "oc-clip-b14": Config(**OC_CLIP | {"architecture": "ViT-B-14-DINOv2", "pretrained": "laion2b_s34b_b88k"}),
+    "laptop": RealTraining(),
+    "openclip-ft": RealTraining(**FINE_TUNED, models=("clip",), epochs=20.0, recipe=Recipe(batch=256)),
+    "oc-clip": RealTraining(**OC_CLIP),
+    "oc-clip-b14": RealTraining(**OC_CLIP | {"architecture": "ViT-B-14-DINOv2", "pretrained": "laion2b_s34b_b88k"}),
     # Figure 5: one model, COCO alone, three parsers.
-    "figure5": Config(**OC_CLIP | {"sources": ("coco",), "parser": ("spacy-rules", "t5", PARSED_BY_LLAMA)}),
+    "figure5": RealTraining(**OC_CLIP | {"sources": ("coco",), "parser": ("spacy-rules", "t5", PARSED_BY_LLAMA)}),
     # Section 4.3.1 and appendix A.2; the rates are `ScorerSpec.scratch`.
-    "cc12m": Config(
+    "cc12m": RealTraining(
         **FINE_TUNED | {"sources": ("tar_shards",), "seeds": 1, "pretrained": ""},
         tuned=PAPER_RECIPES,
         parser=(PARSED_BY_LLAMA,),
@@ -68,28 +224,5 @@ PRESETS: dict[str, Config] = {
     ),
 }
 
-
-def main() -> int | None:
-    preset, config = parse(PRESETS, "laptop", __doc__)
-    from menagerie.studies.real_training.check import check, check_machine, report_states
-    from menagerie.studies.real_training.describe import folders_of
-
-    check(config, PRESETS[preset])
-    folders = folders_of(config)
-    if config.check:
-        return report_states(config, config.data_root, folders)
-    check_machine(config)
-    from menagerie.studies.real_training.report import plan, run
-    from menagerie.studies.runs.folder import run_folder
-
-    config = replace(config, scorers=only(config.scorers, config.models))
-    if config.dry_run:
-        plan(config, folders)
-        return None
-    with run_folder(config.out or Path(f"runs/real_data-{preset}"), config, FURTHER) as folder:
-        run(config, folder, folders)
-    return None
-
-
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

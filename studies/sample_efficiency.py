@@ -10,35 +10,186 @@ Two searches with Optuna for each model, over the fraction of animal pairs in tr
 of those with hard negatives, views of the single-object scenes and their share of a batch:
 
 - the Pareto front: fewest distinct images against highest accuracy (TPE for several objectives);
-- the target: fewest images whose accuracy is at least --target, by trials near that boundary, ended early
-  where they can't reach it. A model that never does gives a lower bound.
+- the target: fewest images whose accuracy is at least --target, by trials near that boundary, ended after the
+  seeds that show that they can't reach it. A model that never does gives a lower bound.
 
 Settings are judged on validation; the report's figures are from the test of unseen pairs. With --budgets,
 as laptop has them, a setting gets larger ones until the mean of its seeds on validation stops rising, so
 that how little data isn't how few steps: both ratios of images, at convergence and at equal compute, are
 reported with intervals over seeds. Without, all take the same steps, and the median over seeds counts.
 
-The same command, on any machine that reaches the storage, joins in; with --cluster slurm --workers 8 the
-workers are tasks of a job array. Stopped and started again it goes on; one worker draws the same trials
-each time.
+Commands with a folder each and one --storage share the trials, on any machine; the report of each has the settings that
+it trained. Stopped and started again, a command goes on, and draws the same.
 """
 
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.core.errors import UserError, run_command
+from menagerie.envs.core.identity import seed_of
 from menagerie.models.recipe import Recipe
-from menagerie.studies.frame.checks import check as check_grid
-from menagerie.studies.frame.overrides import check_overrides
+from menagerie.studies.frame.adaptive import has_stopped
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.cells import recipe_line
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.presets import PAPER, SMOKE
-from menagerie.studies.runs.command_line import parse
-from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.sample_search.budget import Config, everything, images_of, least
-from menagerie.studies.sample_search.study import FURTHER, run
+from menagerie.studies.frame.records import Records
+from menagerie.studies.sample_search.page import parts
+from menagerie.studies.sample_search.points import Judged, Point, Setting
+from menagerie.studies.sample_search.settings import SampleStudy
+from menagerie.studies.sample_search.tables import write_trials
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial
+
+    from menagerie.studies.frame.search import Search, Tried
+
+QUESTIONS = ("front", "target")
+
+
+@dataclass(frozen=True)
+class Config(SampleStudy):
+    """Sample efficiency: how little data is enough"""
+
+    def judged(self, known: Known, model: str, question: str, setting: Setting) -> Judged:
+        """The runs of a setting, and what they came to."""
+        if self.budgets:
+            return self.converged(known, model, setting)
+        runs = [self.arm(model, setting, seed) for seed in range(self.seeds)]
+        if question == "front":
+            return self.scored(known, runs, runs)
+        for number in range(fewest_to_miss(self), self.seeds + 1):  # a target: no more seeds than say that it's missed
+            judged = self.scored(known, runs[:number], runs[:number])
+            if judged.accuracy is None or out_of_reach(self, judged.validations):
+                break
+        return judged
+
+    def scored(self, known: Known, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any) -> Judged:
+        """What a setting is judged by, from a run of each seed."""
+        scores = [known.score(arm) for arm in chosen]
+        values = [score for score in scores if score is not None]
+        over = len(values) == len(scores)
+        diverged = any(known.diverged(arm) for arm in chosen)
+        accuracy = over_seeds(self, values) if over and not diverged else None
+        return Judged(arms, chosen, values, accuracy, diverged, **more)
+
+    def converged(self, known: Known, model: str, setting: Setting) -> Judged:
+        """The runs of the budget that is best on validation, of equal ones the smallest; beside them those of the
+        budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's validation
+        is a few hundred records, whose noise would stop runs or drive them on."""
+        arms: list[Arm] = []
+        ended: list[Judged] = []
+        for steps in self.budgets:
+            now = [self.arm(model, setting, seed, steps) for seed in range(self.seeds)]
+            arms += now
+            judged = self.scored(known, arms, now)
+            if judged.accuracy is None:
+                return judged
+            ended.append(judged)
+            means = [each.accuracy or 0.0 for each in ended]
+            no_room = len(means) > self.patience and max(means) > 1 - self.rise
+            if stopped := no_room or has_stopped(means, self.patience, self.rise):
+                break
+        best = ended[means.index(max(means))]
+        equal = ended[self.budgets.index(self.equal_steps)].chosen
+        return best._replace(arms=arms, equal=equal, capped=not stopped)
+
+    def tried(self, known: Known, model: str, question: str, trial: "FrozenTrial") -> "Tried":
+        """What a trial came to: distinct images, and accuracy on validation."""
+        from menagerie.studies.frame.search import Tried
+
+        setting = self.setting_of(trial.params)
+        judged = self.judged(known, model, question, setting)
+        labels = {"question": question, "trial": trial.number, "images": self.images_of(setting)}
+        arms = [arm._replace(labels={**labels, **arm.labels}) for arm in judged.arms]
+        if judged.diverged:
+            return Tried(arms, pruned="its loss, weights or scores are no numbers")
+        images = float(labels["images"])
+        return Tried(arms, None if judged.accuracy is None else (images, judged.accuracy))
+
+    def search(self, question: str, model: str) -> "Search":
+        """One of both searches of a model. The first trials are the same for all: all data, as far as the space has it,
+        which says whether a target can be reached; then evenly spread settings."""
+        from menagerie.studies.frame.boundary import BoundarySampler
+        from menagerie.studies.frame.sampling import SpaceSampler, from_cube, spread, to_cube
+        from menagerie.studies.frame.search import Search
+
+        space, count = self.space, max(3, self.trials // 3)
+        nearest = from_cube(to_cube(self.everything._asdict(), space), space)  # steps need not end at a range's most
+
+        def sampler(number: int) -> "BaseSampler":
+            seed = seed_of(self.sampler_seed, question, number)
+            if question == "front":
+                return SpaceSampler(space, seed)
+            return BoundarySampler(
+                space, lambda params: self.images_of(self.setting_of(params)), self.target, seed_of(seed, number)
+            )
+
+        return Search(
+            *(f"{self.study or 'sample_efficiency'} {question} {model}", space, self.trials, self.trials_at_once),
+            directions=("minimize", "maximize"),
+            sampler=sampler,
+            first=[nearest, *spread(space, count - 1, self.sampler_seed)][:count],
+            settings={"question": question} | self.decisive(model),
+        )
+
+    def searches(self) -> "list[Search]":
+        return [self.search(question, model) for question in QUESTIONS for model in self.models]
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """Both searches of every model."""
+        for question in QUESTIONS:
+            for model in self.models:
+                search = self.search(question, model)
+                for _, tried in search.follow(known, self.storage, partial(self.tried, known, model, question)):
+                    yield from tried.arms
+
+    def points(self, records: Records) -> list[Point]:
+        """All trials, by question and model."""
+        return [
+            Point(question, model, trial, setting, self.images_of(setting), judged, records)
+            for question in QUESTIONS
+            for model in self.models
+            for trial in self.search(question, model).found(records, self.storage)
+            for setting in [self.setting_of(trial.params)]
+            for judged in [self.judged(records, model, question, setting)]
+        ]
+
+    def page(self, records: Records) -> Iterable[Part]:
+        """What the searches found, the answer first."""
+        return parts(self, self.points(records))
+
+    def export(self, records: Records) -> None:
+        """Write all trials, accuracies and fractions from 0 to 1."""
+        write_trials(records.out / "trials.csv", self, self.points(records))
+
+    def notes(self) -> dict[str, str]:
+        """Each model's recipe, in which the share of single-object scenes is the setting's."""
+        return {f"recipe of {m}": recipe_line(self, m, self.training_of(m, None)) for m in self.models}
+
+
+def over_seeds(study: Config, values: Sequence[float]) -> float:
+    """What a setting is judged by: the median over seeds, which one lucky seed of three does not move; of settings that
+    are trained until they stop rising the mean, of which there is an interval for new seeds."""
+    return float((statistics.mean if study.budgets else statistics.median)(values))
+
+
+def out_of_reach(study: Config, values: Sequence[float]) -> bool:
+    """Whether a setting will miss the target, whatever the seeds get that are still to come."""
+    return over_seeds(study, [*values, *[1.0] * (study.seeds - len(values))]) < study.target
+
+
+def fewest_to_miss(study: Config) -> int:
+    """The least number of seeds after which a setting may be out of reach of the target."""
+    return next((n for n in range(1, study.seeds) if out_of_reach(study, [0.0] * n)), study.seeds)
+
 
 RANGES: dict[str, Any] = {"pairs": (0.0, 1.0), "hard_negatives": (0.0, 1.0)}
-PRESETS: dict[str, Config] = {
+PRESETS = {
     "smoke": Config(
         **SMOKE | RANGES | {"recipe": Recipe(steps=16, batch=16, warmup=4), "test_scenes": 16},
         **{"views": 2, "seeds": 2, "trials": 4, "target": 0.6},
@@ -67,74 +218,5 @@ PRESETS: dict[str, Config] = {
 }
 
 
-def check(config: Config) -> None:
-    from menagerie.studies.trials.launch import check_workers
-    from menagerie.studies.trials.storage import check_storage
-
-    check_workers(config.cluster, config.workers)
-    check_storage(config.storage)
-    check_grid(config)
-    if not 0.5 < config.target <= 1:
-        raise UserError(f"--target is above chance, 0.5, and at most 1; got {config.target:g}")
-    if config.split:
-        raise UserError("--split: the amount of data is searched here, which a file fixes; give its --recipe instead")
-    if not hasattr(config.recipe_given, "singles_views"):
-        raise UserError(f"--recipe: splits of kind {config.kind} have no singles_views, over which is searched")
-    check_budgets(config)
-    for name in ("reserve", "validation"):
-        if not getattr(config, name):
-            raise UserError(f"--{name} must leave pairs, got 0")
-    if images_of(config, least(config)) == images_of(config, everything(config)):
-        raise UserError(
-            "all settings have as many images: there is nothing to search; give --pairs, --hard-negatives or --views "
-            "more than one value"
-        )
-
-
-def check_budgets(config: Config) -> None:
-    """Raise for budgets of which a larger one isn't a smaller one trained on."""
-    if not config.budgets:
-        given = [name for name in ("patience", "rise") if getattr(config, name) != getattr(Config, name)]
-        if given:
-            raise UserError(f"--{given[0]} changes nothing without --budgets; leave it out, or give several budgets")
-        return
-    if list(config.budgets) != sorted(set(config.budgets)) or config.budgets[0] != config.recipe.steps:
-        raise UserError(f"--budgets rise from --steps, {config.recipe.steps}; got {config.budgets}")
-    if config.recipe.decay is None:
-        raise UserError("--budgets needs --decay, such as 0.2: with a cosine no run goes on from a shorter one")
-
-
-def decay_steps(config: Config) -> list[int]:
-    """Steps of each budget in which the rate falls."""
-    return [round(config.recipe.decay * steps) for steps in config.budgets]
-
-
-def main() -> None:
-    preset, config = parse(PRESETS, "laptop", __doc__)
-    if config.recipe.singles_share != PRESETS[preset].recipe.singles_share:
-        raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
-    check_overrides(config, PRESETS[preset])
-    check(config)
-    if config.dry_run:
-        from menagerie.studies.frame.dry_run import dry_run
-
-        most = {name: (max(getattr(config, name)),) for name in FRACTIONS}
-        if config.budgets:  # the longest stable phase, and the decay of each budget
-            steps = [config.budgets[-1] - decay_steps(config)[-1], *decay_steps(config)]
-            most["recipe"] = replace(config.recipe, steps=sum(steps))
-        dry_run(replace(config, **most))
-        print(
-            f"and that at most {2 * config.trials} times: two searches of {config.trials} trials, most of them smaller"
-        )
-        return
-    from menagerie.studies.runs.folder import run_folder
-
-    # A URL may hold a password, which is nobody's business but the storage's.
-    plain = replace(config, storage="", study="")
-    study = config.study or f"sample_efficiency-{preset}"
-    with run_folder(config.out or Path(f"runs/sample_efficiency-{preset}"), plain, FURTHER, shared=True) as out:
-        run(config, study, out)
-
-
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

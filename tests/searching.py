@@ -32,12 +32,12 @@ def cheap(trials: int = TRIALS, at_once: int = 2, **more: Any) -> Search:
 class Runs:
     """The finished runs of a folder: a file each, with its score."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.owner = folder, folder.name
+    def __init__(self, folder: Path, kept: Any = None) -> None:
+        self.folder, self.owner, self.kept = folder, folder.name, kept
         folder.mkdir(exist_ok=True)
 
-    def storage(self, given: Any) -> Any:
-        return given
+    def storage(self, given: str) -> Any:
+        return self.kept or given
 
     def judge(self, trial: Any) -> Tried:
         """Two seeds, whose mean counts; pruned near the edge."""
@@ -51,7 +51,7 @@ class Runs:
     def file(self, arm: Any) -> Path:
         return self.folder / "-".join(map(str, arm))
 
-    def step(self, search: Search, storage: Any, most: int = 1) -> int:
+    def step(self, search: Search, storage: str, most: int = 1) -> int:
         """Do some of the runs that a search wants now; returns how many it did."""
         arms = [arm for _, tried in search.follow(self, storage, self.judge) for arm in tried.arms]
         waiting = [arm for arm in dict.fromkeys(arms) if not self.file(arm).exists()]
@@ -59,7 +59,7 @@ class Runs:
             self.file((x, rate, seed)).write_text(str(1 - (x - 0.3) ** 2 - 0.1 * rate - 0.01 * seed))
         return len(waiting[:most])
 
-    def run(self, search: Search, storage: Any) -> None:
+    def run(self, search: Search, storage: str) -> None:
         """Until nothing more follows."""
         while self.step(search, storage):
             time.sleep(0.002)

@@ -163,6 +163,19 @@ def ratio(one: Bound, other: Bound) -> str:
     return f"{sign}{one.images / other.images:.2f}"
 
 
+def compared(one: str, needs: Bound, other: str, rival: Bound) -> str:
+    """Say which of two models reached the target, with how many images, and what follows for the ratio of these."""
+    mine, theirs = needs.images, rival.images
+    if needs.censored and rival.censored:
+        return f"neither reached the target, {one} with up to {mine} images and {other} with up to {theirs}"
+    times, reached = f"{mine / theirs:.2f} times as many", "reached the target on validation with"
+    if needs.censored:
+        return f"{other} {reached} {theirs} images, {one} not even with {mine}: {one} needs more than {times}"
+    if rival.censored:
+        return f"{one} {reached} {mine} images, {other} not even with {theirs}: {one} needs less than {times}"
+    return f"{one} {reached} {mine} images, {other} with {theirs}: {one} needs {times}"
+
+
 class ImageRatio(NamedTuple):
     """The ratio of the first model's images to the other's; infinite if the first never reaches the target, 0 if the
     other never does, NaN if neither does."""

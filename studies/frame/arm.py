@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.identity import plain
 from menagerie.models.registry import short_name
 from menagerie.studies.runs.data import FRACTIONS
+
+if TYPE_CHECKING:
+    from menagerie.studies.runs.cell import Start
 
 
 @runtime_checkable
@@ -76,6 +79,13 @@ class Known(Protocol):
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
         """The mean of their scores; None until all have ended."""
 
+    def over(self, arm: Arm) -> bool:
+        """Whether an arm has ended, with a result or without."""
+
+    def weights(self, arm: Arm, name: str) -> "Start | None":
+        """The weights of a finished arm, for another to start with; None of one that has none (yet). `name` is what
+        tables call them."""
+
     def diverged(self, arm: Arm) -> bool:
         """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
 
@@ -95,4 +105,5 @@ def text_of(name: str, value: Any) -> str:
         return f"{value:.0%}"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text if "=" in text else text.replace("_", " ")  # a line of configuration stays as it is typed

@@ -51,7 +51,10 @@ def start(name: str, description: str, presets: Mapping[str, AnyStudy], default:
     if isinstance(study, Study):
         study = replace(study, scorers=only(study.scorers, study.models))
     if study.dry_run:
-        study.forecast()
+        from menagerie.studies.frame.dry_run import dry_run
+
+        if not study.forecast():
+            dry_run(study)
         return None
     from menagerie.studies.frame.run import run
     from menagerie.studies.runs.folder import run_folder

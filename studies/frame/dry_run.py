@@ -1,14 +1,15 @@
 """What a study would take on this machine: `--dry-run`, from a few scenes and steps that are made and not kept."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captioned import Captioned
-from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.recipe import Recipe
@@ -24,8 +25,12 @@ from menagerie.studies.runs.shared import trunk_key
 def dry_run(study: Study) -> None:
     """Print what is to be rendered and trained, and how long both take; of an adaptive study, at most."""
     torch.set_num_threads(study.threads)
-    arms = all_arms(study)
-    seconds = STUDY_SECONDS + rendering(study, arms) + training(arms) / min(study.at_once, len(arms))
+    with scratch_folder() as folder:
+        study = study.prepare(folder)
+        for name, text in study.notes().items():
+            print(f"{name}: {text}")
+        arms = all_arms(study)
+        seconds = STUDY_SECONDS + rendering(study, arms) + training(arms) / min(study.at_once, len(arms))
     at_once = min(study.at_once, len(arms))
     print(f"about {shown(seconds)} in all at most, {at_once} runs at once, as busy as this machine is now")
 
@@ -35,15 +40,15 @@ def rendering(study: Study, arms: Sequence[Arm]) -> float:
     stores: dict[tuple[str, int], dict[Any, None]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):
-            recipe = arm.cell.data.recipe
-            stores.setdefault((recipe.world, arm.cell.towers.resolution), {})[recipe] = None
+            for split in arm.cell.data.splits:
+                stores.setdefault((split.recipe.world, arm.cell.towers.resolution), {})[split.recipe] = None
     total = 0.0
     for (world, side), recipes in stores.items():
         scenes = {scene for recipe in recipes for scene in recipe.scenes_to_render()}
         cost = estimate(ImageStore(study.store, load_world(world), side), sorted(scenes), study.cores)
         total += cost.seconds
         words = f"{len(scenes)} scenes, {cost.scenes} of them to render: {cost.megabytes:.0f} MB, {shown(cost.seconds)}"
-        print(f"{world}, {side} px: {words}")
+        print(f"{Path(world).stem}, {side} px: {words}")
     return total
 
 
@@ -51,24 +56,34 @@ def training(arms: Sequence[Arm]) -> float:
     """Print the steps of each kind of run and their time; returns the seconds of all one after the other."""
     alike: dict[Any, list[Arm]] = {}
     for arm in arms:
-        cell = arm.cell
-        alike.setdefault((cell.model, cell.towers, cell.recipe.batch, str(cell.options), arm.file), []).append(arm)
+        cell, given = arm.cell, (arm.file, arm.cell.data.name) if arm.file else None
+        kind = (cell.model, cell.towers, cell.recipe.batch, bool(cell.recipe.text_negatives), str(cell.options), given)
+        alike.setdefault(kind, []).append(arm)
     total, samples = 0.0, {}
-    for (model, towers, batch, *_, file), same in alike.items():
-        cells = [arm.cell for arm in same]
-        sample = samples.setdefault((file, cells[0].data.kind, towers.resolution), sample_of(file, cells[0]))
-        steps, each = steps_of(cells), step_seconds(cells[0], sample)
+    for (model, towers, batch, negatives, _, given), same in alike.items():
+        cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
+        key = given, cells[0].data.kind, towers.resolution
+        if key not in samples:
+            samples[key] = sample_of(same[0].file, cells[0])
+        sample = samples[key]
+        steps, each = steps_of(cells), step_seconds(without_weights(cells[0]), sample)
         bases = [cell.base for cell in cells if cell.base]
-        before = steps_of(bases) * step_seconds(bases[0], sample) if bases else 0.0
-        total += steps * each + before + REST_SECONDS * len(cells)
-        runs = f"{model}, {towers.architecture}, batch {batch}: {len(cells)} runs"
-        print(f"{runs}, {steps} steps, {1000 * each:.0f} ms each", flush=True)
+        before = steps_of(bases) * step_seconds(without_weights(bases[0]), sample) if bases else 0.0
+        total += steps * each + before + REST_SECONDS * len(same)
+        runs = f"{model}{' with false captions' * negatives}, {towers.architecture}, batch {batch}: {len(same)} runs"
+        borrowed = f" ({len(same) - len(cells)} of which only score another's weights)" * (len(same) > len(cells))
+        print(f"{runs}{borrowed}, {steps} steps, {1000 * each:.0f} ms each", flush=True)
     return total
+
+
+def without_weights(cell: Cell) -> Cell:
+    """The cell with random weights, which takes as long a step: others may not be here yet."""
+    return replace(cell, towers=replace(cell.towers, pretrained="", load=True))
 
 
 def sample_of(file: Path | None, cell: Cell) -> Captioned:
     """Data to time steps on: a file's, or a recipe's without its images."""
-    return SplitDataset(file, "train") if file else Noise(cell.data.recipe, cell.towers.resolution)
+    return cell.data.open(file).train if file else Noise(cell.data.splits[0].recipe, cell.towers.resolution)
 
 
 def steps_of(cells: Sequence[Cell]) -> int:
@@ -77,9 +92,14 @@ def steps_of(cells: Sequence[Cell]) -> int:
     for cell in cells:
         trunks.setdefault(trunk_key(cell) if cell.recipe.decay else cell.id, []).append(cell.recipe)
     total = sum(map(trunk_steps, trunks.values()))
-    first = {(cell.seed, str(cell.recipe)) for cell in cells}
+    first = {(cell.seed, str(cell.recipe), cell.data.kind, worlds_of(cell)) for cell in cells}
     phase = 0 if cells[0].recipe.decay else single_steps(cells[0].recipe)
     return total - phase * (len(cells) - len(first))
+
+
+def worlds_of(cell: Cell) -> tuple[str, ...]:
+    """The world that a cell is trained on: runs in different ones have no steps in common."""
+    return tuple(split.recipe.world for split in cell.data.splits[:1])
 
 
 def trunk_steps(recipes: Sequence[Recipe]) -> int:

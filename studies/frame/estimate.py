@@ -5,8 +5,8 @@ tie, else 0. Intervals are those of `two_levels`: they draw seeds, and animal pa
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,8 +130,16 @@ def indexed(part: pd.DataFrame, key: Key, by: Sequence[str]) -> pd.DataFrame:
 def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
     """The mean of some records with an interval over seeds and, within them, animal pairs."""
     sums, counts, seeds = clusters([part])
-    (low,), (high,) = intervals(sums, counts, seeds).clip(-1.0 if signed else 0.0, 1.0)
+    low, high = interval(sums.tobytes(), counts.tobytes(), tuple(seeds))
+    low, high = np.clip([low, high], -1.0 if signed else 0.0, 1.0)
     return described(part, float(sums.sum() / counts.sum()), low, high, len(seeds), signed)
+
+
+@lru_cache(maxsize=10_000)  # pages ask for the same groups again, and are drawn after every run
+def interval(sums: bytes, counts: bytes, seeds: tuple[Hashable, ...]) -> tuple[float, float]:
+    """The interval of one group, of the sums and numbers of its clusters."""
+    low, high = intervals(*(np.frombuffer(each, float)[:, None] for each in (sums, counts)), seeds)
+    return float(low[0]), float(high[0])
 
 
 def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate:

@@ -141,11 +141,9 @@ class Grid(SplitStudy):
 
     @property
     def remarks(self) -> str:
-        """What readers of the tables should know: models without a tuned recipe, and what pairs are counted of."""
+        """What pairs are counted of."""
         kept = "all of the world" if self.split else "all that are kept neither for validation nor for unseen pairs"
-        said = f"In brackets the number of animal pairs in training, of {kept}."
-        lacking = ", ".join(untuned(self))
-        return f"{UNTUNED.format(lacking)} {said}" if lacking else said
+        return f"In brackets the number of animal pairs in training, of {kept}."
 
 
 ONE_ANIMAL = "one animal"  # the task that OC-CLIP's figure 6 has in its lower row
@@ -155,8 +153,6 @@ upwards, fraction of these pairs whose swapped images are in training too to the
 INCOMPLETE = """Unless a recipe says otherwise training captions mention all that an image shows. A caption that leaves
 out an animal or a texture is of a kind that training didn't show; an accuracy below chance there is mostly a liking for
 shorter or longer captions."""
-UNTUNED = """Not tuned: {}. The other models have recipes that a search over the same space chose on validation; what
-these lack of their accuracy may be that."""
 
 
 def fractions(records: Records) -> dict[float, str]:

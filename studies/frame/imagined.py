@@ -1,10 +1,12 @@
 """Everything that a study may train: its plan, asked as if every longer run were better."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.study import AnyStudy
+from menagerie.studies.runs.cell import Start
 
 
 class Imagined:
@@ -30,6 +32,10 @@ class Imagined:
         steps = getattr(getattr(arm.cell, "recipe", None), "steps", 0)
         return 1 - 0.5 / (1 + steps / 1000)
 
+    def over(self, arm: Arm) -> bool:
+        """Whether it has ended."""
+        return arm.id in self.ended
+
     def diverged(self, arm: Arm) -> bool:
         """Never."""
         return False
@@ -38,6 +44,10 @@ class Imagined:
         """The mean of the arms' scores; None until all have ended."""
         scores = [self.score(arm) for arm in arms]
         return None if not scores or None in scores else sum(scores) / len(scores)
+
+    def weights(self, arm: Arm, name: str) -> Start | None:
+        """Weights that nobody has trained, of an arm that has ended."""
+        return Start(arm.id, Path(arm.id), name, arm.cell.images_seen) if arm.id in self.ended else None
 
 
 def all_arms(study: AnyStudy) -> tuple[Arm, ...]:

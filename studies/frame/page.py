@@ -27,7 +27,7 @@ from menagerie.studies.analysis.words import (
 from menagerie.studies.frame.cells import SEARCHED, untuned
 from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.layout import tests_of
-from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Sentence, Shown
+from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Rows, Sentence, Shown, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.frame.table import OF_RECORDS
@@ -37,6 +37,7 @@ from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.split_file import SplitFile
 
 NAME = re.compile(r"[\w.-]+")
+TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # whose files lie in different folders
 TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"
 MOST_CURVES = 24  # kinds of runs in one figure
@@ -83,23 +84,25 @@ def write_report(study: AnyStudy, records: Records, title: str = "", more: bool 
 
 def named(study: AnyStudy, part: Part) -> Part:
     """A part that calls tests as the study does: those of hold-out rules with their rules."""
-    if not isinstance(part, Shown) or not isinstance(study, SplitStudy):
+    if not isinstance(part, Shown):
         return part
     labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
     return replace(part, words={"subset": labels, **part.words}) if labels else part
 
 
 def checked(parts: Iterable[Part]) -> list[Part]:
-    """The parts of a page; raises where one would write the files of another."""
-    found, names = list(parts), set(TAKEN)
+    """The parts of a page; raises where one would write the files of another. A figure may be called as a table is."""
+    found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
     for part in found:
         if isinstance(part, Named):
-            if part.name in names or not NAME.fullmatch(part.name):
+            kinds = [kind for kind, other in ((TABLES, FIGURES), (FIGURES, TABLES)) if not isinstance(part, other)]
+            files = {(kind, part.name) for kind in kinds}
+            if files & names or not NAME.fullmatch(part.name):
                 raise UserError(
                     f"a part of the page can't be called {part.name!r}, after which its files are named: "
                     "give each a name of its own, of letters, digits, - and _"
                 )
-            names.add(part.name)
+            names |= files
     return found
 
 
@@ -135,7 +138,7 @@ def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
 
 def state_of(study: AnyStudy, records: Records) -> dict[str, Any]:
     """How many runs are finished, which diverged, and what intervals mean."""
-    trained = [arm for arm in records.arms if arm.trains]
+    trained = [arm for arm in records.arms if arm.trains] if on_splits(records) else []
     return {
         "called": study.called,
         "finished": len({arm.id for arm, _ in records.results}),
@@ -148,6 +151,12 @@ def state_of(study: AnyStudy, records: Records) -> dict[str, Any]:
 def why(folder: Path) -> str:
     """The reason for which a run has no result."""
     return read_text(folder / DIVERGED).strip()
+
+
+def on_splits(records: Records) -> bool:
+    """Whether runs are on splits, whose tests have names and animal pairs; else they are on photographs."""
+    kinds = {arm.cell.data.kind for arm in records.arms if hasattr(arm.cell, "data")}
+    return not kinds or bool(kinds & KINDS.keys())
 
 
 def fewest_pairs(records: Records) -> int:
@@ -177,7 +186,7 @@ def is_scorer(model: str) -> bool:
 
 def tests_explained(study: AnyStudy, records: Records) -> dict[str, Any]:
     """What subsets and tasks are, as far as runs have them."""
-    tests = tests_of(records)
+    tests = tests_of(records) if on_splits(records) else []
     swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
     subsets = subsets_explained([subset for subset, _ in tests])
     return {

@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import RESULT, write_records
 from menagerie.studies.frame.arm import Arm, as_column
-from menagerie.studies.runs.cell import DIVERGED
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
 from menagerie.studies.runs.results import left_out, read_result, read_results
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.measure import Measure
 
 TESTS = ("subset", "task")
+PAIRS = "test"  # narrows to pairs of both
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class Records:
         known = [score for score in scores if score is not None]
         return sum(known) / len(known) if known and len(known) == len(scores) else None
 
+    def weights(self, arm: Arm, name: str) -> Start | None:
+        """The weights of a finished arm, for another to start with; None of one that has none (yet)."""
+        result = result_of(self.folder(arm))
+        return start_at(self.folder(arm) / CHECKPOINT, arm.cell.model, name, result["images_seen"]) if result else None
+
     @cached_property
     def results(self) -> list[tuple[Arm, dict[str, Any]]]:
         """The finished arms, each with its result."""
@@ -91,11 +97,12 @@ class Records:
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
         """The records with these labels, subsets and tasks; several values of one as a tuple.
 
-        `keep` chooses among arms. Raises `UserError` for a label that no arm has.
+        `test` is several pairs of subset and task. `keep` chooses among arms. Raises `UserError` for a label that no
+        arm has.
         """
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
-        tests = {name: tuple(values) for name, values in several.items() if name in TESTS}
-        labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in TESTS}
+        tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
+        labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in tests}
         known = {name for arm in self.arms for name in arm.place}
         if self.arms and (odd := [name for name in labels if name not in known]):
             raise UserError(f"no run has a label {odd[0]!r}; labels are {', '.join(sorted(known))}, subset and task")
@@ -152,7 +159,10 @@ class Records:
     def _narrowed(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """The rows of the chosen subsets and tasks."""
         for name, values in self.chosen if len(frame) else ():
-            frame = frame[frame[name].isin(values)]
+            if name == PAIRS:
+                frame = frame[[pair in values for pair in zip(frame["subset"], frame["task"], strict=True)]]
+            else:
+                frame = frame[frame[name].isin(values)]
         return frame.reset_index(drop=True)
 
     def estimates(
@@ -215,6 +225,14 @@ def result_of(folder: Path) -> dict[str, Any] | None:
     return result_at(folder, stamp)
 
 
+@cache  # what is finished doesn't change, and weights are long
+def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
+    """A checkpoint as what another run begins with."""
+    from menagerie.models.library.sources import Checkpoint
+
+    return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
+
+
 @cache
 def result_at(folder: Path, stamp: int) -> dict[str, Any] | None:
     """The result that was written at `stamp`."""
@@ -225,9 +243,14 @@ SCORES = ("subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 """The columns of `results.csv` behind the labels."""
 
 
-def write_tables(records: Records) -> None:
-    """Write `cells.jsonl`, the results of finished runs with their labels, and `results.csv`."""
+def write_cells(records: Records) -> None:
+    """Write `cells.jsonl`, the results of finished runs with their labels."""
     write_records(records.out / "cells.jsonl", [result | {"labels": arm.labels} for arm, result in records.results])
+
+
+def write_tables(records: Records) -> None:
+    """Write `cells.jsonl` and `results.csv`."""
+    write_cells(records)
     labels = list(dict.fromkeys(name for arm in records.arms for name in arm.place))
     rows = (row for arm, result in records.results for row in result_rows(arm, result))
     columns = [*labels, *SCORES]

@@ -53,15 +53,16 @@ class Running:
         from menagerie.generators.storage.image_store import ImageStore
         from menagerie.studies.runs.split_file import make_splits
 
-        lacking = {data_of(arm): arm.cell for arm in arms if isinstance(arm.cell, Cell) and not arm.file}
-        stores: dict[tuple[str, int], list[Any]] = {}
-        for data, cell in lacking.items():
-            if data not in self.files:
-                stores.setdefault((data.recipe.world, cell.towers.resolution), []).append(data)
-        for (world, side), of_store in stores.items():
-            store = ImageStore(self.study.store, load_world(world), side)
-            made = make_splits(store, [data.recipe for data in of_store], self.study.cores)
-            self.files |= {data: made[data.recipe] for data in of_store}
+        wanted = {data_of(arm): arm.cell for arm in arms if isinstance(arm.cell, Cell) and not arm.file}
+        wanted = {data: cell for data, cell in wanted.items() if data not in self.files}
+        stores: dict[tuple[str, int], dict[Any, None]] = {}
+        for data, cell in wanted.items():
+            for split in data.splits:
+                stores.setdefault((split.recipe.world, cell.towers.resolution), {})[split.recipe] = None
+        made: dict[Any, Path] = {}
+        for (world, side), recipes in stores.items():
+            made |= make_splits(ImageStore(self.study.store, load_world(world), side), recipes, self.study.cores)
+        self.files |= {data: made[data.splits[0].recipe] for data in wanted}
 
     def train(self, arms: Sequence[Arm]) -> None:
         """Run arms, and those that follow from them as they end."""
@@ -122,7 +123,7 @@ def run(study: AnyStudy, out: Path) -> None:
     """Run a study in its folder until nothing more follows."""
     from menagerie.studies.runs.shared import clear_shared
 
-    study.prepare(out)
+    study = study.prepare(out)
     running = Running(study, out)
     for name, text in study.notes().items():
         print(f"{name}: {text}")

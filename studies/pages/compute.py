@@ -12,7 +12,6 @@ from menagerie.studies.frame.parts import Curves, Facts, Heading, Lines, Paragra
 from menagerie.studies.frame.records import Records
 
 if TYPE_CHECKING:
-    from menagerie.studies.compute import Compute
     from menagerie.studies.frame.estimate import Estimate
 
 DASH, WAITING = UNKNOWN, "…"
@@ -94,7 +93,7 @@ Courses = Mapping[Key, Course]
 """By split and model."""
 
 
-def page(study: "Compute", records: Records, courses: Courses, judged: Mapping[str, Sequence[str]]) -> Iterator[Part]:
+def page(study: Any, records: Records, courses: Courses, judged: Mapping[str, Sequence[str]]) -> Iterator[Part]:
     """The parts of the page; `judged` are the tests of what is unseen, by split."""
     unseen = {"subset": tuple(dict.fromkeys(test for names in judged.values() for test in names)), "task": "swap"}
     lines = lines_of(study, records, courses, unseen)
@@ -123,7 +122,7 @@ def page(study: "Compute", records: Records, courses: Courses, judged: Mapping[s
     yield Curves("training", longest, ("split",), says=TRAINING)
 
 
-def figures(study: "Compute", curves: Records, unseen: Records, chosen: Records, says: str) -> list[Part]:
+def figures(study: Any, curves: Records, unseen: Records, chosen: Records, says: str) -> list[Part]:
     """Accuracy on what is unseen by operations, images and processor time, and on every test."""
     timed = unseen.where(lambda arm: arm.labels["cpu_seconds"] != "")
     look: dict[str, Any] = {"x": "steps", "log": True, "large": chosen}
@@ -136,7 +135,7 @@ def figures(study: "Compute", curves: Records, unseen: Records, chosen: Records,
     ]
 
 
-def lines_of(study: "Compute", records: Records, courses: Courses, unseen: Mapping[str, Any]) -> list[Line]:
+def lines_of(study: Any, records: Records, courses: Courses, unseen: Mapping[str, Any]) -> list[Line]:
     """Each model at each split, with the budgets of which all seeds are finished."""
     found: dict[Key, list[Arm]] = {}
     for arm, _ in records.results:
@@ -164,7 +163,7 @@ def costs(arm: Arm, records: Records) -> dict[str, Any]:
     return {FLOPS: cost.flops / 1e12, IMAGES: cost.images / 1000, SECONDS: cost.cpu_seconds}
 
 
-def said(study: "Compute", lines: Sequence[Line], gaps: Gaps) -> Iterator[Part]:
+def said(study: Any, lines: Sequence[Line], gaps: Gaps) -> Iterator[Part]:
     """For each split a sentence on the first model, and one on each other model that has results there."""
     firsts = {line.split: line for line in lines if line.model == study.models[0] and line.best}
     if not firsts:
@@ -174,7 +173,7 @@ def said(study: "Compute", lines: Sequence[Line], gaps: Gaps) -> Iterator[Part]:
         yield Sentence(on_other(firsts[line.split], line, gap) if gap else on_first(study, line))
 
 
-def on_first(study: "Compute", line: Line) -> str:
+def on_first(study: Any, line: Line) -> str:
     """How accurate the first model becomes with compute."""
     place = "On your own split" if line.split == "own" else f"At the hardest cell of the {line.split} split"
     images, tflop, seconds = line.best.cost.texts
@@ -199,7 +198,7 @@ def on_other(first: Line, line: Line, gap: "Estimate") -> str:
     return f"{text}; on validation it is as good as {title} at its best after {match.steps} steps, {share}."
 
 
-def verdict(study: "Compute", line: Line) -> str:
+def verdict(study: Any, line: Line) -> str:
     """One of `VERDICTS`."""
     if line.best is None:
         return DASH
@@ -211,7 +210,7 @@ def verdict(study: "Compute", line: Line) -> str:
     return "undecided"
 
 
-def best_rows(study: "Compute", lines: Sequence[Line], gaps: Gaps) -> list[list[str]]:
+def best_rows(study: Any, lines: Sequence[Line], gaps: Gaps) -> list[list[str]]:
     """The budget that validation chose for each model and split, and how it differs from the first model's."""
     known = [(line, line.best.texts if line.best else [WAITING] * len(HEADER)) for line in lines]
     return [
@@ -220,7 +219,7 @@ def best_rows(study: "Compute", lines: Sequence[Line], gaps: Gaps) -> list[list[
     ]
 
 
-def choice_rows(study: "Compute", records: Records) -> list[list[str]]:
+def choice_rows(study: Any, records: Records) -> list[list[str]]:
     """Validation (%) of every choice with the first seed by budget; a dash where it went no further."""
     first = min(records.labels("seed"))
     scores = {

@@ -1,18 +1,25 @@
 """What a run is trained on and, in other worlds, tested on; tests whose captions leave out textures."""
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.hard_negatives.foils import TaskContext, choices, possible
 from menagerie.generators.captions.templates import template_of
+from menagerie.generators.sources.mixture import Part
 from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.pixels import open_split
 from menagerie.studies.runs.data import Material, SplitData, split_texts
 
 TASKS = ("swap", "replace animal", "replace relation")
+Samples = tuple[list[UInt8[np.ndarray, "h w 3"]], list[tuple[str, str]]]
 
 
 class BareTests(SplitTests):
@@ -36,6 +43,7 @@ def without_textures(scene: Scene) -> Scene:
 
 
 VALIDATION = "validation"
+SAMPLES = 5  # images that a page shows of a test
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,8 @@ class TransferData:
 
     @property
     def name(self) -> str:
-        return " ".join(
-            [self.kind, self.world, *([f"{self.images} images"] if self.images else []), self.factor]
-        ).strip()
+        images = f"{self.images} images" if self.images else ""
+        return " ".join(filter(None, (self.kind, self.world, images, self.factor)))
 
     @property
     def kind(self) -> str:
@@ -98,31 +105,28 @@ class TransferData:
         parts = {"images": self.images} if self.images else {}
         return settings_of(self.train) | parts | {"tests": [test.settings for test in self.tested]}
 
+    @property
+    def splits(self) -> tuple[SplitData, ...]:
+        """What it is trained on, and all that it is tested on."""
+        return tuple(dict.fromkeys((self.train, *(test.split for test in self.tested))))
+
     def counts(self) -> dict[str, int]:
         return self.train.counts()
 
     def open(self, file: Path) -> Material:
         """Open the training data and every test."""
-        from menagerie.generators.sources.mixture import Part
-
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
         for test in self.tested:
             benches = tests_in(test)
             tests |= benches
-            texts.update(
-                text
-                for bench in benches.values()
-                for item in bench.items
-                for each in item.texts
-                for text in all_of(each)
-            )
+            items = (item for bench in benches.values() for item in bench.items)
+            texts.update(text for item in items for each in item.texts for text in all_of(each))
             texts.update(split_texts(next(iter(benches.values())).data.split))
         train, content = whole.train, whole.content
         if self.images and self.images < len(train):
-            chosen = sorted(
-                int(k) for k in generator(self.train.recipe.seed, "images").permutation(len(train))[: self.images]
-            )
+            drawn = generator(self.train.recipe.seed, "images").permutation(len(train))
+            chosen = sorted(drawn[: self.images].tolist())
             train, content = Part(train, chosen), {k: content[item] for k, item in enumerate(chosen)}
         return Material(train, tests, sorted(texts), content, words=whole.words)
 
@@ -139,12 +143,20 @@ def all_of(caption: Any) -> list[str]:
     return [caption.text, *caption.graph.nodes, *(edge.predicate for edge in caption.graph.edges)]
 
 
-def tests_in(test: Tested) -> dict[str, "SplitTests"]:
+def tests_in(test: Tested) -> dict[str, SplitTests]:
     """The benchmarks of a test by their names."""
-    from menagerie.generators.benchmarks.split_tests import SplitTests
-    from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.pixels import open_split
-
     split, kind = open_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)
     return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}
+
+
+@lru_cache(maxsize=32)  # they are the same on every page of a study
+def samples_of(test: Tested) -> Samples:
+    """Some images of a test, drawn evenly, each with a true and a false caption; none where it has no swaps."""
+    bench = next((bench for bench in tests_in(test).values() if len(bench.data)), None)
+    swaps = [item for item in bench.items if item.group == "swap"] if bench else []
+    if not swaps:
+        return [], []
+    chosen = [swaps[len(swaps) * (2 * k + 1) // (2 * SAMPLES)] for k in range(SAMPLES)]
+    images = bench.images([item.images[0] for item in chosen]).permute(0, 2, 3, 1).numpy()
+    return list(images), [(item.texts[0].text, item.texts[1].text) for item in chosen]

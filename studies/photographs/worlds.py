@@ -20,6 +20,7 @@ from menagerie.envs.world import WORLDS
 from menagerie.studies.photographs.collection import FEWEST, Photographs
 from menagerie.studies.photographs.trainings import FACTORS, OTHERS, OWN, SYNTHETIC, Material, Training, all_trainings
 
+Worlds = Mapping[str, Path]  # the files of worlds by their names
 PHOTOGRAPHS, NATURAL, HELD_OUT = "photographs", "natural", "held-out"  # worlds of tests
 VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of their own
 
@@ -94,15 +95,13 @@ PATCH = 8  # pixels along the side of their pictures
 
 
 def write_worlds(config: Any, photographs: Photographs, folder: Path) -> dict[str, Path]:
-    """Write every world that the study needs; returns their files by name. Raises where a photograph of a test is
-    trained on."""
+    """Write every world that the study needs; returns their files by name."""
     chosen = dict(worlds_of(config, photographs))
     rendered = [SYNTHETIC, *(f"{SYNTHETIC}-{factor}" for factor in VARIED)]
     files = {name: folder / f"{name}.toml" for name in (*chosen, *rendered)}
     for name, content in chosen.items():
         write_world(files[name], config.world, *content)
     write_synthetic(files, config, sorted(photographs.tested))
-    check_apart(config, material_of(config, photographs), files)
     return files
 
 
@@ -128,7 +127,7 @@ def copied(file: Path, folder: Path) -> str:
     return name
 
 
-def write_synthetic(files: Mapping[str, Path], config: Any, animals: Sequence[str]) -> None:
+def write_synthetic(files: Worlds, config: Any, animals: Sequence[str]) -> None:
     """Write the rendered worlds: the plain one, and with more textures, more backgrounds or all animals."""
     start, folder = f"extends = {json.dumps(config.world)}", files[SYNTHETIC].parent
     plain = [start, f"animals = {json.dumps(list(animals))}"]
@@ -183,32 +182,25 @@ class Shared(NamedTuple):
     both: int
 
 
-def shared_photographs(config: Any, material: Material, files: Mapping[str, Path]) -> list[Shared]:
-    """Each world of photographs that is trained on beside each that its runs are tested on, as the files have them."""
+def shared_photographs(config: Any, material: Material, files: Worlds) -> list[Shared]:
+    """Each world of photographs that is trained on beside each that its runs are tested on, as the files have them.
+
+    Raises for a photograph that is in both, whatever it is called.
+    """
     rows = []
     for training in all_trainings(config, material):
-        if training.world == SYNTHETIC:
-            continue
-        for test in worlds_tested(training):
-            if test not in files:
-                continue
-            trained, tested = cutouts_in(files[world_name(training)]), cutouts_in(files[test])
-            rows.append(
-                Shared(world_name(training), len(trained), test, len(tested), len(trained.keys() & tested.keys()))
-            )
+        for test in worlds_tested(training) if training.world != SYNTHETIC else ():
+            if test in files:
+                trained, tested = cutouts_in(files[world_name(training)]), cutouts_in(files[test])
+                both = trained.keys() & tested.keys()
+                if both:
+                    raise UserError(
+                        f"{trained[min(both)]} of training world {world_name(training)!r} and {tested[min(both)]} of "
+                        f"test world {test!r} are the same photograph (SHA-256); remove one of them from the folder of "
+                        "--photos or --cutouts"
+                    )
+                rows.append(Shared(world_name(training), len(trained), test, len(tested), len(both)))
     return list(dict.fromkeys(rows))
-
-
-def check_apart(config: Any, material: Material, files: Mapping[str, Path]) -> None:
-    """Raise for a photograph that is both trained on and tested, whatever it is called."""
-    for row in shared_photographs(config, material, files):
-        if row.both:
-            trained, tested = cutouts_in(files[row.training]), cutouts_in(files[row.test])
-            found = min(trained.keys() & tested.keys())
-            raise UserError(
-                f"{trained[found]} of training world {row.training!r} and {tested[found]} of test world {row.test!r} "
-                "are the same photograph (SHA-256); remove one of them from the folder of --photos or --cutouts"
-            )
 
 
 def cutouts_in(path: Path) -> dict[bytes, Path]:

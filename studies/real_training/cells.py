@@ -1,28 +1,59 @@
 """The training runs of a study on photographs: every model at every place, with every seed and its starting weights."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
+from menagerie.generators.parsers.registry import DEFAULT
+from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.carry_over import check_start
 from menagerie.models.checkpoint import read_config
 from menagerie.models.library.cells import place_of
 from menagerie.models.library.load import checkpoints_in
 from menagerie.models.library.sources import Checkpoint
-from menagerie.models.registry import same_scorer
+from menagerie.models.recipe import negatives_of
+from menagerie.models.registry import same_scorer, spec_of
 from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
+from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towers
 from menagerie.studies.frame.grid import Grid
-from menagerie.studies.grids.grid import data_of
-from menagerie.studies.real_training.config import NONE, Config, TrainedOn, chosen, grid_of
+from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
 from menagerie.studies.real_training.photographs import Numbers, Opening
-from menagerie.studies.runs.cell import Cell, Start
-from menagerie.studies.runs.data import CellData
+from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.results import finished
+
+NONE = "none"  # of --from: no trained weights
+
+
+class TrainedOn(NamedTuple):
+    """What a cell is trained on, beside its seed."""
+
+    sources: str
+    parser: str
+    mix: float
+    start: str
+
+
+def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
+    """Every model at every place, once: a model that reads captions alone is the same with every parser."""
+    every = (
+        (model, place if "graphs" in spec_of(model).reads else place._replace(parser=DEFAULT))
+        for place in starmap(TrainedOn, product(study.sources, study.parser, study.mix, study.starts or (NONE,)))
+        for model in study.models
+    )
+    return iter(dict.fromkeys(every))
+
+
+def grid_of(study: Any) -> Grid:
+    """The grid of one place that the study's rendered scenes, towers and recipes are those of."""
+    shared = {item.name for item in fields(study)} & {item.name for item in fields(Grid)} - {"base"}
+    plain = Grid(**{name: getattr(study, name) for name in shared})
+    return plain.with_recipe(replace(study.base or BindingRecipe(), world=study.world))
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:
@@ -79,46 +110,33 @@ class Described:
     relational: bool
 
 
-class Rendered(NamedTuple):
-    """The splits of a study, one a seed, with their files."""
-
-    splits: Sequence[tuple[CellData, int]]
-    files: Mapping[CellData, Path]
-
-
 Photos = Mapping[tuple[str, str], Described]
+"""By sources and parser."""
 
 
-class Planned(NamedTuple):
-    """A training run, and the file of its split."""
-
-    cell: Cell
-    place: TrainedOn
-    data_file: Path
-
-
-def planned(config: Config, photos: Photos, rendered: Rendered) -> list[Planned]:
+def arms_of(study: Any, photos: Photos) -> list[Arm]:
     """All runs, seeds together, in the order of the study's places; a run that two of them name is there once."""
-    every = [
-        run_of(config, photos, rendered, model, place, seed)
-        for seed in range(config.seeds)
-        for model, place in chosen(config)
-    ]
-    return list({run.cell.id: run for run in every}.values())
+    plain = grid_of(study)
+    scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
+    every = (
+        arm_of(study, photos[place.sources, place.parser], scenes[seed] if place.mix else None, model, place, seed)
+        for seed in range(study.seeds)
+        for model, place in places(study)
+    )
+    return list({arm.id: arm for arm in every}.values())
 
 
-def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place: TrainedOn, seed: int) -> Planned:
+def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
+    """One run; `scenes` are those that are mixed in."""
     from menagerie.models.towers.preparation import recorded
 
-    there = photos[place.sources, place.parser]
-    grid = grid_with_steps(config, there.numbers.images)
-    synthetic = rendered.splits[seed][0] if place.mix else None
+    grid = grid_with_steps(study, there.numbers.images)
     data = RealData(
         photographs=there.photographs,
         sources=place.sources,
         parser=place.parser,
         mix=place.mix,
-        synthetic=synthetic,
+        synthetic=scenes.cell.data if scenes else None,
         opening=there.opening,
         numbers=there.numbers,
         closed=closed(towers(grid, model)),
@@ -128,15 +146,15 @@ def run_of(config: Config, photos: Photos, rendered: Rendered, model: str, place
     if start := start_of(place.start, model, seed, towers(grid, model), options_of(grid, model)):
         as_read = replace(recorded(cell.towers, elsewhere=True), load=False)
         cell = replace(cell, start=start, base=None, towers=as_read)
-    return Planned(cell, place, rendered.files[synthetic] if synthetic else there.opening.root)
+    return Arm(cell, cell.axes, scenes.file if scenes else there.opening.root)
 
 
-def grid_with_steps(config: Config, images: int) -> Grid:
+def grid_with_steps(study: Any, images: int) -> Grid:
     """The study's grid, with the steps that its passes over so many photographs take."""
-    grid = grid_of(config)
-    if not config.epochs:
+    grid = grid_of(study)
+    if not study.epochs:
         return grid
-    steps = max(1, math.ceil(config.epochs * images / grid.recipe.batch))
+    steps = max(1, math.ceil(study.epochs * images / grid.recipe.batch))
     return replace(grid, recipe=replace(grid.recipe, steps=steps))
 
 
@@ -145,24 +163,23 @@ def closed(config: TowerConfig) -> bool:
     return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
 
 
-def recipes(config: Config, photos: Photos) -> dict[str, str]:
+def recipes(study: Any, photos: Photos) -> dict[str, str]:
     """The recipe of each model, on each set of sources that takes other steps."""
     images = {sources: described.numbers.images for (sources, _), described in photos.items()}
-    several = len(set(images.values())) > 1 and bool(config.epochs)
+    several = len(set(images.values())) > 1 and bool(study.epochs)
     lines = {}
-    for model in config.models:
+    for model in study.models:
         for sources, count in list(images.items()) if several else list(images.items())[:1]:
             name = f"recipe of {model}" + (f" on {sources}" if several else "")
-            lines[name] = recipe_line(grid_with_steps(config, count), model)
+            lines[name] = recipe_line(grid_with_steps(study, count), model)
     return lines
 
 
-def rendered_splits(config: Config, workers: int) -> Rendered:
-    """Render the scenes that are mixed in; nothing where none are."""
-    from menagerie.studies.grids.grid import render
-
-    if not any(config.mix):
-        return Rendered((), {})
-    grid = grid_of(config)
-    identity, files = render(grid, workers)
-    return Rendered(data_of(grid, identity), files)
+def check_false_captions(arms: Iterable[Arm]) -> None:
+    """Raise before training for a model whose loss needs false captions of data that have none."""
+    for cell in (arm.cell for arm in arms):
+        if negatives_of(cell.recipe, cell.negatives).texts and not cell.data.synthetic:
+            raise UserError(
+                f"{cell.model} trains with false captions, which photographs don't have; choose another model or "
+                "other --text-negatives, or mix rendered scenes in, which have them: --mix 0.5"
+            )

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.progress import quiet
 from menagerie.envs.core.validation import validate
 from menagerie.generators.benchmarks import registry as benchmarks
@@ -14,28 +14,23 @@ from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.registry import one_node
 from menagerie.models.towers.config import READ_AS, file_and_tag
-from menagerie.studies.frame.checks import check as check_grid
 from menagerie.studies.frame.overrides import check_overrides
-from menagerie.studies.real_training.config import NONE, Config, grid_of
+from menagerie.studies.real_training.cells import NONE, grid_of
 from menagerie.studies.real_training.photographs import names_of
 
 
-def check(config: Config, preset: Config) -> None:
-    validate(config)
-    axes = {"sources": config.sources, "parser": config.parser, "mix": config.mix, "from": config.starts or (NONE,)}
-    for name, values in axes.items():
-        if not values or len(set(values)) != len(values):
-            raise UserError(f"--{name} needs one or more different values, got {' '.join(map(str, values)) or 'none'}")
-    for together in config.sources:
+def check(study: Any, preset: Any) -> None:
+    validate(study)
+    for together in study.sources:
         check_sources(together)
-    recipes = {recipe for some in config.sources for name in names_of(some) for recipe in sources.load(name).recipes}
-    choose("caption recipe", config.caption, {"", *recipes})
-    for parser in config.parser:
+    recipes = {recipe for some in study.sources for name in names_of(some) for recipe in sources.load(name).recipes}
+    choose("caption recipe", study.caption, {"", *recipes})
+    for parser in study.parser:
         read_parser(parser)
-    for name in config.benchmarks:
+    for name in study.benchmarks:
         choose("benchmark", name, benchmarks.names())
-    check_training(config, preset)
-    check_start(config)
+    check_training(study, preset)
+    check_start(study)
 
 
 def check_sources(together: str) -> None:
@@ -47,64 +42,57 @@ def check_sources(together: str) -> None:
         raise UserError(f"--sources {together}: one of them is named twice")
 
 
-def check_training(config: Config, preset: Config) -> None:
+def check_training(study: Any, preset: Any) -> None:
     """Raise for options of training that contradict one another or would change nothing."""
-    if config.epochs and config.recipe.steps != preset.recipe.steps:
+    if study.epochs and study.recipe.steps != preset.recipe.steps:
         raise UserError(
             "--steps changes nothing beside --epochs, which count passes over the photographs; add --epochs 0"
         )
-    if config.recipe.single_object_phase or config.recipe.singles_share is not None:
+    if study.recipe.single_object_phase or study.recipe.singles_share is not None:
         raise UserError("--single-object-phase and --singles-share are for rendered scenes alone; leave them out")
-    if len(config.split) > 1:
+    if len(study.split) > 1:
         raise UserError("--split takes one file here")
-    if config.split and config.base != preset.base:
+    if study.split and study.base != preset.base:
         raise UserError("--recipe changes nothing beside --split, whose file decides it; leave one of them out")
-    grid = grid_of(config)
+    grid = grid_of(study)
     check_overrides(grid, grid_of(preset))
-    scenes = {"--split": config.split, "--recipe": config.base != preset.base, "--world": config.world != preset.world}
-    unused = [name for name, given in scenes.items() if given and (name == "--split" or not config.rehearse)]
-    if unused and not any(config.mix):
+    scenes = {"--split": study.split, "--recipe": study.base != preset.base, "--world": study.world != preset.world}
+    unused = [name for name, given in scenes.items() if given and (name == "--split" or not study.rehearse)]
+    if unused and not any(study.mix):
         raise UserError(f"{unused[0]} names the scenes for --mix, which is 0: give a share such as --mix 0.5")
-    if config.split and (side := next(iter(grid.files)).side) != config.resolution:
+    if study.split and (side := next(iter(grid.files)).side) != study.resolution:
         raise UserError(
             f"--split has images of {side} pixels; give --resolution {side}, so that photographs are as large"
         )
 
 
-def check_start(config: Config) -> None:
+def check_start(study: Any) -> None:
     """Raise for weights to start with beside other weights, or that aren't there."""
     from menagerie.models.checkpoint import read_config
     from menagerie.models.library.load import checkpoints_in
 
-    given = [name for name in config.starts if name != NONE]
+    given = [name for name in study.starts if name != NONE]
     for name in given:
         if not Path(name).exists():
             raise UserError(f"--from {name}: there is no such run, cell or checkpoint")
         if not checkpoints_in(Path(name)):
             raise UserError(f"--from {name} holds no checkpoint; name a run, a cell or a folder of one")
         before = {read_config(folder).towers.pretrained for folder in checkpoints_in(Path(name))}
-        if config.pretrained and not any(before):  # with others `start_of` compares them
+        if study.pretrained and not any(before):  # with others `start_of` compares them
             raise UserError(
                 f"--from {name} and --pretrained are both weights to start with, and those of {name} were trained from "
                 "scratch; leave one of them out"
             )
 
 
-def check_machine(config: Config) -> None:
-    """Raise on models, towers, weights or a device that can't work here, in processes of their own."""
-    check_grid(grid_of(config))
-    if config.pretrained:
-        in_child(check_weights, config)
-
-
-def check_weights(config: Config) -> None:
+def check_weights(architecture: str, pretrained: str) -> None:
     """Raise where pretrained weights are neither here nor to be had, with what to get."""
     from menagerie.models.towers import paired
 
-    architecture, text = config.architecture, config.pretrained
+    text, image = pretrained, ""
     if architecture in paired.TEXTS_OF:
-        architecture, text = paired.TEXTS_OF[architecture], paired.weights_of(text).text
-        check_image_weights(config)
+        check_image_weights(architecture, pretrained)
+        architecture, (text, image) = paired.TEXTS_OF[architecture], paired.weights_of(pretrained)
     if Path(file_and_tag(text)[0]).is_file():
         return
     import open_clip
@@ -112,18 +100,17 @@ def check_weights(config: Config) -> None:
     known = open_clip.get_pretrained_cfg(architecture, text)
     place = known.get("hf_hub", "").rstrip("/")
     where = f"huggingface.co/{place} (open_clip_model.safetensors)" if place else known.get("url", "its authors")
-    image = paired.SEPARATOR + paired.weights_of(config.pretrained).image if architecture != config.architecture else ""
-    how = f"FILE{READ_AS}{text}{image}"
+    how = f"FILE{READ_AS}{text}{image and paired.SEPARATOR + image}"
     fetched(lambda: open_clip.download_pretrained(known), f"{text!r} of {architecture}", where, how)
 
 
-def check_image_weights(config: Config) -> None:
+def check_image_weights(architecture: str, pretrained: str) -> None:
     """Raise where the weights of a timm image tower are neither here nor to be had."""
     import timm
 
     from menagerie.models.towers import paired
 
-    name, image = paired.image_model(config.architecture), paired.weights_of(config.pretrained).image
+    name, image = paired.image_model(architecture), paired.weights_of(pretrained).image
     if not Path(image).is_file():
         where = f"huggingface.co/timm/{name}.{image} (model.safetensors)"
         fetched(
@@ -143,7 +130,7 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
         ) from error
 
 
-def report_states(config: Config, root: Path, folders: Given) -> int:
+def report_states(study: Any, root: Path, folders: Given) -> int:
     """Print which sources and benchmarks of a study are complete; returns the exit status, 1 where one isn't."""
     from menagerie.generators.benchmarks.photographs import Place
     from menagerie.generators.sources.registry import state
@@ -151,9 +138,9 @@ def report_states(config: Config, root: Path, folders: Given) -> int:
     from menagerie.studies.scoring.check import reported, states
 
     there = []
-    for name in dict.fromkeys(name for together in config.sources for name in names_of(together)):
-        place = opening_of(config, name, DEFAULT, root, folders, KeptOut()).place(name, one_node)
+    for name in dict.fromkeys(name for together in study.sources for name in names_of(together)):
+        place = opening_of(study, name, DEFAULT, root, folders, KeptOut()).place(name, one_node)
         there.append(reported(f"source {name}", state(sources.load(name), place)))
-    for bench in states(benchmarks.chosen(config.benchmarks), Place(root, folders=folders)):
+    for bench in states(benchmarks.chosen(study.benchmarks), Place(root, folders=folders)):
         there.append(reported(f"benchmark {bench.name}", bench, f", {bench.records} records"))
     return int(not all(there))

@@ -11,7 +11,7 @@ from menagerie.generators.captions.phrases import plain_text
 from menagerie.generators.sources.mixture import Mixture, Part
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.studies.real_training.photographs import HeldOut, Numbers, Opening, held_out, open_photographs
-from menagerie.studies.runs.data import CellData, Material
+from menagerie.studies.runs.data import CellData, Material, SplitData
 
 VERSION = 1  # of which photographs are held out, and of how parts are mixed
 
@@ -52,6 +52,11 @@ class RealData:
         """The photographs, the split and its share."""
         photographs = {"photographs": self.photographs, "version": VERSION}
         return photographs | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
+
+    @property
+    def splits(self) -> tuple[SplitData, ...]:
+        """The split of its share, unless that is a file of the user's."""
+        return (self.synthetic,) if isinstance(self.synthetic, SplitData) else ()
 
     def counts(self) -> dict[str, Any]:
         return {"photographs": self.numbers.images, "captions": self.numbers.captions}

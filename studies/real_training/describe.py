@@ -5,10 +5,10 @@ A rehearsal has rendered scenes as the files of COCO, through the same readers a
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image
 
@@ -27,11 +27,21 @@ from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.registry import SourcePlace, load, names, one_node
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.image_store import ImageStore
-from menagerie.studies.real_training.cells import Described
-from menagerie.studies.real_training.config import Config, chosen
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.real_training.benchmarks import FOLDER, read_subjects
+from menagerie.studies.real_training.cells import (
+    Described,
+    Photos,
+    arms_of,
+    check_false_captions,
+    grid_of,
+    places,
+)
 from menagerie.studies.real_training.photographs import Numbers, Opened, Opening, names_of, numbers_of, open_photographs
 from menagerie.studies.runs.split_file import make_splits
+from menagerie.studies.scoring.benchmark_piece import Subject
 from menagerie.studies.scoring.check import folders_given
+from menagerie.studies.scoring.study import forget_left_out
 
 SEED = 1000  # above those of the study: other assignments of textures than its own scenes have
 # COCO's parts by the subset of a split that takes their place.
@@ -75,15 +85,15 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
     write_text(annotations, json.dumps({"images": entries, "annotations": texts}))
 
 
-def folders_of(config: Config) -> Given:
+def folders_of(study: Any) -> Given:
     """`--images` by what they replace, of sources and of benchmarks; a folder that sources read is one."""
     from menagerie.generators.benchmarks import registry
 
-    if not config.images:
+    if not study.images:
         return {}
     read_by_sources = {folder for name in names() for folder in load(name).images}
     tests = {folder for name in registry.names() for folder in registry.load(name).images}
-    given = folders_given(config.images, read_by_sources | tests)
+    given = folders_given(study.images, read_by_sources | tests)
     if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
         raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
     return given
@@ -94,35 +104,35 @@ def first_of_each(folders: Given) -> dict[str, Path]:
     return {name: paths[0] for name, paths in folders.items()}
 
 
-def kept_out(config: Config, root: Path, folders: Given) -> KeptOut:
+def kept_out(study: Any, root: Path, folders: Given) -> KeptOut:
     """The photographs that tests have: COCO's validation set, and those of every benchmark on disk."""
     return images_of_tests(
-        SourcePlace(root, config.resolution, folders=first_of_each(folders)), allow_unknown=config.allow_unknown
+        SourcePlace(root, study.resolution, folders=first_of_each(folders)), allow_unknown=study.allow_unknown
     )
 
 
-def opening_of(config: Config, sources: str, parser: str, root: Path, folders: Given, out: KeptOut) -> Opening:
+def opening_of(study: Any, sources: str, parser: str, root: Path, folders: Given, out: KeptOut) -> Opening:
     """The settings by which photographs are found and read."""
     return Opening(
         sources=names_of(sources),
         root=root.resolve(),
         folders=tuple((name, path.resolve()) for name, path in first_of_each(folders).items()),
-        resolution=config.resolution,
-        caption=config.caption,
+        resolution=study.resolution,
+        caption=study.caption,
         parser=parser,
-        parses=config.parses.resolve(),
+        parses=study.parses.resolve(),
         kept_out=out,
     )
 
 
-def described(config: Config, root: Path, folders: Given) -> dict[tuple[str, str], Described]:
+def described(study: Any, root: Path, folders: Given) -> dict[tuple[str, str], Described]:
     """Collect what cells train on, by their sources and parser, and print the counts."""
-    out = kept_out(config, root, folders)
+    out = kept_out(study, root, folders)
     found = {}
-    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in chosen(config)):
-        opening = opening_of(config, sources, parser, root, folders, out)
+    for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in places(study)):
+        opening = opening_of(study, sources, parser, root, folders, out)
         if parser != DEFAULT:
-            opening = replace(opening, unanswered=parse_captions(opening, config.allow_unanswered))
+            opening = replace(opening, unanswered=parse_captions(opening, study.allow_unanswered))
         opened = open_photographs(opening)
         numbers = numbers_of(opened, len(opening.unanswered))
         found[sources, parser] = Described(opened.identity, opening, numbers, relational(opened))
@@ -177,3 +187,26 @@ def lines_of(sources: str, numbers: Numbers) -> list[str]:
     lines += [f"  left out of {sources}: {count} photographs, {reason}" for reason, count in numbers.left_out]
     lines += [f"  left out of {sources}: {count} texts, {reason}" for reason, count in numbers.refused]
     return lines
+
+
+class Prepared(NamedTuple):
+    """What a study has read."""
+
+    photos: Photos
+    arms: list[Arm]
+    """Its cells."""
+    subjects: Mapping[str, Sequence[Subject]]
+    """The benchmarks, as each parser reads their texts."""
+
+
+def prepared(study: Any, out: Path) -> Prepared:
+    """Read all that a study trains on and is scored on, of a rehearsal after rendering it into the folder."""
+    grid, folders, root = grid_of(study), folders_of(study), study.data_root
+    if study.rehearse:
+        root = write_files(grid.recipe_given, out, study.store, study.resolution, study.cores)
+    photos = described(study, root, folders)
+    arms = arms_of(study, photos)
+    check_false_captions(arms)
+    forget_left_out(out / FOLDER)
+    parsers = [arm.labels["parser"] for arm in arms]
+    return Prepared(photos, arms, {} if study.dry_run else read_subjects(study, parsers, root, folders))

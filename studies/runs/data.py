@@ -3,12 +3,15 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from menagerie.envs.core.identity import defaults_version, differing, plain
-from menagerie.generators.splits.recipe import VERSION, SplitRecipe
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import VERSION, PairCounts, SplitRecipe
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.benchmark import Benchmark
@@ -61,6 +64,10 @@ class CellData(Protocol):
     def settings(self) -> dict[str, Any]:
         """All settings that decide the data."""
 
+    @property
+    def splits(self) -> "tuple[SplitData, ...]":
+        """What has to be rendered before it can be opened; the first is what `open` is given the file of."""
+
     def counts(self) -> dict[str, int]:
         """Numbers that describe the data, for reports."""
 
@@ -102,6 +109,10 @@ class SplitData:
         """The recipe's kind and its version, the images, and fields that differ from defaults."""
         texts = {"kind": self.recipe.kind, "version": VERSION, **defaults_version(type(self.recipe))}
         return texts | {"store": self.store, "split": differing(self.recipe.resolved())}
+
+    @property
+    def splits(self) -> "tuple[SplitData, ...]":
+        return (self,)
 
     def counts(self) -> dict[str, int]:
         """Numbers of pairs in train, of swapped pairs, and of all pairs that fractions count."""
@@ -173,3 +184,23 @@ def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
     for index in indices:
         hashed.update(str(content[int(index)]).encode() + b"\0")
     return hashed.hexdigest()[:12]
+
+
+@lru_cache(maxsize=4096)
+def counts_of(recipe: SplitRecipe) -> PairCounts:
+    """How many pairs the fractions of a recipe come to."""
+    return recipe.counts()
+
+
+@lru_cache(maxsize=4096)
+def distinct_images(recipe: SplitRecipe) -> int:
+    """How many different images train holds, single-object scenes counted: a scene in one view is one image.
+
+    What the split file says too, but without making it.
+    """
+    if not isinstance(recipe, BindingRecipe) or recipe.hold_out:
+        return len(set(recipe.subsets()["train"]))
+    world, counts = load_world(recipe.world), counts_of(replace(recipe, singles_views=0))
+    lone = sum(1 for _ in world.singles()) * (recipe.singles_views or recipe.views)
+    orders = 2  # left and right
+    return lone + (counts.train + counts.swapped) * orders * len(world.backgrounds) * recipe.views

@@ -50,6 +50,11 @@ class SplitFile:
         """The content and the images that decide results."""
         return {"kind": self.kind, "split_file": self.content, "store": self.store}
 
+    @property
+    def splits(self) -> tuple[()]:
+        """Nothing: the file is there."""
+        return ()
+
     def counts(self) -> dict[str, int]:
         return dict(zip(("training_pairs", "swapped_pairs", "all_pairs"), self.pairs, strict=True))
 

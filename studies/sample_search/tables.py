@@ -1,199 +1,203 @@
-"""Tables of sample efficiency, from the trials in a storage and nothing else."""
+"""Tables of searches for few images."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from statistics import mean
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any
 
-import optuna
-import pandas as pd
-from optuna.importance import FanovaImportanceEvaluator, get_param_importances
-from optuna.trial import FrozenTrial, TrialState
+from menagerie.envs.core.files import write_csv
+from menagerie.studies.frame.parts import Rows
+from menagerie.studies.sample_search.points import (
+    DASH,
+    FEWEST,
+    Point,
+    Setting,
+    axis_of,
+    importances,
+    interval_of,
+    reached_of,
+)
 
-from menagerie.studies.analysis import pareto
-from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Volume
-from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.sample_search.budget import Config, everything, images_of, images_seen, least
-
-SETTING = ("pairs", "hard_negatives", "singles_views", "singles_share")
-# What is kept of each seed at every budget.
-EQUAL = ("cell", "validation", "step", "known", "test")
-# Below so many settings there is nothing to say of what mattered.
-FEWEST = 8
-
-
-class Point(NamedTuple):
-    """One trial that was judged."""
-
-    model: str
-    question: str
-    trial: FrozenTrial
-
-    @property
-    def images(self) -> int:
-        return self.trial.user_attrs["images"]
-
-    @property
-    def accuracy(self) -> float:
-        """Over seeds on validation, as settings are judged; of a pruned trial, over what it got to."""
-        return self.trial.user_attrs.get("accuracy", 0.0)
-
-    @property
-    def test(self) -> float:
-        """Accuracy on unseen pairs over seeds: the median, or the mean of runs that were trained until they stopped
-        rising; only chosen settings have it."""
-        tests = self.trial.user_attrs["tests"]
-        return mean(pareto.accuracies(tests)) if "steps" in self.trial.user_attrs else pareto.median_accuracy(tests)
-
-    @property
-    def steps(self) -> int:
-        """Steps, the mean over seeds where they differ; 0: the study's."""
-        return round(mean(self.trial.user_attrs.get("steps", [0])))
-
-    def at_equal_compute(self) -> "Point":
-        """The same setting after the budget that all settings have, as if nobody had trained any further."""
-        attributes = self.trial.user_attrs
-        equal = {f"{name}s": [one[name] for one in attributes["equals"]] for name in EQUAL}
-        accuracy = mean(equal["validations"])
-        frozen = copy(self.trial)
-        frozen.user_attrs = attributes | equal | {"accuracy": accuracy}
-        return self._replace(trial=frozen)
-
-    @property
-    def seeds_known(self) -> list[float]:
-        """Accuracy of each seed that was trained."""
-        return self.trial.user_attrs.get("validations", [])
-
-    @property
-    def known(self) -> Curve:
-        """The setting as a curve of one, by its scores on validation."""
-        return Curve([self.images], [self.trial.user_attrs["knowns"]])
-
-    @property
-    def whole(self) -> bool:
-        return self.trial.state is TrialState.COMPLETE
-
-    def row(self, config: Config) -> list[str]:
-        """Images, passes over them, and the setting, as texts."""
-        setting = self.trial.user_attrs["setting"]
-        fractions = [f"{setting[name]:.0%}" for name in ("pairs", "hard_negatives")]
-        lone = [str(setting["singles_views"]), f"{setting['singles_share']:.0%}"]
-        passes = images_seen(config, self.model, self.steps) / self.images
-        return [str(self.images), f"{passes:.0f}", *fractions, *lone]
-
-
-def state_of(config: Config, trial: FrozenTrial) -> str:
-    """complete or pruned, as Optuna has it; missed where all seeds were trained and they miss the target together."""
-    ended = len(trial.user_attrs.get("validations", ())) == config.seeds
-    return "missed" if trial.state is TrialState.PRUNED and ended else trial.state.name.lower()
-
-
+SEARCHES = {"front": "first", "target": "second"}
 HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
+Cells = list[list[str]]
+STATES = """Of both searches. `complete`: all seeds were trained; `missed`: so they were, but together they are below
+the target; `pruned`: ended early, because seeds to come could no longer lift it to the target: `validation` is then of
+what its seeds had got to so far, and never counts as reaching the target. `–`: not trained, or by another command.
+`trials.csv` has the same, accuracies and fractions from 0 to 1."""
 
 
-def points(trials: Mapping[str, Sequence[FrozenTrial]]) -> list[Point]:
-    """All trials, by question and model, as they are in the storage."""
-    named = ((*name.split(" ", 1), trial) for name, tried in trials.items() for trial in tried)
-    return [Point(model, question, trial) for question, model, trial in named]
+def judged_by(study: Any) -> str:
+    """The word for the statistic over seeds by which settings are judged."""
+    return "mean" if study.budgets else "median"
 
 
-def axis_of(config: Config) -> Axis:
-    """The least and the most distinct images of the space."""
-    return Axis(images_of(config, least(config)), images_of(config, everything(config)))
+def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
+    """A row for each setting on a Pareto front."""
+    rows = [
+        [model, *p.row(study), f"{100 * p.accuracy:.1f}", f"{100 * p.test(study):.1f}"]
+        for model, settings in fronts.items()
+        for p in settings
+    ]
+    says = (
+        f"Settings that no other beats on validation with as few images; {judged_by(study)} over seeds. `passes`: how "
+        "often each distinct image was seen, in the mean. `singles views`: in how many views each single-object scene "
+        "is there; `singles share`: the share of a batch that shows such scenes."
+    )
+    return Rows("pareto_fronts", ["model", *HEADER, "validation (%)", "unseen pairs (%)"], rows, says=says)
 
 
-def pareto_fronts_of(config: Config, all_points: Sequence[Point]) -> dict[str, list[Point]]:
-    """Each model's Pareto front, chosen on validation among the settings of the first search."""
-    fronts = {}
-    for model in config.models:
-        mine = [point for point in all_points if (point.model, point.question) == (model, "front") and point.whole]
-        chosen = pareto.front([point.images for point in mine], [point.accuracy for point in mine])
-        fronts[model] = [mine[k] for k in chosen]
-    return fronts
+def volume_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
+    """The hypervolume of each model's front on the test, and each difference to the first model."""
+    from menagerie.studies.analysis import pareto
 
-
-def volumes_of(config: Config, chosen: Mapping[str, Sequence[Point]]) -> dict[str, Volume]:
-    """Hypervolumes on the test, and differences to the first model; of models that have a Pareto front."""
     curves = {
-        model: Curve([point.images for point in settings], [point.trial.user_attrs["tests"] for point in settings])
-        for model, settings in chosen.items()
+        model: pareto.Curve([p.images for p in settings], [p.tallies(study) for p in settings])
+        for model, settings in fronts.items()
         if settings
     }
-    return pareto.volumes(curves, axis_of(config)) if curves else {}
-
-
-class Reached(NamedTuple):
-    """The images that a model needs to reach the target."""
-
-    bound: Bound
-    best: Point | None  # the setting with fewest images that did
-    most_missed: int | None  # the most images of a setting that did not
-
-
-def reached_of(config: Config, all_points: Sequence[Point], model: str) -> Reached:
-    """Images to the target, over the settings of both searches."""
-    mine = [point for point in all_points if point.model == model and "images" in point.trial.user_attrs]
-    did = [point.whole and point.accuracy >= config.target for point in mine]
-    best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda point: point.images, default=None)
-    missed = [point.images for point, ok in zip(mine, did, strict=True) if not ok]
-    return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
-
-
-def pareto_table(config: Config, chosen: Mapping[str, Sequence[Point]]) -> pd.DataFrame:
-    """A row for each setting on a Pareto front."""
-    header = ["model", *HEADER, "validation (%)", "unseen pairs (%)"]
-    rows = [
-        [model, *point.row(config), f"{100 * point.accuracy:.1f}", f"{100 * point.test:.1f}"]
-        for model, settings in chosen.items()
-        for point in settings
-    ]
-    return pd.DataFrame(rows, columns=header)
-
-
-def volume_table(volumes: Mapping[str, Volume]) -> pd.DataFrame:
-    """A row for each model and difference."""
+    volumes = pareto.volumes(curves, axis_of(study)) if curves else {}
     rows = [[name, f"{volume.value:.3f}", volume.interval] for name, volume in volumes.items()]
-    return pd.DataFrame(rows, columns=["model", "hypervolume", "95 % interval"])
+    axis = axis_of(study)
+    says = (
+        "Hypervolume of the Pareto fronts on unseen pairs, with 95 % intervals over seeds and pairs: a front as one "
+        f"number from 0 to 1, higher being better, the share of the plane between {axis.least} images at 100 % and the "
+        f"reference point, {axis.most} images at 50 %, that it dominates; images by their logarithm. A setting whose "
+        "interval reaches down to chance dominates nothing; one that has too few pairs for an interval counts as it "
+        "is. All models have the same draws. Intervals are for these settings, not for those of another search."
+    )
+    return Rows("hypervolumes", ["model", "hypervolume", "95 % interval"], rows, says=says)
 
 
-def target_table(config: Config, all_points: Sequence[Point]) -> pd.DataFrame:
+def target_table(study: Any, points: Sequence[Point]) -> Rows:
     """For each model what it needs to reach the target."""
-    header = [
-        "model",
-        "images to target",
-        *HEADER[1:],
-        "validation (%)",
-        "unseen pairs (%)",
-        "most images that missed it",
-    ]
     rows = []
-    for model in config.models:
-        reached = reached_of(config, all_points, model)
+    for model in study.models:
+        reached = reached_of(study, points, model)
         best = reached.best
-        accuracies = [f"{100 * best.accuracy:.1f}", f"{100 * best.test:.1f}"] if best else [DASH] * 2
-        setting = best.row(config)[1:] if best else [DASH] * len(HEADER[1:])
+        accuracies = [f"{100 * best.accuracy:.1f}", f"{100 * best.test(study):.1f}"] if best else [DASH] * 2
+        setting = best.row(study)[1:] if best else [DASH] * len(HEADER[1:])
         missed = DASH if reached.most_missed is None else str(reached.most_missed)
         rows.append([model, str(reached.bound), *setting, *accuracies, missed])
-    return pd.DataFrame(rows, columns=header)
+    header = ["model", "images to target", *HEADER[1:], "validation (%)", "unseen pairs (%)"]
+    says = (
+        f"Distinct training images to {study.target:.0%} on validation, the fewest of any setting of both searches "
+        f"whose {judged_by(study)} reaches it. A search finds a setting that is enough, not the proof that none with "
+        "fewer is. `>`: no setting reached it, and this is the most images of one that was tried: more are needed, as "
+        "far as more data does no harm."
+    )
+    return Rows("targets", [*header, "most images that missed it"], rows, says=says)
 
 
-def importance_table(config: Config, all_points: Sequence[Point]) -> pd.DataFrame:
+def importance_table(study: Any, points: Sequence[Point]) -> Rows:
     """Each parameter's share in the variance of accuracy over the settings of the first search."""
-    shares = {model: importances(all_points, model) for model in config.models}
+    shares = {model: importances(points, model) for model in study.models}
     rows = [
         [word, *(f"{share[name]:.2f}" if name in share else DASH for share in shares.values())]
-        for name, word in zip(SETTING, HEADER[2:], strict=True)
+        for name, word in zip(Setting._fields, HEADER[2:], strict=True)
     ]
-    return pd.DataFrame(rows, columns=["parameter", *config.models])
-
-
-def importances(all_points: Sequence[Point], model: str) -> dict[str, float]:
-    """Functional analysis of variance (Hutter et al. 2014), Optuna's; empty for too few settings, or equal ones."""
-    mine = [p.trial for p in all_points if (p.model, p.question) == (model, "front") and p.whole]
-    if len(mine) < FEWEST or len({trial.values[1] for trial in mine}) == 1:  # no variance to be shared
-        return {}
-    study = optuna.create_study(directions=("minimize", "maximize"))
-    study.add_trials(mine)
-    return get_param_importances(
-        study, evaluator=FanovaImportanceEvaluator(seed=0), target=lambda trial: trial.values[1]
+    says = (
+        "How much of the differences in accuracy each parameter explains in the first search (functional analysis of "
+        f"variance), as a share of 1. `–`: fewer than {FEWEST} finished settings, too few to tell."
     )
+    return Rows("importances", ["parameter", *study.models], rows, says=says)
+
+
+def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
+    """How many times the images of each further model the first one needs, as a number and in words.
+
+    Of settings that were trained until they stopped rising also at equal compute, both with intervals.
+    """
+    header = ["other model", f"images of {study.models[0]} / images of the other", "in words"]
+    says = (
+        "The first model against each other one: how many images it needs for every image that the other needs; below "
+        "1 it needs fewer. `<`: the other didn't reach the target, so that the true ratio is smaller; `>`: the first "
+        "didn't; `–`: neither did."
+    )
+    if not study.budgets:
+        return Rows("ratios", header, ratio_rows(study, points), says=says)
+    equal = [point.at_equal_compute() for point in points if point.judged.equal]
+    parts = {"at convergence": points, f"at equal compute, {study.equal_steps} steps": equal}
+    rows = [
+        [*row, when, interval_of(study, some, row[0])]
+        for when, some in parts.items()
+        if {point.model for point in some} == set(study.models)
+        for row in ratio_rows(study, some)
+    ]
+    says += (
+        " The ratio at convergence compares data alone; at equal compute it compares what the data are worth within so "
+        "many steps, among the settings that were tried for convergence. Its interval draws seeds and animal pairs of "
+        "validation anew and looks for the fewest images among the settings tried. Out of reach: there the first, or "
+        "the other, reaches the target with none of them."
+    )
+    return Rows("ratios", [*header, "compared", "95 % interval of the ratio"], rows, says=says)
+
+
+def ratio_rows(study: Any, points: Sequence[Point]) -> Cells:
+    """Each further model, how many times its images the first one needs, and that in words."""
+    from menagerie.studies.analysis import pareto
+
+    first, *others = study.models
+    if not all(any(point.model == model for point in points) for model in study.models):
+        return []
+    need = {model: reached_of(study, points, model).bound for model in study.models}
+    return [
+        [other, pareto.ratio(need[first], need[other]), pareto.compared(first, need[first], other, need[other])]
+        for other in others
+    ]
+
+
+def on_the_test(study: Any, points: Sequence[Point]) -> list[str]:
+    """A sentence for each model that reached the target on validation: its setting's accuracy on the test, and whether
+    that says otherwise."""
+    best = {model: reached_of(study, points, model).best for model in study.models}
+    return [tested(model, point, study) for model, point in best.items() if point]
+
+
+def tested(model: str, point: Point, study: Any) -> str:
+    """Say how the setting by which a model reached the target does on the test."""
+    test = point.test(study)
+    known, reached = f"{100 * point.accuracy:.1f} % on validation", f"{100 * test:.1f} %"
+    has = f"On the test the setting by which {model} reached the target, {point.images} images, has {reached}"
+    if test >= study.target:
+        return f"{has}, {known}."
+    return (
+        f"{has} and misses it: {known} was luck, or what was learnt doesn't carry over. The number of images, and what "
+        "is compared with it, hold for validation alone."
+    )
+
+
+def trial_rows(study: Any, points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Every trial as a row of a CSV file."""
+    return [
+        {"question": p.question, "model": p.model, "trial": p.trial.number, "state": p.state(study)}
+        | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen(study)}
+        | {"validation": p.accuracy if p.trial.values else ""}
+        | {f"validation_{k}": dict(enumerate(p.judged.validations)).get(k, "") for k in range(study.seeds)}
+        for p in points
+    ]
+
+
+def write_trials(path: Path, study: Any, points: Sequence[Point]) -> None:
+    """All trials as CSV, accuracies and fractions from 0 to 1."""
+    if rows := trial_rows(study, points):
+        write_csv(path, list(rows[0]), (list(row.values()) for row in rows))
+
+
+def trial_table(study: Any, rows: Sequence[Mapping[str, Any]]) -> Rows:
+    """All trials as people read them, in the words and units of the other tables."""
+    header = ["search", "model", "trial", "state", *HEADER[2:], HEADER[0], "images seen", "validation (%)"]
+    table = []
+    for row in rows:
+        shares = [f"{row[name]:.0%}" for name in ("pairs", "hard_negatives")]
+        lone = [str(row["singles_views"]), f"{row['singles_share']:.0%}"]
+        seeds = [percent(row[f"validation_{k}"]) for k in range(study.seeds)]
+        so_far = " (so far)" if row["state"] == "pruned" and row["validation"] != "" else ""
+        place = [SEARCHES[row["question"]], row["model"], str(row["trial"]), row["state"]]
+        counts = [str(row["images"]), str(row["images_seen"])]
+        table.append([*place, *shares, *lone, *counts, percent(row["validation"]) + so_far, *seeds])
+    return Rows("all_trials", [*header, *(f"seed {k} (%)" for k in range(study.seeds))], table, says=STATES)
+
+
+def percent(value: float | str) -> str:
+    """An accuracy in percent; a dash where a seed wasn't trained."""
+    return DASH if value == "" else f"{100 * float(value):.1f}"

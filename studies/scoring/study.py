@@ -61,13 +61,10 @@ class PieceStudy(AnyStudy):
         """An arm for each piece."""
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
-    def prepare(self, out: Path) -> None:
-        """Forget why pieces were left out: they are tried again."""
-        for folder in ("cells", "pieces"):
-            for file in out.glob(f"{folder}/*/{LEFT_OUT}"):
-                file.unlink()
-                if not any(file.parent.iterdir()):
-                    file.parent.rmdir()
+    def prepare(self, out: Path) -> "PieceStudy":
+        """Try pieces that were left out again."""
+        forget_left_out(out)
+        return self
 
     def tables(self, records: "Records") -> None:
         """Write results as lines of JSON, and results.csv."""
@@ -136,11 +133,21 @@ class ScoringStudy(PieceStudy):
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 
-    def forecast(self) -> None:
+    def forecast(self) -> bool:
         """Print what would be scored; no model is loaded."""
         pieces = list(self.pieces())
         images = sum(piece.images for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+        return True
+
+
+def forget_left_out(out: Path) -> None:
+    """Forget why pieces in a folder were left out: they are tried again."""
+    for folder in ("cells", "pieces"):
+        for file in out.glob(f"{folder}/*/{LEFT_OUT}"):
+            file.unlink()
+            if not any(file.parent.iterdir()):
+                file.parent.rmdir()
 
 
 def left_out(records: "Records") -> dict[str, str]:

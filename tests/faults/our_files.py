@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from menagerie.envs.core.reading import read_json
-from menagerie.envs.core.records import write_record
+from menagerie.envs.core.records import write_record, write_records
 from menagerie.envs.render.entry import read_entry
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -25,28 +25,26 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.analysis.paired_bootstrap import read_points
 from menagerie.studies.attention import read_config
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.measure import Measure, measured, write_rows
+from menagerie.studies.frame.storage import opened
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
-from menagerie.studies.runs.results import finished, read_results, rows, write_result, write_results
+from menagerie.studies.runs.results import finished, read_results, write_result
 from menagerie.studies.runs.states import keep_state
 from menagerie.studies.runs.states import load_state as load_kept
 from menagerie.studies.runs.train import CARRIED, read_carried
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.sample_search.objectives import Interim
-from menagerie.studies.trials.queue import Trials
-from tests.cheap_search import search
 from tests.faults.file_kinds import FileKind
 from tests.faults.judge import ANEW
 from tests.generators.conftest import RECIPE, make_split
 from tests.generators.source_files import make_shards
 from tests.models.builders import scorer
+from tests.searching import Runs, cheap
 
 RESOLUTION = 16
 IMAGES = [f"{k:064x}" for k in range(5)]
@@ -115,12 +113,11 @@ def make_cell(folder: Path) -> Path:
 
 def read_cell(path: Path) -> Any:
     result = finished(path.parent)
-    return ANEW if result is None else (result, rows([result]))
+    return ANEW if result is None else result
 
 
-def read_both_predictions(path: Path) -> Any:
-    points, frame = read_points([(0, path.parent)]), read_predictions(path.parent)
-    return points, frame.to_csv()
+def read_scores(path: Path) -> Any:
+    return read_predictions(path.parent).to_csv()
 
 
 def read_log(path: Path) -> Any:
@@ -128,7 +125,7 @@ def read_log(path: Path) -> Any:
 
 
 def make_cells(folder: Path) -> Path:
-    write_results(folder, [cell_result(seed) for seed in range(3)])
+    write_records(folder / "cells.jsonl", [cell_result(seed) for seed in range(3)])
     return folder / "cells.jsonl"
 
 
@@ -151,24 +148,6 @@ def make_config(folder: Path) -> Path:
 def read_claim(path: Path) -> Any:
     claim(path.parent, Config(), frozenset())
     return read_config(path.parent)
-
-
-def interim(folder: Path) -> Interim:
-    made = Interim.__new__(Interim)
-    made.steps, made.every, made.file, made.hear = 8, 2, folder / "interim.json", lambda check, accuracy: None
-    made.cell = "cell0"
-    return made
-
-
-def make_interim(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for step in (2, 4, 6):
-        interim(folder).look(step, lambda step=step: step / 10)
-    return folder / "interim.json"
-
-
-def read_interim(path: Path) -> Any:
-    return interim(path.parent).known() or ANEW
 
 
 def make_tasks(folder: Path) -> Path:
@@ -315,16 +294,15 @@ def read_shard_index(path: Path) -> Any:
 
 def make_journal(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    trials = Trials(str(folder / "journal.log"))
-    trials.open(search(2), {"trials": 2})
+    journal = str(folder / "journal.log")
+    cheap(trials=2).follow(Runs(folder / "runs"), journal, Runs(folder / "runs").judge)
     return folder / "journal.log"
 
 
 def read_journal(path: Path) -> Any:
-    trials = Trials(str(path))
-    study = trials.storage.get_all_studies()
-    attributes = [its.user_attrs for its in study]
-    return [attributes, [(t.number, t.state.name, t.params) for t in trials.all(search(2))] if study else []]
+    study = opened(str(path)).get_all_studies()
+    trials = cheap(trials=2).found(Runs(path.parent / "runs"), str(path)) if study else []
+    return [[its.user_attrs for its in study], [(t.number, t.state.name, t.params) for t in trials]]
 
 
 def is_part(found: Any, intact: Any) -> bool:
@@ -358,13 +336,11 @@ OURS = [
         "training state", make_state, read_state, ("menagerie.models.training.state", "menagerie.studies.runs.shared")
     ),
     FileKind("result of a cell", lambda f: make_cell(f) / "result.json", read_cell, CELLS),
-    FileKind(
-        "results of a grid", make_cells, lambda p: rows(read_results(p.parent)), ("menagerie.studies.runs.results",)
-    ),
+    FileKind("results of a study", make_cells, lambda p: read_results(p.parent), ("menagerie.studies.runs.results",)),
     FileKind(
         "predictions",
         lambda f: make_cell(f) / FILE,
-        read_both_predictions,
+        read_scores,
         ("menagerie.studies.analysis.paired_bootstrap", "menagerie.studies.analysis.errors"),
     ),
     FileKind("training log", lambda f: make_cell(f) / LOG, read_log, ("menagerie.studies.runs.training_log",)),
@@ -374,7 +350,6 @@ OURS = [
         read_claim,
         ("menagerie.studies.runs.folder", "menagerie.studies.attention", "menagerie.studies.runs.folder"),
     ),
-    FileKind("interim looks", make_interim, read_interim, ("menagerie.studies.sample_search.objectives",)),
     FileKind(
         "tasks of a cluster",
         make_tasks,
@@ -385,7 +360,7 @@ OURS = [
     FileKind("kept state", make_kept, read_kept, ("menagerie.studies.runs.states",)),
     FileKind("measured rows", make_measured, read_measured, ("menagerie.studies.frame.measure",)),
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
-    FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.trials.storage",), is_earlier),
+    FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.frame.journal",), is_earlier),
     FileKind(
         "atlas entry",
         atlas_entry,

@@ -55,7 +55,6 @@ EXEMPT = {
     "menagerie.studies.runs.machine": "what the kernel says of processors",
     "menagerie.studies.runs.cell": "hashes a user's code and weights",
     "menagerie.studies.runs.results": "an entry",
-    "menagerie.studies.trials.storage": "an entry",
 }
 
 

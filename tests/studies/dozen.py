@@ -9,7 +9,8 @@ import sys
 from menagerie.envs.core.errors import run_command
 from menagerie.models.registry import specs
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.papers import ABLATIONS, Ablations, Claim
+from menagerie.studies.analysis.papers import ABLATIONS, Ablations, Claim
+from menagerie.studies.frame import command
 from tests.studies.oracles import OracleConfig
 
 NAMES = {
@@ -47,9 +48,8 @@ if __name__ in ("__main__", "__mp_main__"):  # the latter in the processes that 
 
 if __name__ == "__main__":
     study = importlib.import_module(f"menagerie.studies.{sys.argv.pop(1)}")
-    if hasattr(study, "main"):
-        run_command(study.main)
+    if study.main is command.main:
+        name = study.__name__.rpartition(".")[2]
+        run_command(lambda: command.start(name, study.__doc__, study.PRESETS, "laptop"))
     else:
-        from menagerie.studies.grids import launch
-
-        run_command(lambda: launch.main(study.__name__.rpartition(".")[2], study.PRESETS, study.__doc__))
+        run_command(study.main)

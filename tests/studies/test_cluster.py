@@ -21,10 +21,10 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Handle, cancel, submit
 from menagerie.studies.cluster.options import Cluster, Slurm, check_cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
-from menagerie.studies.grids.grid import cells
 from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.dispatch import run_cells
+from menagerie.studies.runs.dispatch import run_jobs
 from tests.command import GRID, QUICK, ROOT, ended, run_here, started, until
+from tests.grid_cells import cells
 from tests.slurm import output_of
 
 CELLS = ["--models", "clip", "--pairs", "0.8", "--hard-negatives", "0", "0.5", "1", "--steps", "250"]
@@ -95,7 +95,7 @@ def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):
     assert re.search(rf"{told_of}`scancel {array}` ends them", interrupted.stdout), interrupted.stdout
     assert interrupted.stderr.startswith("interrupted: ")
     with pytest.raises(UserError, match=rf"[1-3] tasks of this run are still queued or running; .*`scancel {array}`"):
-        run_cells(jobs(out), Cluster(), 1, out, lambda job: None)
+        run_jobs(jobs(out), Cluster(), 1, out, lambda job: None)
 
     second = started(command, alone)
     until(lambda: "PENDING" in output_of("squeue", "--noheader", "--array", f"--jobs={task}", "--format=%T"), second)

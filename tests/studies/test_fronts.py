@@ -10,6 +10,7 @@ from menagerie.studies.analysis.pareto import (
     Bound,
     Curve,
     bound,
+    compared,
     front,
     hypervolume,
     image_ratio,
@@ -17,7 +18,6 @@ from menagerie.studies.analysis.pareto import (
     ratio,
     volumes,
 )
-from menagerie.studies.sample_search.ratios import compared
 
 AXIS = Axis(100, 10_000)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from menagerie.envs.core.errors import UserError
@@ -18,17 +19,17 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.image_store import ImageStore
-from menagerie.studies.analysis.paired_bootstrap import RecordScore
-from menagerie.studies.photo_transfer import PRESETS, check
-from menagerie.studies.photographs import collection, measures, questions
+from menagerie.studies.frame.imagined import all_arms
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.two_groups import compared
+from menagerie.studies.pages.photo_transfer import gap_words, said, worth_table
+from menagerie.studies.photo_transfer import PRESETS
+from menagerie.studies.photographs import answers, collection
+from menagerie.studies.photographs.answers import KNOWN, RECOGNITION, SWAPS
+from menagerie.studies.photographs.cells import left_out, prepared, steps_of
 from menagerie.studies.photographs.collection import Photographs, photographs_of, read_photographs
 from menagerie.studies.photographs.data import BareTests
-from menagerie.studies.photographs.jobs import recipes_of, steps_of, train_recipe
-from menagerie.studies.photographs.measures import RECOGNITION, SWAPS
-from menagerie.studies.photographs.report import gap_words, ratio_text
-from menagerie.studies.photographs.run import left_out, some_trainings
 from menagerie.studies.photographs.trainings import (
-    BINDING,
     OTHERS,
     OWN,
     SPATIAL,
@@ -46,8 +47,6 @@ from menagerie.studies.photographs.worlds import (
     kept,
     material_of,
     shared_photographs,
-    world_name,
-    worlds_tested,
     write_worlds,
 )
 from menagerie.studies.runs.split_file import make_splits
@@ -68,11 +67,12 @@ def draw_all(folder, each=2, others=("camel", "lion", "pig", "zebra")):
     return folder
 
 
-@pytest.fixture
-def photos(tmp_path):
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
     """A folder as `menagerie photos` writes it."""
-    write_photos(PhotosConfig(tmp_path / "photos", cutouts=draw_all(tmp_path / "pictures", 3), resolution=32))
-    return tmp_path / "photos"
+    folder = tmp_path_factory.mktemp("photos")
+    write_photos(PhotosConfig(folder / "photos", cutouts=draw_all(folder / "pictures", 3), resolution=32))
+    return folder / "photos"
 
 
 def runs_of(config, material, part):
@@ -154,7 +154,7 @@ def test_a_photograph_under_two_names_is_refused(tmp_path, one, other):
     write_photos(PhotosConfig(tmp_path / "photos", cutouts=pictures, resolution=32))
     config = replace(SMOKE, photos=tmp_path / "photos", photographs=(1, 2), seeds=2)
     with pytest.raises(UserError, match="are the same photograph") as error:
-        write_worlds(config, photographs_of(config, tmp_path), tmp_path / "worlds")
+        prepared(config, tmp_path)
     assert {one, other} <= set(re.findall(r"[a-z]+-?\d?(?=-[0-9a-f]{12}\.png)", str(error.value)))
 
 
@@ -171,7 +171,7 @@ def test_too_few_photographs_are_refused_or_leave_questions_out(tmp_path):
     ]
     assert {its.world for its in all_trainings(config, material)} == {SYNTHETIC}
     with pytest.raises(UserError, match="nothing is left to train; left out: photographs of tested animals"):
-        some_trainings(replace(config, parts=("worth",)), material, left_out(config, photographs, material)[:1])
+        prepared(replace(config, parts=("worth",)), tmp_path)
     with pytest.raises(UserError, match=r"has no photos\.toml"):
         read_photographs(tmp_path, load_world("tiny"))
     with pytest.raises(UserError, match="photographs of 0 animals of world 'synthetic'"):
@@ -181,22 +181,21 @@ def test_too_few_photographs_are_refused_or_leave_questions_out(tmp_path):
 def test_options_that_cannot_work_are_refused():
     for options, message in {
         ("factor_models", ("negclip",)): "factor-models",
-        ("pairs", (0.2, 0.5)): "--pairs is one fraction",
         ("images", (64, 16)): "--images needs different values in rising order",
         ("targets", (0.4,)): "--targets are above chance",
         ("world", "mine.toml"): "built-in world",
     }.items():
         with pytest.raises(UserError, match=message):
-            check(replace(SMOKE, **dict([options])))
+            replace(SMOKE, **dict([options])).check()
+    with pytest.raises(UserError, match="have splits of this study's own"):
+        replace(SMOKE, split=(Path("mine.h5"),)).check_given(SMOKE)
 
 
 def test_without_the_package_one_error_says_the_way_out(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_DIRS", str(tmp_path / "none"))
-    result = run_here([*COMMAND, "--models", "clip", "--factor-models", "clip"], tmp_path)
-    assert result.returncode == 2
-    (error,) = result.stderr.splitlines()
-    assert "apt-get install tuxpaint-stamps-default" in error
-    assert "give --package FOLDER" in error
+    with pytest.raises(UserError, match=r"apt-get install tuxpaint-stamps-default.*give --package FOLDER") as error:
+        PRESETS["laptop"].prepare(tmp_path)
+    assert "\n" not in str(error.value)
 
 
 def test_the_package_gives_what_the_study_needs(tmp_path):
@@ -231,83 +230,89 @@ def test_captions_of_natural_colours_name_none(photos, tmp_path):
     assert scene.things[0].animal in bare.items[0].texts[0].text
 
 
-def points_of(values, seed=0, subset="held-out/unseen_pairs", task="swap"):
+def points_of(values, seed=0, task="swap"):
     """Records, three a pair."""
-    return {
-        (seed, subset, task, f"scene {k}", "a"): RecordScore(float(value), f"pair {k // 3}")
+    rows = [
+        {"seed": seed, "subset": "unseen", "task": task, "scene": k, "animals": f"pair {k // 3}", "value": float(value)}
         for k, value in enumerate(values)
-    }
+    ]
+    return pd.DataFrame(rows)
+
+
+def of_seeds(values):
+    return pd.concat([points_of(values, seed) for seed in range(3)])
 
 
 def test_what_is_measured():
-    swaps = points_of([1, 1, 0, 0, 1, 0])
-    known = points_of([1, 0, 1, 1, 1, 1], task="replace animal") | points_of(
-        [1, 1, 1, 1, 1, 0.5], task="replace texture"
-    )
-    other = points_of([0, 0, 0], subset="photographs/unseen_pairs")
-    mine = measures.of_test(swaps | known | other, "held-out")
-    assert {key[1] for key in mine} == {"unseen_pairs"}
-    assert len(mine) == 18
-    assert measures.level(measures.measured(mine, measures.SWAPS)).mean == pytest.approx(3 / 6)
-    assert measures.level(measures.measured(mine, measures.RECOGNITION)).mean == pytest.approx(10.5 / 12)
-    assert measures.level(measures.measured(mine, measures.KNOWN)).mean == pytest.approx(2 / 4)  # scenes 0, 2, 3, 4
-    unseen = measures.without_pairs(mine, lambda seed: {"pair 0"})
-    assert {score.animals for score in unseen.values()} == {"pair 1"}
+    known = [
+        points_of([1, 0, 1, 1, 1, 1], task="replace animal"),
+        points_of([1, 1, 1, 1, 1, 0.5], task="replace texture"),
+    ]
+    mine = pd.concat([points_of([1, 1, 0, 0, 1, 0]), *known])
+    values = {measure: answers.measured(mine, measure).value for measure in answers.MEASURES}
+    assert {measure: (found.sum(), len(found)) for measure, found in values.items()} == {
+        SWAPS: (3, 6),
+        RECOGNITION: (10.5, 12),
+        KNOWN: (2, 4),  # scenes 0, 2, 3, 4
+    }
 
 
 def test_intervals_of_differences():
-    few = measures.compared(points_of([0, 0, 0]), points_of([1, 1, 1]))[2]
-    assert str(few) == "+100.0 [one animal pair: no interval]"
-    one = measures.merged(points_of([0, 1] * 15, seed) for seed in range(3))
-    same = measures.compared(one, one)[2]
-    assert (same.mean, same.low, same.high) == (0, 0, 0)
-    more = measures.merged(points_of([1, 1, 0] * 10, seed) for seed in range(3))
-    gap = measures.compared(one, more)[2]
-    assert gap.mean == pytest.approx(1 / 6)
-    assert gap.low < gap.mean < gap.high
-    assert str(measures.compared({}, one)[2]) == "–"
-
-
-def ladder(scratch, tuned, synthetic):
-    def of(share):
-        return measures.merged(points_of([1] * round(9 * share) + [0] * (9 - round(9 * share)), s) for s in range(3))
-
-    return questions.Ladder("clip", "swaps", [16, 64], list(map(of, scratch)), list(map(of, tuned)), of(synthetic))
+    few = compared(points_of([0, 0, 0]), points_of([1, 1, 1]))[2]
+    assert said(few) == "+100.0 [one animal pair: no interval]"
+    one, more = of_seeds([0, 1] * 15), of_seeds([1, 1, 0] * 10)
+    same = compared(one, one)[2]
+    assert same[:3] == (0, 0, 0)
+    first, second, gap = compared(one, more)
+    assert (first.value, second.value, gap.value) == pytest.approx((1 / 2, 2 / 3, 1 / 6))
+    assert gap.low < gap.value < gap.high
+    nothing, level, none = compared(answers.NO_POINTS, one)
+    assert (said(nothing), said(none)) == ("–", "–")
+    assert level == first
 
 
 def test_a_model_that_recognises_no_scene_is_reported_all_the_same():
-    level = measures.Level(0.5, 0.4, 0.6, 9)
-    rows = [questions.Gap("mine", "binding", name, level, level, level) for name in (RECOGNITION, SWAPS)]
+    level = compared(of_seeds([0, 1] * 15), of_seeds([1, 0] * 15))
+    rows = [answers.Compared("mine", "binding", name, *level) for name in (RECOGNITION, SWAPS)]
     (line,) = gap_words(rows)
     assert line.endswith("swaps where all is recognised by – (no scene is, rendered).")
 
 
 @pytest.mark.parametrize(
-    ("shares", "expected"),
+    ("scratch", "tuned", "synthetic", "images", "ratio"),
     [
-        (((0.5, 1.0), (1.0, 1.0), 0.5), "4"),
-        (((0.5, 0.5), (1.0, 1.0), 0.5), "≥ 4"),
-        (((1.0, 1.0), (0.5, 0.5), 0.5), "≤ 0.25"),
-        (((0.5, 1.0), (0.5, 0.5), 1.0), "64"),
-        (((0.5, 0.5), (0.5, 0.5), 0.5), "–"),
+        ((0.5, 1.0), (1.0, 1.0), 0.5, ["64", "16"], "4"),
+        ((0.5, 0.5), (1.0, 1.0), 0.5, ["> 64", "16"], "≥ 4"),
+        ((1.0, 1.0), (0.5, 0.5), 0.5, ["16", "> 64"], "≤ 0.25"),
+        ((0.5, 1.0), (0.5, 0.5), 1.0, ["64", "0"], "64"),
+        ((0.5, 0.5), (0.5, 0.5), 0.5, ["> 64", "> 64"], "–"),
     ],
 )
-def test_what_an_image_is_worth(shares, expected):
-    (row,) = questions.worths([ladder(*shares)], [0.8])
-    assert ratio_text(row) == expected
+def test_what_an_image_is_worth(scratch, tuned, synthetic, images, ratio):
+    def of(share):
+        return of_seeds([1] * round(9 * share) + [0] * (9 - round(9 * share)))
+
+    ladder = answers.Ladder("clip", "swaps", [16, 64], list(map(of, scratch)), list(map(of, tuned)), of(synthetic))
+    (row,) = worth_table("worth", [ladder], replace(SMOKE, targets=(0.8,))).rows
+    assert row[:6] == ["clip", "swaps", "80", *images, ratio]
 
 
-def test_every_run_has_its_split(photos, tmp_path):
-    config = replace(SMOKE, photos=photos, factors=("views", "textures", "vocabulary"))
-    photographs = photographs_of(config, tmp_path)
-    worlds = write_worlds(config, photographs, tmp_path / "worlds")
-    runs = all_trainings(config, material_of(config, photographs))
-    recipes = recipes_of(config, runs, worlds)
-    assert recipes.keys() <= worlds.keys()
-    for run in runs:
-        assert train_recipe(config, run, worlds) in recipes[world_name(run)]
-        assert all(name in recipes for name in worlds_tested(run)) or run.kind == SPATIAL
-    views = {its.factor: train_recipe(config, its, worlds).views for its in runs if its[2:4] == (BINDING, SYNTHETIC)}
+def test_runs_follow_from_those_that_they_start_with(photos, tmp_path):
+    study = replace(SMOKE, photos=photos, factors=("views", "textures", "vocabulary"), store=tmp_path / "store")
+    study = prepared(study, tmp_path)
+    every = all_trainings(study, study.prepared.material)
+    first = study.runs(Records((), tmp_path))
+    assert list(first) == [run for run in every if not run.tuned]
+    arms = all_arms(study)
+    assert len(arms) == len(every)
+    starts = {arm.cell.start.weights for arm in arms if arm.cell.start}
+    assert starts == {first[run.start].id for run in every if run.tuned}
+    for run, arm in first.items():
+        tests = {test.label for test in arm.cell.data.tested}
+        assert (HELD_OUT in tests) == (run.kind != SPATIAL)
+        assert (PHOTOGRAPHS in tests) == (run.world != OWN)
+        assert {split.recipe.world for split in arm.cell.data.splits} <= {*map(str, study.prepared.worlds.values())}
+    views = {run.factor: arm.cell.data.train.recipe.views for run, arm in first.items() if run.kind != SPATIAL}
     assert views["views"] == 1 < views[""] == 2
 
 
@@ -317,27 +322,23 @@ def test_runs_that_would_see_no_pair_are_refused(tmp_path):
     for path in pictures.glob("crocodile-*"):
         path.unlink()
     write_photos(PhotosConfig(tmp_path / "photos", cutouts=pictures, resolution=32))
-    config = replace(SMOKE, photos=tmp_path / "photos")
-    photographs = photographs_of(config, tmp_path)
-    worlds = write_worlds(config, photographs, tmp_path / "worlds")
     with pytest.raises(UserError, match=r"--pairs 0\.5 of the 3 animals of synthetic is no pair at all"):
-        recipes_of(config, all_trainings(config, material_of(config, photographs)), worlds)
+        prepared(replace(SMOKE, photos=tmp_path / "photos"), tmp_path)
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """The smoke preset of one model, run twice; how often each cell was written."""
+    """The smoke preset of one model, first with one number of images and then, in the same folder, with two."""
     folder = tmp_path_factory.mktemp("study")
     command = [*COMMAND, "--preset", "smoke", "--models", "clip", "--steps", "12", "--tuning-steps", "6"]
-    first = run_here(command, folder)
-    assert first.returncode == 0, first.stderr
     out = folder / "runs/photo_transfer-smoke"
-    before = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
-    second = run_here(command, folder)
-    assert second.returncode == 0, second.stderr
-    after = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
-    assert before == after  # what is finished is skipped
-    assert "can be trained now" not in second.stdout
+    made = []
+    for images in (["16"], ["16", "64"]):
+        done = run_here([*command, "--images", *images], folder)
+        assert done.returncode == 0, done.stderr
+        made.append({path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")})
+    assert made[0].items() < made[1].items()  # what is finished is skipped
+    assert len(made[1]) == len(made[0]) + 2
     return out
 
 
@@ -356,7 +357,7 @@ def test_a_whole_study(study):
     }
     gaps = rows_of(study / "zero-shot.csv")
     assert len(gaps) == 9
-    assert all(re.match(r"\d", row["photographed (%)"]) for row in gaps if row["measure"] != measures.KNOWN)
+    assert all(re.match(r"\d", row["photographed (%)"]) for row in gaps if row["measure"] != KNOWN)
     steps = rows_of(study / "fine-tuning.csv")
     assert {row["photographs in training"] for row in steps} == {"none", "1 of each animal", "of 4 other animals"}
     assert {row["target (%)"] for row in rows_of(study / "worth.csv")} == {"55", "70"}
@@ -375,7 +376,7 @@ def test_the_report(study, tmp_path):
     page = (study / "report.html").read_text()
     for words in ("A rehearsal", "What a few photographs give", "What a synthetic image is worth", "What helps"):
         assert words in page
-    assert page.count("<figcaption>") == 4
+    assert page.count("<figcaption>") == 4 + 1 + 7  # and how all trained, and images of each test
     if CHROMIUM is None:
         pytest.skip("no Chromium")
     assert_readable(study / "report.html", tmp_path)
@@ -386,21 +387,10 @@ def test_what_it_would_take(tmp_path, photos):
         [*COMMAND, "--preset", "smoke", "--models", "clip", "--photos", str(photos), "--dry-run"], tmp_path
     )
     assert result.returncode == 0, result.stderr
-    assert re.search(r"clip: \d+ runs of binding, \d+ steps, \d+ ms each", result.stdout)
+    assert re.search(r"clip, nano, batch 32: \d+ runs, \d+ steps, \d+ ms each", result.stdout)
+    assert re.search(r"held-out-0, 32 px: \d+ scenes, \d+ of them to render", result.stdout)
     assert re.search(r"about .* in all", result.stdout)
     assert not (tmp_path / "runs").exists()
-
-
-def test_further_photographs_in_a_finished_study(tmp_path, photos):
-    """Of one question, first with two photographs each, then with one too: the first runs stay."""
-    short = ["--preset", "smoke", "--models", "clip", "--steps", "2", "--tuning-steps", "2", "--photos", str(photos)]
-    for given, finished in ((["2"], 4), (["1", "2"], 6)):
-        options = [*short, "--parts", "fine-tuning", "--photographs", *given]
-        result = run_here([*COMMAND, *options], tmp_path)
-        assert result.returncode == 0, result.stderr
-        assert len(list(tmp_path.glob("runs/*/cells/*/result.json"))) == finished
-    steps = rows_of(tmp_path / "runs/photo_transfer-smoke/fine-tuning.csv")
-    assert {row["photographs in training"] for row in steps} >= {"none", "1 of each animal", "2 of each animal"}
 
 
 def test_pictures_of_a_rehearsal_are_cut_outs(tmp_path):

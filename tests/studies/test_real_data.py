@@ -23,14 +23,14 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.preparation import preparation_of
 from menagerie.models.training.feed import Feed
-from menagerie.studies.real_training import check as checks
-from menagerie.studies.real_training import describe, report
-from menagerie.studies.real_training.config import FURTHER, Config
+from menagerie.studies.frame.command import further
+from menagerie.studies.frame.run import Running, run
+from menagerie.studies.real_data import RealTraining
+from menagerie.studies.real_training.check import check_weights
 from menagerie.studies.runs import dispatch
-from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.command_line import only, scorer_options
 from menagerie.studies.runs.folder import run_folder
-from menagerie.studies.runs.train import fresh_scorer, material_of, run_cell
+from menagerie.studies.runs.train import fresh_scorer, material_of
 from tests.command import ROOT
 from tests.command import run as command
 from tests.generators.benchmark_files import make_sugarcrepe, write_images, write_json
@@ -45,7 +45,7 @@ IMAGES, SHOWN, HELD_OUT = (
 )  # SugarCrepe's files show the first two; of 38 others a fifth is more than is held out
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", "absent")) / "data"
 TINY = BindingRecipe(world="tiny", pairs=0.5, hard_negatives=1.0, views=1, test_views=1, test_scenes=4)
-PLAIN = Config(
+PLAIN = RealTraining(
     models=("clip",),
     base=TINY,
     world="tiny",
@@ -90,20 +90,22 @@ def places_in(folder):
 def study(folder, monkeypatch):
     """Runs a study in this process: its cells one after the other, in place of workers."""
 
-    def run_jobs(jobs, cluster, workers, out, on_finished):
-        for job in jobs:
-            run_cell(job, lambda step: None)
-            on_finished(job)
+    def in_turn(jobs, cluster, workers, out, on_finished):
+        queue = list(jobs)
+        while queue:
+            job = queue.pop(0)
+            job.run(lambda step, text="": None, lambda: None)
+            queue += on_finished(job) or ()
 
     def here(out, **options):
-        config = replace(PLAIN, **places_in(folder) | options)
-        checks.check(config, config)
-        config = replace(config, scorers=only(config.scorers, config.models))
-        with run_folder(folder / out, config, FURTHER):
-            report.run(config, folder / out, describe.folders_of(config))
+        study = replace(PLAIN, **places_in(folder) | options)
+        study.check_given(study)
+        study = replace(study, scorers=only(study.scorers, study.models))
+        with run_folder(folder / out, study, further(study)):
+            run(study, folder / out)
         return folder / out
 
-    monkeypatch.setattr(dispatch, "run_cells", run_jobs)
+    monkeypatch.setattr(dispatch, "run_jobs", in_turn)
     monkeypatch.chdir(folder)
     return here
 
@@ -117,11 +119,11 @@ def results_of(out):
 
 
 def jobs_of(folder, **options):
-    """The cells of a study, before any is trained."""
-    config = replace(PLAIN, **places_in(folder) | options)
-    photos = describe.described(config, config.data_root, {})
-    runs = report.planned(config, photos, report.rendered_splits(config, 1))
-    return [Job(its.cell, its.data_file, folder / "unused") for its in runs]
+    """The cells of a study, before any is trained; benchmarks are left out, as in a dry run."""
+    study = replace(PLAIN, dry_run=True, workers=1, **places_in(folder) | options)
+    running = Running(study.prepare(folder / "unused"), folder / "unused")
+    running.render(running.arms())
+    return list(map(running.job, running.arms()))
 
 
 def things(request):
@@ -160,8 +162,7 @@ def test_from_files_to_benchmarks_with_every_parser(study, folder, capsys):
     assert f"{SHOWN} COCO val2017" in report
     assert (out / "benchmarks/report.html").exists()
     again = capsys.readouterr().out
-    assert "3 cells, 3 of them finished before" in again
-    assert "3 pieces, 3 of them finished before" in again
+    assert "6 runs, 6 of them finished before" in again  # cells, and each on its benchmark
     assert rows_of(out) == rows
 
 
@@ -246,7 +247,7 @@ def test_what_was_trained_from_a_file_of_weights_is_carried_over(tag, folder, tm
     save_checkpoint(tmp_path / "trained", "clip", scorer)
     same = {"architecture": name, "pretrained": towers.pretrained, "resolution": 48}
     config = replace(PLAIN, starts=("none", str(tmp_path / "trained")), **same)
-    checks.check(config, PLAIN)
+    config.check_given(PLAIN)
     fresh, started = jobs_of(folder, starts=config.starts, **same)
     assert (fresh.cell.towers, started.cell.towers) == (towers, TowerConfig(name, str(file), 48, load=False))
     own = fresh_scorer(started, material_of(started), lambda step: None)
@@ -268,7 +269,7 @@ def test_weights_that_cannot_be_fetched_are_given_in_a_way_that_is_taken(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     torch.save({"a": torch.zeros(1)}, file := tmp_path / "weights.pt")
     with pytest.raises(UserError, match=re.escape(f"as --pretrained {told.format(file)}") + "$") as error:
-        checks.check_weights(replace(PLAIN, architecture=architecture, pretrained=given.format(file)))
+        check_weights(architecture, given.format(file))
     way = str(error.value).rpartition("--pretrained ")[2].replace("FILE", str(file))
     assert preparation_of(TowerConfig(architecture, way)) == preparation_of(
         TowerConfig(architecture, given.format(file))
@@ -281,12 +282,10 @@ def test_where_weights_lie_is_no_part_of_what_a_cell_is(folder, tmp_path):
     assert len(set(ids)) == 1
 
 
-def begin(config):
+def begin(study, folder):
     """All that comes before training."""
-    checks.check(config, PLAIN)
-    folders = describe.folders_of(config)
-    photos = describe.described(config, config.data_root, folders)
-    report.check_false_captions(report.planned(config, photos, report.rendered_splits(config, 1)))
+    study.check_given(PLAIN)
+    study.prepare(folder)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +295,7 @@ def begin(config):
         ({"sources": ("split",)}, "unknown source of photographs 'split'"),
         ({"sources": ("coco+coco",)}, "one of them is named twice"),
         ({"mix": (1.5,)}, r"--mix must be at most 1, got 1\.5"),
-        ({"mix": (0.5, 0.5)}, "--mix needs one or more different values"),
+        ({"mix": (0.5, 0.5)}, "--mix must be different ones"),
         ({"parser": ("spacey-rules",)}, "unknown parser 'spacey-rules'"),
         ({"benchmarks": ("sugarcrape",)}, "did you mean 'sugarcrepe'"),
         (
@@ -340,7 +339,7 @@ def test_what_cannot_work_is_refused_in_one_line(study, folder, options, message
             synthetic(tmp_path / name, model, **towers)
     data_root = options.pop("data_root", folder / "data")
     with pytest.raises(UserError, match=message) as error:
-        begin(replace(PLAIN, store=folder / "store", data_root=data_root, **options))
+        begin(replace(PLAIN, store=folder / "store", data_root=data_root, **options), tmp_path)
     assert "\n" not in str(error.value)
 
 
@@ -358,8 +357,8 @@ def test_a_run_of_several_seeds_gives_each_cell_its_own(folder, tmp_path):
 
 
 def test_check_says_what_to_get(folder, capsys):
-    config = replace(PLAIN, data_root=folder / "data", sources=("coco+visual_genome",))
-    assert checks.report_states(config, config.data_root, {}) == 1
+    config = replace(PLAIN, data_root=folder / "data", sources=("coco+visual_genome",), check_only=True)
+    assert config.instead() == 1
     printed = capsys.readouterr().out
     assert "source coco: incomplete\n" in printed
     assert f"train2017 has {IMAGES} files, not 118287" in printed

@@ -2,35 +2,18 @@
 
 import csv
 import html
-import json
 import shutil
-import subprocess
 import sys
-from dataclasses import replace
-from pathlib import Path
 
-import optuna
 import pytest
 
-from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.envs.worlds import load_world
-from menagerie.generators.storage.image_store import ImageStore
-from menagerie.models.recipe import Recipe
+from menagerie.envs.core.errors import UserError
 from menagerie.studies import sample_efficiency
-from menagerie.studies.cluster.tasks import still_running
-from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Execution
-from menagerie.studies.runs.dispatch import run_interruptible
-from menagerie.studies.runs.folder import run_folder
+from menagerie.studies.frame import command
 from menagerie.studies.runs.results import finished
-from menagerie.studies.runs.train import Watch
-from menagerie.studies.sample_efficiency import PRESETS
-from menagerie.studies.sample_search.budget import cell_of, job_of, least
-from menagerie.studies.trials.launch import one_command
-from tests.command import ROOT, ended, kill_when, run_here, started, until
+from tests.command import ROOT, kill_when, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 
-SMOKE = PRESETS["smoke"]
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]
 QUICK = ["--seeds", "1", "--trials", "3", "--steps", "8", "--test-scenes", "8", "--workers", "1"]
 
@@ -55,16 +38,17 @@ def test_a_run_ends_with_its_report(study):
     first = [{name: row[name] for name in ("pairs", "singles_share", "images")} for row in rows if row["trial"] == "1"]
     assert first == first[:1] * 4, "all searches begin alike"
     report = (study / "report.html").read_text()
-    assert report.count('src="data:image/png;base64,') == 3 + 2, "fronts, course, map, and the settings of each model"
+    figures = {path.stem for path in (study / "figures").glob("*.png")}
+    assert {"fronts", "map", "history", "parallel-1", "parallel-2"} <= figures
     assert "<code>validation</code>" in report
-    assert "no model has 8 finished settings" in report, "three trials say nothing of what mattered"
-    assert (study / "results.tex").read_text().count(r"\begin{table}") == 3
+    assert "fewer than 8 finished settings" in report, "three trials say nothing of what mattered"
+    for name in ("pareto_fronts", "hypervolumes", "targets"):
+        assert r"\begin{table}" in (study / f"{name}.tex").read_text()
     (ratio,) = csv.DictReader((study / "ratios.csv").open())
     assert ratio["other model"] == "oc-clip"
     page = html.unescape(plain(study / "report.html"))
     assert ratio["in words"] in page
     assert "This is a smoke run: no model was trained for more than 8 steps" in page
-    assert "<p>Records of each test in one run" in page
     with_target = [row["model"] for row in csv.DictReader((study / "targets.csv").open()) if row["passes"] != "–"]
     assert page.count("On the test the setting by which") == len(with_target)
 
@@ -100,69 +84,9 @@ def test_budgets_grow_until_validation_stops_and_both_ratios_are_reported(study)
     assert "Settings that got the cap before validation had stopped rising" in page
 
 
-def trials_of(out):
-    """Settings and accuracies of all trials; when a target's are pruned depends on those that ended before."""
-    rows = list(csv.DictReader((out / "trials.csv").open()))
-    columns = ("question", "model", "trial", "pairs", "hard_negatives", "singles_views", "singles_share", "images")
-    fronts = [row for row in rows if row["question"] == "front"]
-    return [[row[name] for name in columns] for row in rows], fronts
-
-
-def test_two_workers_on_slurm_try_the_same(study, slurm):
-    """Though one of them is signalled to end: it gives its trial back and queues again.
-
-    With three trials all settings are the first ones, which are the same however many workers there are.
-    """
-    folder, out = study.parents[1], study.parent / "slurm"
-    command = [*STUDY, *QUICK, "--cluster", "slurm", "--workers", "2", "--out", "runs/slurm"]
-    launcher = started(command, folder)
-    until(lambda: any("trial" in log.read_text() for log in out.glob("cluster/*_0_0_log.out")), launcher)
-    worker = json.loads((out / "cluster/tasks.json").read_text())["worker 0"]
-    preempt = subprocess.Popen(["scancel", "--signal=TERM", worker[1]])  # it tries again if all goes well
-    result = ended(launcher)
-    preempt.kill()
-    preempt.wait()
-    assert result.returncode == 0, result.stderr
-    assert trials_of(out) == trials_of(study)
-    assert "12 of 12 trials have ended" in result.stdout
-    assert "Requeued job" in Path(worker[2]).read_text()
-    assert not still_running(out / "cluster")
-
-
-def test_a_worker_between_two_runs_ends_at_once(tmp_path):
-    """Also when the last run was pruned between two steps, and when it was signalled to end just then."""
-    config = replace(SMOKE, seeds=1, test_scenes=4, recipe=Recipe(steps=6, batch=8))
-    store = ImageStore(tmp_path, load_world("tiny"), 32)
-    job = job_of(store, cell_of(config, store.identity, "clip", least(config), 0), tmp_path, Execution())
-
-    def prune(step, accuracy):
-        raise optuna.TrialPruned
-
-    interruption = Interruption()
-    with pytest.raises(optuna.TrialPruned):
-        run_interruptible(job, interruption, Watch(prune, 1))
-    with pytest.raises(Stopped):
-        interruption.request(0, None)
-
-    def ask_and_prune(step, accuracy):
-        interruption.request(0, None)
-        raise optuna.TrialPruned
-
-    interruption = Interruption()
-    with pytest.raises(Stopped):
-        run_interruptible(job, interruption, Watch(ask_and_prune, 1))
-
-
-def test_one_command_waits_for_tasks(tmp_path):
-    other = pytest.raises(UserError, match="another command waits for the tasks")
-    with one_command(tmp_path), other, one_command(tmp_path):
-        pass
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--cluster", "slurm"], "--cluster slurm needs --workers"),
         (["--target", "0.4"], "--target is above chance"),
         (["--trials", "0"], "--trials must be at least 1"),
         (["--singles-shares", "2"], "--singles-shares must be at most 1"),
@@ -176,7 +100,7 @@ def test_a_mistake_is_one_line(arguments, message, monkeypatch, capsys, tmp_path
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["sample_efficiency.py", "--preset", "smoke", *arguments])
     with pytest.raises(UserError, match=message):
-        sample_efficiency.main()
+        command.start("sample_efficiency", "", sample_efficiency.PRESETS, "laptop")
     assert not list(tmp_path.iterdir())
 
 
@@ -188,17 +112,3 @@ def test_a_password_is_nowhere_in_the_folder(tmp_path):
     config = (tmp_path / "runs/p/config.json").read_text()
     assert "me:***@127" in config
     assert "secret" not in config + result.stderr
-
-
-def test_runs_of_one_configuration_share_a_folder(tmp_path):
-    def enter(config, shared=True):
-        with run_folder(tmp_path / "r", config, frozenset(), shared):
-            return
-
-    with run_folder(tmp_path / "r", SMOKE, frozenset(), shared=True):
-        enter(SMOKE)
-        with pytest.raises(UserError, match="another configuration: target"):
-            enter(replace(SMOKE, target=0.9))
-        with pytest.raises(UserError, match="another run is working"):
-            enter(SMOKE, shared=False)
-    enter(SMOKE, shared=False)

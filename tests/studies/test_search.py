@@ -97,16 +97,16 @@ class Behind(InMemoryStorage):
 
 def test_who_asks_at_the_same_instant_draws_anew(tmp_path):
     storage, search = Behind(), cheap(trials=3)
-    a, b = Runs(tmp_path / "a"), Runs(tmp_path / "b")
-    storage.other = lambda: search.follow(b, storage, b.judge)
-    search.follow(a, storage, a.judge)
-    states = [(t.user_attrs["owner"], t.state.name) for t in opened(storage).get_all_trials(0)]
+    a, b = Runs(tmp_path / "a", storage), Runs(tmp_path / "b", storage)
+    storage.other = lambda: search.follow(b, "", b.judge)
+    search.follow(a, "", a.judge)
+    states = [(t.user_attrs["owner"], t.state.name) for t in storage.get_all_trials(0)]
     assert states == [("b", "RUNNING"), ("b", "RUNNING"), ("a", "FAIL"), ("a", "RUNNING")]
-    kept = found(search, storage)
+    kept = search.found(a, "")
     assert len({trial.params["x"] for trial in kept}) == 3, "and not the same as the other"
-    b.run(search, storage)
-    a.run(search, storage)
-    assert search.over(found(search, storage))
+    b.run(search, "")
+    a.run(search, "")
+    assert search.over(search.found(a, ""))
 
 
 def test_any_number_of_workers_and_stops_give_the_same(once, tmp_path):
@@ -142,22 +142,22 @@ def test_asking_twice_writes_nothing_more(once):
 def test_a_batch_is_drawn_from_what_came_before_it(tmp_path):
     """And its first points are those that were given."""
     first = [{"x": 0.5, "rate": 0.01}, {"x": 0.25, "rate": 0.1}]
-    runs, storage, search = Runs(tmp_path / "a"), InMemoryStorage(), cheap(first=first)
-    assert [t.params for t, _ in search.follow(runs, storage, runs.judge)] == first
-    runs.step(search, storage)
-    assert len(search.follow(runs, storage, runs.judge)) == 2, "the batch has not ended"
-    runs.step(search, storage, 100)
-    assert len(search.follow(runs, storage, runs.judge)) == 4
+    runs, search = Runs(tmp_path / "a", InMemoryStorage()), cheap(first=first)
+    assert [t.params for t, _ in search.follow(runs, "", runs.judge)] == first
+    runs.step(search, "")
+    assert len(search.follow(runs, "", runs.judge)) == 2, "the batch has not ended"
+    runs.step(search, "", 100)
+    assert len(search.follow(runs, "", runs.judge)) == 4
 
 
 def test_a_trial_that_will_never_have_values_is_pruned_and_the_next_asked_for(tmp_path):
     edge = [{"x": 0.99, "rate": 0.1}, {"x": 0.5, "rate": 0.1}]
-    runs, storage, search = Runs(tmp_path / "a"), InMemoryStorage(), cheap(trials=2, at_once=1, first=edge)
-    (pruned, tried), (running, _) = search.follow(runs, storage, runs.judge)
+    runs, search = Runs(tmp_path / "a", InMemoryStorage()), cheap(trials=2, at_once=1, first=edge)
+    (pruned, tried), (running, _) = search.follow(runs, "", runs.judge)
     assert (pruned.state, tried.pruned) == (TrialState.PRUNED, "too near the edge")
     assert running.state is TrialState.RUNNING
-    runs.run(search, storage)
-    assert search.over(found(search, storage))
+    runs.run(search, "")
+    assert search.over(search.found(runs, ""))
 
 
 def test_a_machine_that_never_returns_is_replaced(tmp_path):
@@ -180,17 +180,17 @@ def test_a_machine_that_never_returns_is_replaced(tmp_path):
 
 def test_the_trials_of_others_have_no_runs_here_until_theirs_are(tmp_path):
     storage, search = InMemoryStorage(), cheap(trials=2, at_once=1)
-    there, here = Runs(tmp_path / "there"), Runs(tmp_path / "here")
-    there.step(search, storage)
-    (_, running), _ = search.follow(here, storage, here.judge)
+    there, here = Runs(tmp_path / "there", storage), Runs(tmp_path / "here", storage)
+    there.step(search, "")
+    (_, running), _ = search.follow(here, "", here.judge)
     assert running == Tried(())
-    there.run(search, storage)
-    here.run(search, storage)
-    (trial, ended), _ = search.follow(here, storage, here.judge)
+    there.run(search, "")
+    here.run(search, "")
+    (trial, ended), _ = search.follow(here, "", here.judge)
     assert ended == Tried((), tuple(trial.values))
     for file in there.folder.iterdir():
         (here.folder / file.name).write_bytes(file.read_bytes())
-    assert len(search.follow(here, storage, here.judge)[0][1].arms) == SEEDS
+    assert len(search.follow(here, "", here.judge)[0][1].arms) == SEEDS
 
 
 def test_a_study_of_another_configuration_is_refused(tmp_path):

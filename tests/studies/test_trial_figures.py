@@ -44,7 +44,7 @@ def test_scales_name_their_ends_and_middle():
 
 def test_every_trial_is_a_line_and_the_best_is_on_top():
     trials = [trial(1e-3, 0.9), trial(5e-3, None), trial(2e-4, 0.6)]
-    figure = Parallel("p", trials, (60, 90)).figure()
+    figure = Parallel("p", trials, (60.0, 90.0)).figure()
     figure.canvas.draw()
     lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) == len(SPACE)]
     assert [line.get_linestyle() for line in lines] == ["--", "-", "-"]
@@ -53,7 +53,7 @@ def test_every_trial_is_a_line_and_the_best_is_on_top():
 
 def test_without_trials_there_is_an_empty_figure():
     for trials in ([], [optuna.trial.create_trial(value=0.5)]):
-        Parallel("p", trials, (0, 1)).figure().canvas.draw()
+        Parallel("p", trials, (0.0, 1.0)).figure().canvas.draw()
     assert parallels({"none": []}, {})[0].figure().axes
 
 

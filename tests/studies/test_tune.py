@@ -20,7 +20,6 @@ from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tune
 from menagerie.studies.frame.cells import SEARCHED, SHIPPED, read_tuned, recipe_line, training_recipe
 from menagerie.studies.runs.command_line import scorer_options
-from menagerie.studies.sample_search.budget import everything, split_recipe
 from tests.command import GRID, ROOT, kill_when, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 
@@ -266,10 +265,10 @@ def test_a_range_of_one_value_is_not_searched(tmp_path):
 def test_the_recipes_of_sample_efficiency_are_tuned_on_its_setting_with_most_data():
     study, tuning = sample_efficiency.PRESETS["laptop"], tune.PRESETS["twelve"]
     assert study.tuned == "twelve"
-    assert tuning.split_of(0, pairs=tuning.pairs, hard_negatives=tuning.hard_negatives) == split_recipe(
-        study, everything(study), seed=0
+    assert tuning.split_of(0, pairs=tuning.pairs, hard_negatives=tuning.hard_negatives) == study.recipe_of(
+        study.everything, 0
     )
-    assert tuning.recipe.singles_share == everything(study).singles_share
+    assert tuning.recipe.singles_share == study.everything.singles_share
     assert tuning.recipe.decay == study.recipe.decay
 
 

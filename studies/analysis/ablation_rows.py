@@ -1,0 +1,233 @@
+"""The rows of an ablation study: what differs from a model as it is, one line of configuration each.
+
+They come from a model's paper (`papers.py`), from the study (`groups`), or from the command line. A line sets fields
+of the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of the split's recipe,
+and `model=NAME` takes another model in place of the ablated one.
+
+The study's groups ask: is it the graph, are the negatives fair, does a model fit at all?
+
+`oracle`: a model that reads scene graphs has something that CLIP hasn't. Rows with CLIP, with other models that read
+the same graphs, with errors in the graphs, and with graphs that a parser makes of the caption alone.
+
+`negatives`: every model with swapped captions as negatives beside the same model without; what masks and the first
+phase bring; and single animals that are all in one place.
+
+`partial`: captions that leave things and textures out, in training, and what attention does with the things that a
+caption of a test leaves out.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.generators.parsers.graph_source import GENERATOR, GRAPHS_AT, GraphSource, parser_digest
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of, specs
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.analysis.papers import ABLATIONS, ablations_of
+
+SHARES = (0.05, 0.1, 0.2)
+ERRORS = {"dropped_nodes": "nodes dropped", "moved_attributes": "attributes moved"}
+WHERE = {"train": "in training", "test": "in tests", "both": "in both"}
+PARSERS = ("rules", "spacy-rules")
+CONTROLS = ("clip", "clip-phrases", "filip-phrases")
+# What a training run has, but for the model: each is left out in turn.
+PARTS = {
+    "no false-negative mask": "mask_false_negatives=False",
+    "no single-object phase": "single_object_phase=0.0",
+    "single objects in the centre": "singles_slots=('center',)",
+}
+# What training captions leave out. Spatial ones state a relation, so that they mention both things.
+LEFT_OUT = {
+    "": "",
+    "attributes left out": "attributes=0.8",
+    "things and attributes left out": "mentioned=0.7 attributes=0.8",
+}
+ATTENTION = ("regular attention", "focused competition")  # rows of a model that has them
+
+
+def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
+    """Rows of a study of a model, by the name of their group."""
+    return {"oracle": dict(oracle(spec)), "negatives": dict(negatives(spec)), "partial": dict(partial(spec))}
+
+
+def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Other models, and other graphs for this one where it reads any."""
+    others = [model for model in CONTROLS if model in specs() and model != spec.name]
+    yield from ((base_row(specs()[model]), f"model={model}") for model in others)
+    if "graphs" not in spec.reads:
+        return
+    for name, what in ERRORS.items():
+        for share in SHARES:
+            for place in GRAPHS_AT:
+                yield f"{share:.0%} {what} {WHERE[place]}", f"{name}={share} graphs_at={place}"
+    yield from ((f"graphs of {parser}", f"graphs={parser}") for parser in PARSERS)
+
+
+def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Yield rows of every model with and without swapped captions, and rows that change one part of training."""
+    for model, other in specs().items():
+        if model != spec.name:
+            yield base_row(specs()[model]), f"model={model}"
+        if "captions" not in other.negatives:  # which has them by itself
+            yield f"{base_row(specs()[model])}, swapped captions", f"model={model} text_negatives=('swap',)"
+    if spec.local_loss:  # which compares relations with false ones by itself
+        yield "no local loss", "local_weight=0.0"
+        yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
+    for model in dict.fromkeys(("clip", spec.name)):
+        yield from ((f"{base_row(specs()[model])}, {what}", f"model={model} {line}") for what, line in PARTS.items())
+
+
+def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
+    """Yield rows that combine every way of leaving things out of captions with every kind of attention, except the
+    unchanged model."""
+    attentions = {"": ""} | {name: line for name, line in ablations_of(spec).rows.items() if name in ATTENTION}
+    for left_out, settings in LEFT_OUT.items():
+        for attention, option in attentions.items():
+            if name := ", ".join(filter(None, (left_out, attention))):
+                yield name, " ".join(filter(None, (settings, option)))
+
+
+# Fields of a split's recipe that belong to the study and its seeds.
+STUDYS_OWN = {"world", "seed"}
+GRAPH_FIELDS = {item.name for item in fields(GraphSource)}
+
+
+def ablated(model: str) -> ScorerSpec:
+    """The spec of a model that says what to vary; raises for one that doesn't."""
+    spec = spec_of(choose("model", model, specs()))
+    if spec.name not in ABLATIONS:
+        raise UserError(f"{model!r} has no ablations; models that have: {', '.join(ABLATIONS)}")
+    return spec
+
+
+def base_row(spec: ScorerSpec) -> str:
+    """The name of the model as it is."""
+    return spec.title or spec.name
+
+
+def groups_of(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
+    """The groups of rows that are requested together: those of the model's paper, and those of the study."""
+    return dict(ablations_of(spec).more) | groups(spec)
+
+
+def all_rows(spec: ScorerSpec) -> dict[str, str]:
+    """Every row that has a name, those of groups too."""
+    grouped = {name: line for group in groups_of(spec).values() for name, line in group.items()}
+    return dict(ablations_of(spec).rows) | grouped
+
+
+def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
+    """Rows by name: all of the model's for none requested, a line such as "dim=32 relation_dim=16", or a group such
+    as "coefficients" or "oracle"; the first is always the model as it is."""
+    together, rows = groups_of(spec), {base_row(spec): ""}
+    for name in requested or ablations_of(spec).rows:
+        if name in together:
+            rows |= together[name]
+        elif "=" in name:
+            rows[name] = name
+        elif name != base_row(spec):
+            known = all_rows(spec)
+            rows[name] = known[choose("row", name, [base_row(spec), *known, *together])]
+    for line in rows.values():
+        changes(spec, line)
+    return rows
+
+
+def kinds() -> Mapping[str, type[SplitRecipe]]:
+    """The kinds of splits, some of which need SciPy: help is shown without."""
+    from menagerie.generators.splits.recipe_file import KINDS
+
+    return KINDS
+
+
+def split_fields(kind: type[SplitRecipe]) -> dict[str, Any]:
+    """The fields of a kind of split that rows may set, with their defaults."""
+    return {item.name: item.default for item in fields(kind) if item.name not in STUDYS_OWN}
+
+
+def types_of(spec: ScorerSpec) -> dict[str, type]:
+    """The fields that a row of a model may set, with their types."""
+    defaults = [split_fields(kind) for kind in kinds().values()]
+    defaults += [{item.name: item.default for item in fields(owner)} for owner in (GraphSource, Recipe, spec.config)]
+    return {name: type(default) for values in defaults for name, default in values.items()}
+
+
+def model_of(spec: ScorerSpec, line: str) -> str:
+    """The model of a row."""
+    named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
+    return choose("model", named[-1], specs()) if named else spec.name
+
+
+def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
+    """The fields that a line sets; raises for one that there isn't, a value of another type, and graphs that the row's
+    model doesn't read."""
+    model = model_of(spec, line)
+    types = types_of(spec_of(model))
+    given = (item.partition("=")[::2] for item in line.split() if not item.startswith("model="))
+    values = {
+        name: value_of(line, choose("field of a row", name, [*types, "model"]), text, types) for name, text in given
+    }
+    graphs = GraphSource(**{name: value for name, value in values.items() if name in GRAPH_FIELDS})
+    if not graphs.plain and "graphs" not in spec_of(model).reads:
+        raise UserError(f"row {line!r}: {model} reads no scene graphs; name a model that does, or leave them out")
+    return values
+
+
+def value_of(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
+    """A field's value, of the field's type."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = text  # a word without quotes
+    wanted = types[name]
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if wanted is not type(None) and type(value) is not wanted:
+        raise UserError(f"row {line!r}: {name} must be of type {wanted.__name__}, got {text!r}")
+    return value
+
+
+def matters(spec: ScorerSpec, line: str, kind: str) -> bool:
+    """Whether a row can differ from the model as it is on splits of a kind."""
+    names, recipe = changes(spec, line).keys(), kinds()[kind]
+    trained_with = {item.name for owner in (Recipe, spec_of(model_of(spec, line)).config) for item in fields(owner)}
+    of_splits = {name for one in kinds().values() for name in split_fields(one)} - trained_with
+    if not names & of_splits <= split_fields(recipe).keys():
+        return False
+    other = model_of(spec, line) != spec.name
+    return not line or other or recipe.relational or not names <= ablations_of(spec).relational
+
+
+def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
+    """Explain what each row changes: in words, where the model's entry has them, and by its options."""
+    lines, words = all_rows(spec), ablations_of(spec).says
+    texts = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
+    return {row: text or "a line of configuration" for row, text in texts.items() if row != base_row(spec)}
+
+
+class Rows(NamedTuple):
+    """The rows of a study."""
+
+    lines: Mapping[str, str]
+    """The options that each row changes, by the row's name."""
+    left_out: Mapping[str, str]
+    """The reason why each other row is left out, by name: its parser can't work here."""
+
+
+@lru_cache(maxsize=4)  # opening a parser may take seconds
+def rows_of(model: str, requested: tuple[str, ...]) -> Rows:
+    """The rows that are requested of a model's study; raises for one that there is not."""
+    rows, left_out, spec = {}, {}, ablated(model)
+    for row, line in chosen_rows(spec, requested).items():
+        try:
+            parser_digest(changes(spec, line).get("graphs", GENERATOR))
+        except UserError as error:
+            left_out[row] = str(error)
+        else:
+            rows[row] = line
+    return Rows(rows, left_out)

@@ -1,0 +1,145 @@
+"""What each part of a scorer's vectors adds to the scores of the items of tests."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.contract import TEXTS, TOLERANCE, build
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.config import TowerConfig
+from menagerie.studies.analysis.tables import by_task
+
+BLOCK = 32  # images or texts that are encoded at once
+WITHOUT = "leave it out of --models, or masks out of --parts"
+ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns of what is measured of items
+
+
+class Record(NamedTuple):
+    """What an item is of, as predictions have it."""
+
+    subset: str
+    task: str
+    scene: str
+    caption: str
+    animals: str
+
+
+class Coded(NamedTuple):
+    """n items, each of an image, a true text and a false one."""
+
+    records: list[Record]
+    products: Float[np.ndarray, "n 2 d"]
+    """The products, number by number, of the image's vector with that of the true and of the false text: they sum to
+    the scores."""
+    squares: Float[np.ndarray, "n d"]
+    """The squares of the numbers of the image's vector."""
+
+    def of_tasks(self, tasks: Iterable[str]) -> "Coded":
+        wanted = set(tasks)
+        return self.chosen(np.array([record.task in wanted for record in self.records], bool))
+
+    def chosen(self, mask: Bool[np.ndarray, " n"]) -> "Coded":
+        numbers = np.flatnonzero(mask)
+        return Coded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
+
+    def in_parts(self, parts: int) -> "Coded":
+        """Sums over as many equal parts of the vectors, contiguous ones."""
+        n, texts, width = self.products.shape
+        products = self.products.reshape(n, texts, parts, width // parts).sum(-1)
+        return self._replace(products=products, squares=self.squares.reshape(n, parts, width // parts).sum(-1))
+
+    def values(self, weights: Float[np.ndarray, "d v"]) -> Float[np.ndarray, "n v"]:
+        """1 for each item that is right if the vectors' parts are weighted so, one half for a tie, else 0."""
+        scores = np.einsum("nkd,dv->nkv", self.products, weights)
+        return (scores[:, 0] > scores[:, 1]) + 0.5 * (scores[:, 0] == scores[:, 1])
+
+    def rows(self, values: Mapping[str, Float[np.ndarray, " n"]]) -> Iterator[dict[str, Any]]:
+        """A row for each item: what it is of, and the value of each column."""
+        columns = [array.tolist() for array in values.values()]
+        for record, *numbers in zip(self.records, *columns, strict=True):
+            yield record._asdict() | dict(zip(values, numbers, strict=True))
+
+
+def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Coded:
+    """The items of all binary tasks of some tests; raises for a scorer that has no single vectors."""
+    each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
+    records = [record for part in each for record in part.records]
+    return Coded(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
+
+
+def binary(test: Benchmark) -> list[Item]:
+    """The items of one image and two texts."""
+    return [item for item in test.items if item.group != QUAD]
+
+
+def of_test(scorer: Scorer, name: str, test: Benchmark) -> Coded:
+    """The items of a test."""
+    items = binary(test)
+    numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
+    texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts[:2]))}
+    images, codes = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
+    image_codes = images[[numbers[item.images[0]] for item in items]]
+    both = codes[[[texts[text] for text in item.texts[:2]] for item in items]]
+    records = [Record(name, item.group, item.record, item.texts[0].text, item.cluster) for item in items]
+    return Coded(records, image_codes[:, None] * both, image_codes**2)
+
+
+@torch.no_grad()
+def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Float[np.ndarray, "n d"]:
+    """The vectors of a test's images."""
+    blocks = [numbers[k : k + BLOCK] for k in range(0, len(numbers), BLOCK)]
+    pixels = (test.images(block).to(scorer.device) for block in blocks)
+    return vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
+
+
+@torch.no_grad()
+def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, "m d"]:
+    """The vectors of texts."""
+    blocks = [texts[k : k + BLOCK] for k in range(0, len(texts), BLOCK)]
+    read = (scorer.read(*zip(*block, strict=True)) for block in blocks)
+    return vectors(scorer, (scorer.encode_texts(block) for block in read))
+
+
+def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> None:
+    """Raise unless the scores of a model are products of a vector of the image and one of the text, number by number:
+    masks leave some of these out."""
+    captions, graphs = zip(*TEXTS, strict=True)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        scorer = build(model, replace(towers, pretrained=""), dict(options)).eval()
+        side = scorer.pixel_scale.framing.resolution
+        pixels = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
+        images = scorer.encode_images(scorer.pixel_scale(pixels))
+        texts = scorer.encode_texts(scorer.read(captions, graphs))
+        products = vectors(scorer, [images]) @ vectors(scorer, [texts]).T
+        scores = scorer.similarity(images, texts).float().numpy()
+    if np.abs(products - scores).max() > TOLERANCE:
+        raise UserError(f"scores of {model} are not the products of its vectors, which masks need; {WITHOUT}")
+
+
+def vectors(scorer: Scorer, codes: Iterable[object]) -> Float[np.ndarray, "n d"]:
+    """The codes of several blocks as one array."""
+    rows = list(codes)
+    if not all(isinstance(code, Tensor) and code.ndim == 2 for code in rows):
+        raise UserError(f"{type(scorer).__name__} has no single vector for an image or a text; {WITHOUT}")
+    return torch.cat(rows).float().cpu().numpy()
+
+
+def accuracy(values: pd.Series) -> float:
+    """The mean of some items' values in percent."""
+    return 100 * float(np.mean(values.to_numpy())) if len(values) else math.nan
+
+
+def tasks_of(items: pd.DataFrame) -> list[str]:
+    """The tasks of some items, in the order of reports."""
+    return sorted(set(items.task), key=by_task)

@@ -1,0 +1,203 @@
+"""The page of a study of photographs: its sentences, and a figure and a table for each question."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from menagerie.envs.core.figures import short
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.two_levels import MANY_PAIRS
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
+from menagerie.studies.photographs.answers import (
+    KNOWN,
+    MEASURES,
+    RECOGNITION,
+    SWAPS,
+    Answers,
+    Compared,
+    Ladder,
+    Worth,
+    worths,
+)
+from menagerie.studies.photographs.cells import tests_of
+from menagerie.studies.photographs.figures import FIGURES, Samples
+from menagerie.studies.photographs.trainings import (
+    BINDING,
+    FACTORS_PART,
+    FINE_TUNING,
+    OWN,
+    SPATIAL,
+    SYNTHETIC,
+    WORTH,
+    ZERO_SHOT,
+    Training,
+)
+from menagerie.studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
+
+# Tests in tables.
+TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
+HEADINGS = {
+    ZERO_SHOT: "What a model of rendered animals does on photographs",
+    FINE_TUNING: "What a few photographs give",
+    WORTH: "What a synthetic image is worth",
+    FACTORS_PART: "What helps",
+}
+WORTHS = (
+    "The fewest images of this ladder whose mean over seeds reaches a target, and how many times those after synthetic "
+    "training the ones from scratch are. `>`: not reached with the most images, so that the ratio is a bound. `–`: "
+    "reached by neither. A model that needs no image after synthetic training counts as one that needs a single one. "
+    "The interval is over draws of seeds and animal pairs among the rungs of the ladder, of which there are few: no "
+    "search between them was made."
+)
+# What each factor changes.
+FACTOR_WORDS = {
+    "views": "a quarter of the views of each training scene",
+    "textures": "four further textures, plain colours",
+    "augmentation": "no random zoom, shift and contrast of training images (with, where the recipe has none)",
+    "backgrounds": "photographs of --backgrounds beside the world's own backgrounds",
+    "vocabulary": "all animals of the synthetic world, not only those that there are photographs of",
+}
+
+
+def parts_of(answers: Answers) -> Iterator[Part]:
+    """All parts of the page, the answer first."""
+    study, rows = answers.study, answers.rows
+    if study.rehearsed:
+        yield Sentence(
+            "A rehearsal: rendered animals, cut out, take the place of photographs. The numbers say nothing of real "
+            "ones."
+        )
+    said = [*gap_words(rows.get(ZERO_SHOT, [])), *step_words(rows.get(FINE_TUNING, []))]
+    yield from map(Sentence, said or ["No question has an answer yet."])
+    figures = {part: FIGURES[part](part, found, study) for part, found in rows.items()}
+    yield from list(figures.values())[:1]
+    yield Paragraph(counted(study, rows))
+    yield Facts(MEASURES)
+    for line in study.prepared.left_out:
+        yield Sentence(line)
+    for number, (part, found) in enumerate(rows.items()):
+        yield Heading(HEADINGS[part])
+        if number:
+            yield figures[part]
+        if part == FACTORS_PART:
+            yield Facts({name: text for name, text in FACTOR_WORDS.items() if name in answers.material.factors})
+        yield TABLES[part](part, found, study)
+    yield from of_photographs(study)
+
+
+def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
+    """What numbers are over, in words."""
+    levels = [its for found in rows.values() for row in found if isinstance(row, Compared) for its in row[3:]]
+    pairs = sorted({its.clusters for its in levels} - {0})
+    text = (
+        "Accuracy in percent; in brackets the interval. Only records of animal pairs count that no training run of a "
+    )
+    text += "comparison shows, rendered or photographed."
+    if pairs:
+        text += f" A measure is over {pairs[0]} to {pairs[-1]} animal pairs, those of each seed counted."
+        few = pairs[0] // study.seeds < MANY_PAIRS
+        text += f" Some have fewer than {MANY_PAIRS} pairs a seed: take their intervals for too narrow." * few
+    return text
+
+
+def of_photographs(study: Any) -> Iterator[Part]:
+    """What photographs there are, that none is both trained on and tested, and images of the tests."""
+    prepared = study.prepared
+    several, others = len(prepared.photographs.several), len(prepared.photographs.others)
+    text = f"Photographs of each tested animal, of which {several} animals have several; and {others} other animals."
+    yield Heading("The photographs", text)
+    yield Facts({name: f"{len(files)}" for name, files in prepared.photographs.tested.items()})
+    if prepared.audit:
+        header = ["photographs in training", "number", "photographs tested", "their number", "in both"]
+        says = "No photograph of a test is trained on: the files of both worlds compared by SHA-256, whatever they are "
+        rows = [list(map(str, row)) for row in prepared.audit]
+        yield Rows("audit", header, rows, says=says + "called.")
+    for kind in (BINDING, SPATIAL) if ZERO_SHOT in study.parts else (BINDING,):
+        for test in tests_of(study, Training(study.models[0], 0, kind)):
+            yield Samples(f"samples-{kind}-{test.label.replace(', ', '-')}", test, says=f"{kind}, {test.label}.")
+
+
+def said(its: Estimate) -> str:
+    """A number with its interval; a dash for none."""
+    return DASH if math.isnan(its.value) else str(its)
+
+
+def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
+    """The findings on models of rendered animals, a sentence for each model and test."""
+    for model, test in dict.fromkeys(row[:2] for row in rows):
+        gaps = {row.measure: row for row in rows if row[:2] == (model, test)}
+        recognition, swaps = gaps[RECOGNITION], gaps[SWAPS]
+        yield (
+            f"{short(model)}, {test}: from rendered to photographed animals recognition changes by "
+            f"{said(recognition.difference)} points to {said(recognition.second)} %, swaps by {said(swaps.difference)} "
+            f"to {said(swaps.second)} %, and swaps where all is recognised by "
+            f"{said(gaps[KNOWN].difference) if KNOWN in gaps else '– (no scene is, rendered)'}."
+        )
+
+
+def step_words(rows: Sequence[Compared]) -> Iterator[str]:
+    """The findings on photographs in training, for the largest number of those of the tested animals."""
+    of_tested = [row for row in rows if row.place.world == OWN and row.place.count]
+    most = max((row.place.count for row in of_tested), default=0)
+    for row in of_tested:
+        if row.place.count == most:
+            yield (
+                f"{short(row.model)}, {row.measure} on held-out photographs after training on up to {most} others of "
+                f"each animal: {said(row.first)} % from scratch, {said(row.second)} % after synthetic training "
+                f"({said(row.difference)} points)."
+            )
+
+
+def gap_table(name: str, rows: Sequence[Compared], study: Any) -> Rows:
+    """Rendered and photographed animals, and their difference."""
+    header = ["model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"]
+    return Rows(name, header, [[short(row.model), *row[1:3], *map(said, row[3:])] for row in rows])
+
+
+def step_table(name: str, rows: Sequence[Compared], study: Any) -> Rows:
+    """By the photographs in training, from scratch and after synthetic training."""
+    header = ["model", "measure", "photographs in training", "tested on", "from scratch (%)", "after synthetic (%)"]
+    texts = [
+        (short(row.model), row.measure, trained_on(row.place), TESTED[row.place.test], *map(said, row[3:]))
+        for row in rows
+    ]
+    # Without photographs both lines of the figure begin alike.
+    return Rows(name, [*header, "after synthetic − from scratch"], list(dict.fromkeys(texts)))
+
+
+def trained_on(place: Any) -> str:
+    """The photographs of a row."""
+    if not place.count:
+        return "none"
+    return f"{place.count} of each animal" if place.world == OWN else f"of {place.count} other animals"
+
+
+def worth_table(name: str, rows: Sequence[Ladder], study: Any) -> Rows:
+    """The fewest images with which each model reaches each target."""
+    header = ["model", "measure", "target (%)", "images from scratch", "images after synthetic", "ratio"]
+    texts = []
+    for row in worths(rows, study.targets):
+        tuned = "0" if str(row.tuned) == "1" else str(row.tuned)
+        numbers = [f"{100 * row.target:.0f}", str(row.scratch), tuned, ratio_text(row), row.ratio.interval]
+        texts.append([short(row.model), row.measure, *numbers])
+    return Rows(name, [*header, "95 % interval"], texts, says=WORTHS)
+
+
+def ratio_text(row: Worth) -> str:
+    """How many times the images a model needs from scratch; a bound where one of both never reaches the target."""
+    if row.scratch.censored and row.tuned.censored:
+        return DASH
+    sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
+    ratio = row.scratch.images / row.tuned.images
+    return f"{sign}{ratio:.2g}" if ratio < 100 else f"{sign}{ratio:.0f}"
+
+
+def change_table(name: str, rows: Sequence[Compared], study: Any) -> Rows:
+    """What each factor changes."""
+    header = ["model", "changed", "tested on", "measure", "as it is (%)", "changed (%)", "difference"]
+    texts = [[short(row.model), row.place[0], TESTED[row.place[1]], row.measure, *map(said, row[3:])] for row in rows]
+    return Rows(name, header, texts)
+
+
+TABLES = {ZERO_SHOT: gap_table, FINE_TUNING: step_table, WORTH: worth_table, FACTORS_PART: change_table}

@@ -1,0 +1,193 @@
+"""What SPARO's slots attend to (figure 4): patches of images and words of captions, as pictures."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+
+from menagerie.envs.core.figures import bar_above
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import load_checkpoint
+from menagerie.models.evaluation.attention_maps import enlarged
+from menagerie.models.scorer import Scorer
+from menagerie.models.towers.tokenizers import Tokenizer
+from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.runs.cell import CHECKPOINT, Cell
+
+matplotlib.use("Agg")
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+MOST = 200  # scenes by which slots are chosen
+AGREE = 0.75  # least cosine of a slot's image and text, as in the paper; without any such slot there is no limit
+DARK = 0.55  # share of attention from which a word's ink is white
+LETTERS = 34  # of a line below a picture
+WORDS = LinearSegmentedColormap.from_list("words", ["white", (0.0, 0.35, 0.7)])
+
+
+class Seen(NamedTuple):
+    """The attention of all slots for n scenes."""
+
+    images: UInt8[np.ndarray, "n h w 3"]
+    maps: Float[np.ndarray, "n l h w"]
+    """Share of a patch over the mean share, at the image's resolution."""
+    words: list[list[str]]
+    shares: list[Float[np.ndarray, "l words"]]
+    """The attention of each slot to each word of the caption; the rest goes to the end token."""
+    cosines: Float[np.ndarray, "n l"]
+    """The cosines of the image's slots with those of the caption."""
+
+
+@torch.no_grad()
+def seen(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Seen:
+    """Compute the attention of the slots for some images and their captions."""
+    scorer.eval()
+    images = data.images(indices)
+    pixels = scorer.pixel_scale(images.to(scorer.device))
+    captions = [data.records.captions[i] for i in indices]
+    read = scorer.read(captions, [data.records.graphs[i] for i in indices])
+    patches = scorer.image_attention(pixels)[..., 1:]
+    maps = enlarged(patches / patches.mean(-1, keepdim=True).clamp_min(1e-12), pixels.shape[-1])
+    tokens = scorer.text_attention(read).cpu().numpy()
+    words = [words_and_shares(scorer.reader.tokenizer, *both) for both in zip(captions, tokens, strict=True)]
+    slots = maps.shape[1]
+    products = scorer.encode_images(pixels) * scorer.encode_texts(read)
+    cosines = products.unflatten(1, (slots, -1)).sum(-1) * slots
+    shown = images.permute(0, 2, 3, 1).numpy()
+    return Seen(shown, maps.cpu().numpy(), *map(list, zip(*words, strict=True)), cosines.cpu().numpy())
+
+
+def words_and_shares(
+    tokenizer: Tokenizer, caption: str, tokens: Float[np.ndarray, "l context"]
+) -> tuple[list[str], Float[np.ndarray, "l words"]]:
+    """The words of a caption, and what each slot attends to in the tokens of each."""
+    words = caption.split()
+    ends = [min(tokenizer.length(" ".join(words[:k])) - 1, tokens.shape[1]) for k in range(len(words) + 1)]
+    shares = [tokens[:, start:end].sum(1) for start, end in pairwise(ends)]
+    return words, np.stack(shares, 1)
+
+
+def chosen_slots(scenes: Seen, most: int = 3) -> list[int]:
+    """Slots whose text attention is sharp, each with another favourite word, and whose image and text agree.
+
+    Sharp: the mean over scenes of the largest share of a word. The favourite has most of the attention over all scenes.
+    """
+    sharpness = np.mean([words.max(1) for words in scenes.shares], 0)
+    agree = scenes.cosines.mean(0) >= AGREE
+    order = [slot for slot in np.argsort(-sharpness, kind="stable").tolist() if agree[slot] or not agree.any()]
+    chosen: dict[str, int] = {}
+    for slot in order:
+        chosen.setdefault(favourite(scenes, slot), slot)
+    return list(chosen.values())[:most]
+
+
+def favourite(scenes: Seen, slot: int) -> str:
+    """The word that a slot attends to most."""
+    totals: Counter[str] = Counter()
+    for words, shares in zip(scenes.words, scenes.shares, strict=True):
+        for word, share in zip(words, shares[slot].tolist(), strict=True):
+            totals[word] += share
+    return totals.most_common(1)[0][0]
+
+
+def spread(count: int, most: int) -> list[int]:
+    """Choose up to `most` numbers below `count`, evenly spread."""
+    return sorted({count * (2 * k + 1) // (2 * most) for k in range(min(most, count))} if count else set())
+
+
+def slot_sheet(scenes: Seen, slots: Mapping[int, str]) -> Figure:
+    """Plain images, a column per scene, and below them a line per slot: the image under the slot's map, and the
+    caption's words. `slots` gives each its favourite word. All maps have one scale, and so have all words."""
+    columns, chosen = len(scenes.images), list(slots)
+    lines = max(len(lines_of(words)) for words in scenes.words)
+    figure = Figure((2.3 * columns + 0.5, 2.1 + (2.1 + 0.24 * lines) * len(slots)), layout="constrained")
+    heights = [1.0, *([1.0, 0.12 * lines] * len(slots))]
+    axes = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
+    most = float(scenes.maps[:, chosen].max())
+    for column, (axis, image) in enumerate(zip(axes[0], scenes.images, strict=True)):
+        axis.imshow(image)
+        axis.axis("off")
+        axis.set_title(f"image {column + 1}", fontsize=8)
+    for number, (slot, word) in enumerate(slots.items()):
+        for column in range(columns):
+            above, below = axes[2 * number + 1, column], axes[2 * number + 2, column]
+            shown = draw_map(above, scenes.images[column], scenes.maps[column, slot], most)
+            draw_words(below, scenes.words[column], scenes.shares[column][slot], lines)
+            title = f"cosine {scenes.cosines[column, slot]:.2f}"
+            above.set_title(title if column else f'slot {slot}, "{word}": {title}', fontsize=8, parse_math=False)
+    bar_above(figure, ScalarMappable(Normalize(0, 100), WORDS), axes, "share of a word (%)", width=1.8)
+    bar_above(figure, shown, axes, "share of a patch, 1: the mean over all patches", width=1.8)
+    return figure
+
+
+def draw_map(axis: Axes, image: UInt8[np.ndarray, "h w 3"], values: Float[np.ndarray, "h w"], most: float) -> AxesImage:
+    """An image in grey under a slot's map, whose colours go from 0 to `most`."""
+    axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
+    axis.axis("off")
+    return axis.imshow(values, cmap="inferno", alpha=0.7, vmin=0, vmax=max(most, 1e-6))
+
+
+def lines_of(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
+    """The numbers of the words of each line."""
+    lines, length = [[]], 0
+    for k, word in enumerate(words):
+        if lines[-1] and length + len(word) > width:
+            lines.append([])
+            length = 0
+        lines[-1].append(k)
+        length += len(word) + 1
+    return lines
+
+
+def draw_words(axis: Axes, words: Sequence[str], shares: Float[np.ndarray, " words"], lines: int) -> None:
+    """A caption, each word as dark as its share of the attention."""
+    axis.axis("off")
+    for row, line in enumerate(lines_of(words)):
+        place = 0.0
+        for k in line:
+            share = float(np.clip(shares[k], 0, 1))
+            axis.text(
+                *(place, 1 - (row + 0.5) / lines, words[k]),
+                **{"transform": axis.transAxes, "fontsize": 7, "family": "monospace", "va": "center"},
+                color="white" if share > DARK else "black",
+                bbox={"facecolor": WORDS(share), "edgecolor": "none", "pad": 1.0},
+                parse_math=False,
+            )
+            place += (len(words[k]) + 1) / (LETTERS + 1)
+
+
+@dataclass(frozen=True)
+class SlotPictures(OwnFigure):
+    """Figure 4 of one finished run."""
+
+    cell: Cell
+    folder: Path
+    """The run's."""
+    file: Path
+    """Its split."""
+    scenes: int = field(default=4, kw_only=True)
+
+    def figure(self) -> Figure:
+        """The slots that are chosen on validation, on scenes of the first test that has any."""
+        return slot_sheet(*chosen(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes))
+
+
+@lru_cache(maxsize=2)  # what is finished doesn't change, and pages are written anew after every run
+def chosen(model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int) -> tuple[Seen, dict[int, str]]:
+    """What slots attend to in some scenes, and the chosen slots, each with its favourite word."""
+    scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
+    test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
+    ranked = seen(scorer, validation, spread(len(validation), MOST))
+    slots = {slot: favourite(ranked, slot) for slot in chosen_slots(ranked)}
+    return seen(scorer, test, spread(len(test), scenes)), slots

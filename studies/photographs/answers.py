@@ -1,0 +1,225 @@
+"""What photographs answer: accuracies and differences by question, of pairs that no run of a comparison shows."""
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import BindingRecipe, roles_of
+from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, Tally, bound, image_ratio
+from menagerie.studies.frame.estimate import Estimate, points_in
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.two_groups import compared
+from menagerie.studies.photographs.cells import train_recipe
+from menagerie.studies.photographs.trainings import (
+    BINDING,
+    FACTORS_PART,
+    FINE_TUNING,
+    OTHERS,
+    OWN,
+    SPATIAL,
+    SYNTHETIC,
+    WORTH,
+    ZERO_SHOT,
+    Training,
+    counts,
+    trainings,
+)
+from menagerie.studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS
+
+RECOGNITION, SWAPS, KNOWN = "recognition", "swaps", "swaps where recognised"
+MEASURES = {
+    RECOGNITION: "an animal or a texture that the image doesn't show in place of one (tasks replace animal, replace "
+    "texture)",
+    SWAPS: "two textures or two places exchanged, in the same words (task swap): binding",
+    KNOWN: "the same on images of which a model got all tasks of recognition right: what is wrong there isn't a thing "
+    "or a texture that it doesn't know",
+}
+BOTH = (RECOGNITION, SWAPS)
+REPLACED = ("replace animal", "replace texture")
+# Kind of split, tests of rendered and of photographed animals, and what the latter look like.
+TESTS = (
+    (BINDING, SYNTHETIC, PHOTOGRAPHS, "binding, photographs in the world's textures"),
+    (SPATIAL, SYNTHETIC, PHOTOGRAPHS, "spatial, photographs in the world's textures"),
+    (SPATIAL, f"{SYNTHETIC}, bare", NATURAL, "spatial, photographs in their own colours"),
+)
+NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "animals": [], "value": []})
+
+
+def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The records that a measure is over."""
+    replaced, swaps = points[points.task.isin(REPLACED)], points[points.task == "swap"]
+    if measure != KNOWN:
+        return replaced if measure == RECOGNITION else swaps
+    image = ["seed", "subset", "scene"]
+    wrong = pd.MultiIndex.from_frame(replaced[replaced.value < 1][image])
+    return swaps[~pd.MultiIndex.from_frame(swaps[image]).isin(wrong)]
+
+
+class Compared(NamedTuple):
+    """One measure of two groups: rendered and photographed animals; from scratch and after synthetic training; with the
+    synthetic world as it is and changed."""
+
+    model: str
+    place: Any
+    """What it is of, beside the model."""
+    measure: str
+    first: Estimate
+    second: Estimate
+    difference: Estimate
+
+
+class Step(NamedTuple):
+    """Some photographs in training."""
+
+    world: str
+    """Whose they are: OWN for the tested animals, OTHERS for other animals."""
+    count: int
+    test: str
+
+
+class Ladder(NamedTuple):
+    """One measure by the number of distinct images of photographs."""
+
+    model: str
+    measure: str
+    images: list[int]
+    scratch: list[pd.DataFrame]
+    tuned: list[pd.DataFrame]
+    synthetic: pd.DataFrame
+    """Without any photograph."""
+
+
+class Worth(NamedTuple):
+    """Fewest images of photographs that reach a target."""
+
+    model: str
+    measure: str
+    target: float
+    scratch: Bound
+    tuned: Bound
+    ratio: ImageRatio
+
+
+class Answers:
+    """What the finished runs of a study say of each question."""
+
+    def __init__(self, study: Any, records: Records) -> None:
+        self.study, self.material = study, study.prepared.material
+        results = {arm.id: (records.folder(arm), result) for arm, result in records.results}
+        self.done = {run: results[arm.id] for run, arm in study.runs(records).items() if arm.id in results}
+
+    def points(self, training: Training, label: str, *others: Training) -> pd.DataFrame:
+        """The records of one test, of pairs that neither the training nor any of `others` shows, of all seeds; none
+        before all are finished."""
+        seeds = [training._replace(seed=seed) for seed in range(self.study.seeds)]
+        if not all(run in self.done for run in seeds):
+            return NO_POINTS
+        runs = [training, *others]
+        runs += [run.start for run in runs if run.start]
+        parts = []
+        for seed, run in enumerate(seeds):
+            points = points_in(self.done[run][0])
+            seen = frozenset().union(*(self.pairs_shown(each._replace(seed=seed)) for each in runs))
+            kept = (points.subset.str.rpartition("/")[0] == label) & ~points.animals.isin(seen)
+            parts.append(points[kept].assign(seed=seed))
+        return pd.concat(parts)
+
+    def pairs_shown(self, training: Training) -> frozenset[str]:
+        """The animal pairs that a training of binding shows, as records name them; none of a spatial one, which is
+        compared with itself alone."""
+        recipe = train_recipe(self.study, training)
+        return pairs_of(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
+
+    def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
+        """Two groups of records by every measure."""
+        return [
+            Compared(model, place, measure, *compared(*(measured(points, measure) for points in groups)))
+            for measure in measures
+        ]
+
+    @cached_property
+    def rows(self) -> dict[str, list[Any]]:
+        """The rows of every question that has any yet."""
+        makers = {ZERO_SHOT: self.gaps, FINE_TUNING: self.steps, WORTH: self.ladders, FACTORS_PART: self.changes}
+        found = {part: [row for model in self.study.models for row in makers[part](model)] for part in self.study.parts}
+        return {part: rows for part, rows in found.items() if rows}
+
+    def gaps(self, model: str) -> Iterator[Compared]:
+        """Models that saw rendered animals only, on photographed ones."""
+        for kind, synthetic, photographs, test in TESTS:
+            run = Training(model, 0, kind)
+            both = self.points(run, synthetic), self.points(run, photographs)
+            yield from (row for row in self.each(model, test, *both, measures=MEASURES) if row.first.clusters)
+
+    def steps(self, model: str) -> Iterator[Compared]:
+        """More and more photographs, from scratch and after synthetic training."""
+        several, most = self.material.several, self.material.others
+        places = [Step(OWN, n, HELD_OUT) for n in (0, *counts(self.study.photographs, several))] if several else []
+        for test in ([HELD_OUT, PHOTOGRAPHS] if several else [PHOTOGRAPHS]) if most else ():
+            places += [Step(OTHERS, n, test) for n in (0, *counts(self.study.other_animals, most))]
+        for place in places:
+            rows = self.each(model, place, *self.at_step(model, place))
+            yield from (row for row in rows if row.first.clusters or row.second.clusters)
+
+    def at_step(self, model: str, place: Step) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The records of one number of photographs, of pairs that no run of the figure shows."""
+        base = Training(model, 0)
+        own = [base._replace(world=OWN, count=n) for n in counts(self.study.photographs, self.material.several)]
+        shown = (base, *own[:1]) if place.test == HELD_OUT else (base,)  # all of `own` show the same pairs
+        run = base._replace(world=place.world, count=place.count) if place.count else base
+        scratch = self.points(run, place.test, *shown) if run.world == OWN else NO_POINTS
+        return scratch, self.points(run._replace(tuned=bool(place.count)), place.test, *shown)
+
+    def ladders(self, model: str) -> Iterator[Ladder]:
+        """The ladder of images, when all its runs are finished."""
+        runs = {run.place for run in trainings(self.study, self.material, WORTH) if run.model == model and run.images}
+        base, first = Training(model, 0), min(runs, default=None)
+        points = {run: self.points(run, HELD_OUT, base, first) for run in (base, *runs) if first}
+        if not points or not all(map(len, points.values())):
+            return
+        ladder = [[first._replace(images=n, tuned=tuned) for n in self.study.images] for tuned in (False, True)]
+        images = [int(self.done[run][1]["train_images"]) for run in ladder[0]]  # there may be fewer than were wanted
+        for measure in BOTH:
+            sides = [[measured(points[run], measure) for run in side] for side in ladder]
+            yield Ladder(model, measure, images, *sides, measured(points[base], measure))
+
+    def changes(self, model: str) -> Iterator[Compared]:
+        """Each factor, on records of pairs that neither world's training shows."""
+        if model not in self.study.with_factors:
+            return
+        base = Training(model, 0)
+        for factor in (name for name in self.study.factors if name in self.material.factors):
+            other = base._replace(factor=factor)
+            for test in (PHOTOGRAPHS, SYNTHETIC):
+                both = self.points(base, test, other), self.points(other, test, base)
+                yield from self.each(model, (factor, test), *both) if all(map(len, both)) else ()
+
+
+@cache
+def pairs_of(recipe: BindingRecipe) -> frozenset[str]:
+    """The pairs that a recipe trains on."""
+    roles, _ = roles_of(recipe, load_world(recipe.world))
+    return frozenset(" + ".join(sorted(pair)) for pair in roles.train)
+
+
+def worths(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Worth]:
+    """The fewest images from scratch and after synthetic training, and how many times more the former are."""
+    for ladder in ladders:
+        # A model that needs no photograph counts as one that needs a single image: a ratio to none has no number.
+        sides = {1: [ladder.synthetic, *ladder.tuned], 0: ladder.scratch}
+        tuned, scratch = (Curve([1] * one + ladder.images, list(map(tallies, side))) for one, side in sides.items())
+        for target in targets:
+            reached = [[bool(each.value.sum() / len(each) >= target) for each in sides[one]] for one in (0, 1)]
+            bounds = map(bound, (scratch.images, tuned.images), reached)
+            yield Worth(ladder.model, ladder.measure, target, *bounds, image_ratio(scratch, tuned, target))
+
+
+def tallies(points: pd.DataFrame) -> list[Tally]:
+    """Points and numbers of each animal pair, by seed."""
+    return [
+        {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}
+        for _, part in points.groupby("seed")
+    ]

@@ -1,0 +1,191 @@
+"""What there is of photographs, and the cells of training runs: their splits, recipes and tests."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.split_file import split_name
+from menagerie.models.recipe import Recipe
+from menagerie.studies.frame.cells import cell_of
+from menagerie.studies.photographs.collection import FEWEST, Photographs, photographs_of
+from menagerie.studies.photographs.data import Tested, TransferData
+from menagerie.studies.photographs.trainings import (
+    FACTORS_PART,
+    FINE_TUNING,
+    OWN,
+    SPATIAL,
+    SYNTHETIC,
+    WORTH,
+    Material,
+    Training,
+    all_trainings,
+)
+from menagerie.studies.photographs.worlds import (
+    HELD_OUT,
+    NATURAL,
+    PHOTOGRAPHS,
+    Shared,
+    Worlds,
+    material_of,
+    shared_photographs,
+    world_name,
+    worlds_tested,
+    write_worlds,
+)
+from menagerie.studies.runs.cell import Cell, Start
+from menagerie.studies.runs.data import SplitData
+
+NAMED = 0.5  # share of training animals whose texture a spatial caption states, so that both ways of it are known
+PARTNERS = 4  # animals beside which another animal is shown, on average: all pairs of many would be many images
+FEWER = 4  # times: how many views fewer the factor of this name has
+
+
+class Prepared(NamedTuple):
+    """The photographs that a study has, and the worlds that it has written."""
+
+    photographs: Photographs
+    worlds: Worlds
+    material: Material
+    audit: list[Shared]
+    left_out: list[str]
+    """The questions that can't be answered, and why."""
+
+
+def prepared(study: Any, out: Path) -> Any:
+    """The study with its worlds, which are written into its folder. Raises where the photographs are enough for no
+    run."""
+    photographs = photographs_of(study, out / "photos")
+    worlds, material = write_worlds(study, photographs, out / "worlds"), material_of(study, photographs)
+    lacking = left_out(study, photographs, material)
+    runs = all_trainings(study, material)
+    if not runs:
+        raise UserError("; ".join(["nothing is left to train", *lacking]))
+    audit = shared_photographs(study, material, worlds)
+    study = replace(study, prepared=Prepared(photographs, worlds, material, audit, lacking))
+    for run in runs:
+        check_pairs(study, run)
+    return study
+
+
+def left_out(study: Any, photographs: Photographs, material: Material) -> list[str]:
+    """The questions that can't be answered with these photographs, and why."""
+    lines = []
+    if {FINE_TUNING, WORTH} & {*study.parts} and not photographs.several:
+        lines.append(
+            f"left out: photographs of tested animals in training, for which {FEWEST} animals need two photographs or "
+            "more"
+        )
+    if FINE_TUNING in study.parts and not material.others:
+        lines.append(f"left out: photographs of other animals in training; there are fewer than {FEWEST}")
+    reasons = {"backgrounds": "give --backgrounds FOLDER", "vocabulary": "the synthetic world has no other animals"}
+    lacking = [name for name in study.factors if name not in material.factors and FACTORS_PART in study.parts]
+    return lines + [f"left out: factor {name}; {reasons[name]}" for name in lacking]
+
+
+def cell_in(study: Any, training: Training, start: Start | None = None) -> Cell:
+    """The cell of a run, which begins with the weights of `start`, if any."""
+    recipe = train_recipe(study, training)
+    data = TransferData(
+        train=split_in(study, recipe),
+        world=called(training),
+        tested=tuple(tests_of(study, training)),
+        images=training.images,
+        factor=training.factor,
+    )
+    cell = cell_of(study, training.model, data, recipe.seed)
+    return replace(cell, recipe=steps_of(study, training, cell.recipe), start=start)
+
+
+def tests_of(study: Any, training: Training) -> list[Tested]:
+    """The tests of a run: photographs, and for a run on the synthetic world also rendered images of that."""
+    spatial, tests = training.kind == SPATIAL, []
+    if training.world == SYNTHETIC:
+        plain = tested_in(study, SYNTHETIC, train_recipe(study, training._replace(factor="")))
+        tests += [plain, *([replace(plain, label=f"{SYNTHETIC}, bare", bare=True)] if spatial else [])]
+    for world in (PHOTOGRAPHS, NATURAL) if spatial else worlds_tested(training):
+        if world in study.prepared.worlds:
+            label = HELD_OUT if world.startswith(HELD_OUT) else world
+            recipe = recipe_tested(study, training.kind, training.seed, world)
+            tests.append(replace(tested_in(study, label, recipe), bare=world == NATURAL))
+    return tests
+
+
+def tested_in(study: Any, label: str, recipe: SplitRecipe) -> Tested:
+    """The tests of a recipe's split."""
+    store = store_of(study.store, recipe.world, study.resolution)
+    return Tested(label, SplitData(recipe, store.identity), store.folder / split_name(recipe))
+
+
+def split_in(study: Any, recipe: SplitRecipe) -> SplitData:
+    """The split of a recipe."""
+    return SplitData(recipe, store_of(study.store, recipe.world, study.resolution).identity)
+
+
+@cache
+def store_of(root: Path, world: str, resolution: int) -> ImageStore:
+    """The image store of a world, in which nothing is rendered yet."""
+    return ImageStore(root, load_world(world), resolution)
+
+
+def called(training: Training) -> str:
+    """The name of a run's training data in tables."""
+    if training.world == SYNTHETIC:
+        return SYNTHETIC
+    return f"{training.count} photographs each" if training.world == OWN else f"{training.count} other animals"
+
+
+def base_recipe(study: Any, kind: str, seed: int) -> SplitRecipe:
+    """The recipe of a kind in the synthetic world."""
+    if kind != SPATIAL:
+        return study.split_of(seed)
+    return replace(study, base=SpatialRecipe(), views=study.spatial_views).split_of(seed, attributes=NAMED)
+
+
+def train_recipe(study: Any, training: Training) -> SplitRecipe:
+    """The split that a run is trained on."""
+    recipe = replace(
+        base_recipe(study, training.kind, training.seed), world=str(study.prepared.worlds[world_name(training)])
+    )
+    if training.factor == "views":
+        return replace(recipe, views=max(recipe.views // FEWER, 1))
+    if training.world == SYNTHETIC:
+        return recipe
+    if training.world == OWN:
+        return replace(recipe, reserve=study.tuning_reserve)
+    share = min(recipe.pairs, PARTNERS / (training.count - 1))
+    return replace(recipe, reserve=0.0, pairs=share)  # none of them is tested
+
+
+def recipe_tested(study: Any, kind: str, seed: int, world: str) -> SplitRecipe:
+    """A split whose unseen pairs are tested, and that trains on as little as there can be."""
+    reserve = study.tuning_reserve if world.startswith(HELD_OUT) else study.reserve
+    recipe = replace(base_recipe(study, kind, seed), world=str(study.prepared.worlds[world]), reserve=reserve)
+    return replace(recipe, pairs=0.0, hard_negatives=0.0, singles_views=1)
+
+
+def steps_of(study: Any, training: Training, recipe: Recipe) -> Recipe:
+    """A model's recipe for a run: shorter and slower after synthetic training."""
+    if training.factor == "augmentation":
+        return replace(recipe, augment=not recipe.augment)
+    if not training.tuned:
+        return recipe
+    rates = ("learning_rate", "vision_learning_rate", "text_learning_rate")
+    slower = {name: rate * study.tuning_rate for name in rates if (rate := getattr(recipe, name)) is not None}
+    warmup = min(recipe.warmup, study.tuning_steps // 5)
+    return replace(recipe, steps=study.tuning_steps, warmup=warmup, single_object_phase=0.0, **slower)
+
+
+def check_pairs(study: Any, training: Training) -> None:
+    """Raise where a run would see single animals only, and say nothing of binding."""
+    recipe = train_recipe(study, training)
+    if not recipe.counts().train:
+        raise UserError(
+            f"--pairs {recipe.pairs:g} of the {len(load_world(recipe.world).animals)} animals of "
+            f"{world_name(training)} is no pair at all; raise it, or give photographs of more animals"
+        )

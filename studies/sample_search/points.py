@@ -1,0 +1,219 @@
+"""Trials of searches for few images: what was tried, how it did, and what that says of the images that are needed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from menagerie.models.registry import spec_of
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.records import Records
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+    from menagerie.studies.analysis.pareto import Axis, Bound, Tally
+
+DASH = "–"
+# Below so many settings there is nothing to say of what mattered.
+FEWEST = 8
+
+
+class Setting(NamedTuple):
+    """One point of the space that is searched."""
+
+    pairs: float
+    """Fraction of the trainable animal pairs in train."""
+    hard_negatives: float
+    """Fraction of those that also have their hard negatives."""
+    singles_views: int
+    """Views of each lone animal."""
+    singles_share: float
+    """Share of a batch that shows one animal alone."""
+
+
+class Judged(NamedTuple):
+    """The runs of a setting, and what they came to."""
+
+    arms: Sequence[Arm]
+    """All that follow so far, finished ones too."""
+    chosen: Sequence[Arm]
+    """A run of each seed, by which the setting is judged."""
+    validations: Sequence[float]
+    """Accuracy on validation of those that have ended."""
+    accuracy: float | None
+    """Over seeds; None until all of these have ended, and where one diverged."""
+    diverged: bool = False
+    equal: Sequence[Arm] = ()
+    """The runs of the budget that all settings have."""
+    capped: bool = False
+    """Whether validation still rose at the largest budget."""
+
+
+class Point(NamedTuple):
+    """One trial."""
+
+    question: str
+    model: str
+    trial: "FrozenTrial"
+    setting: Setting
+    images: int
+    judged: Judged
+    records: Records
+
+    @property
+    def accuracy(self) -> float:
+        """On validation over seeds, as settings are judged; 0 of one that hasn't ended or has no value."""
+        return self.trial.values[1] if self.trial.values else 0.0
+
+    def state(self, study: Any) -> str:
+        """complete; missed, where a target was out of reach with all seeds, or pruned before that; or running."""
+        if not self.trial.values:
+            return "pruned" if self.trial.state.is_finished() else "running"
+        if self.question == "front" or study.budgets or self.accuracy >= study.target:
+            return "complete"
+        return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
+
+    def tallies(self, study: Any, tests: Sequence[str] = ()) -> "list[Tally]":
+        """Points and number of swaps by animal pair, for each seed; of the test unless others are named."""
+        return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
+
+    def here(self, study: Any) -> bool:
+        """Whether all seeds were trained in this folder."""
+        return len(self.judged.validations) == study.seeds
+
+    def test(self, study: Any) -> float:
+        """Accuracy on the test over seeds, as on validation."""
+        from menagerie.studies.analysis import pareto
+
+        tests = self.tallies(study)
+        return mean(pareto.accuracies(tests)) if study.budgets else pareto.median_accuracy(tests)
+
+    def images_seen(self, study: Any) -> int:
+        """Images of all steps, those of the stage that the model starts from among them."""
+        steps = round(mean(arm.cell.recipe.steps for arm in self.judged.chosen))
+        return images_seen(study, self.model, steps)
+
+    def row(self, study: Any) -> list[str]:
+        """Images, passes over them, and the setting, as texts."""
+        fractions = [f"{share:.0%}" for share in self.setting[:2]]
+        lone = [str(self.setting.singles_views), f"{self.setting.singles_share:.0%}"]
+        return [str(self.images), f"{self.images_seen(study) / self.images:.0f}", *fractions, *lone]
+
+    def at_equal_compute(self) -> "Point":
+        """The same setting after the budget that all settings have, as if nobody had trained any further."""
+        from optuna.trial import create_trial
+
+        scores = [self.records.score(arm) or 0.0 for arm in self.judged.equal]
+        trial = create_trial(values=[float(self.images), mean(scores)])
+        return self._replace(trial=trial, judged=self.judged._replace(chosen=self.judged.equal, validations=scores))
+
+
+def images_seen(study: Any, model: str, steps: int) -> int:
+    """Images of all steps of a run, those of the stage that it starts from among them."""
+    stage = spec_of(model).stage
+    return steps * study.recipe.batch + (images_seen(study, stage.scorer, steps) if stage else 0)
+
+
+def tally(folder: Path, tests: Sequence[str]) -> "Tally":
+    """Points and number of the swaps of some tests, by animal pair."""
+    from menagerie.studies.frame.estimate import points_in
+
+    points = points_in(folder)
+    chosen = points[points["subset"].isin(tests) & (points["task"] == "swap")]
+    sums = chosen.groupby("animals", sort=True)["value"].agg(["sum", "count"])
+    return {str(pair): [float(total), int(count)] for pair, total, count in sums.itertuples()}
+
+
+def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
+    """Each model's Pareto front, chosen on validation among the settings of the first search that were trained here."""
+    from menagerie.studies.analysis import pareto
+
+    fronts = {}
+    for model in study.models:
+        mine = [p for p in points if (p.model, p.question) == (model, "front") and done(study, p)]
+        fronts[model] = [mine[k] for k in pareto.front([p.images for p in mine], [p.accuracy for p in mine])]
+    return fronts
+
+
+def done(study: Any, point: Point) -> bool:
+    """Whether a setting has all its runs here, and its value."""
+    return point.state(study) == "complete" and point.here(study)
+
+
+class Reached(NamedTuple):
+    """The images that a model needs to reach the target."""
+
+    bound: "Bound"
+    best: Point | None
+    """The setting with fewest images that did."""
+    most_missed: int | None
+    """The most images of a setting that did not."""
+
+
+def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
+    """Images to the target, over the settings of both searches."""
+    from menagerie.studies.analysis import pareto
+
+    mine = [point for point in points if point.model == model]
+    did = [done(study, point) and point.accuracy >= study.target for point in mine]
+    best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
+    missed = [point.images for point, ok in zip(mine, did, strict=True) if not ok]
+    return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
+
+
+def importances(points: Sequence[Point], model: str) -> dict[str, float]:
+    """Functional analysis of variance (Hutter et al. 2014), Optuna's; empty for too few settings, or equal ones."""
+    import optuna
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+
+    mine = [p.trial for p in points if (p.model, p.question) == (model, "front") and p.trial.values]
+    if len(mine) < FEWEST or len({trial.values[1] for trial in mine}) == 1:  # no variance to be shared
+        return {}
+    tried = optuna.create_study(directions=("minimize", "maximize"))
+    tried.add_trials(mine)
+    return get_param_importances(
+        tried, evaluator=FanovaImportanceEvaluator(seed=0), target=lambda trial: trial.values[1]
+    )
+
+
+def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
+    """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
+    from menagerie.studies.analysis.pareto import Curve, image_ratio
+
+    curves = []
+    for model in (study.models[0], other):
+        mine = [point for point in points if point.model == model and point.here(study)]
+        curves.append(Curve([p.images for p in mine], [p.tallies(study, ("validation",)) for p in mine]))
+    return image_ratio(*curves, study.target).interval if all(curve.images for curve in curves) else DASH
+
+
+def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]:
+    """For each model, how many settings got the largest budget before validation had stopped rising, and how many
+    there are; both searches share some."""
+    settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in study.models}
+    for point in points:
+        if point.judged.equal:
+            settings[point.model][tuple(arm.id for arm in point.judged.chosen)] = point.judged.capped
+    return {model: (sum(capped.values()), len(capped)) for model, capped in settings.items() if capped}
+
+
+def axis_of(study: Any) -> "Axis":
+    """The least and the most distinct images of the space."""
+    from menagerie.studies.analysis.pareto import Axis
+
+    return Axis(study.images_of(study.least), study.images_of(study.everything))
+
+
+def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float]]:
+    """Hypervolume on validation of the first, the first two, ... settings, by the number of the last."""
+    import numpy as np
+
+    from menagerie.studies.analysis.pareto import hypervolume
+
+    ended = [p for p in points if done(study, p)]
+    images, accuracy = np.array([p.images for p in ended], float), np.array([p.accuracy for p in ended])
+    return [
+        (ended[n - 1].trial.number, float(hypervolume(images[:n], accuracy[:n], axis_of(study))))
+        for n in range(1, len(ended) + 1)
+    ]

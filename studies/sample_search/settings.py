@@ -1,0 +1,180 @@
+"""How much data of which kind: the options of a study of sample efficiency, its settings and their runs."""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
+from menagerie.envs.core.validation import RUNS, SEEDS, SHARE, Several
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.cells import cell_of as plain_cell
+from menagerie.studies.frame.cells import training_recipe, tuned
+from menagerie.studies.frame.search_study import SearchStudy
+from menagerie.studies.frame.study import store_identity
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.data import FRACTIONS, SplitData, counts_of, distinct_images
+from menagerie.studies.sample_search.points import Setting
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.sampling import Space
+
+
+@dataclass(frozen=True)
+class SampleStudy(SearchStudy):
+    """The options, and the settings that they allow"""
+
+    searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
+
+    pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
+    """Least and most of the trainable animal pairs in training; one value leaves nothing to search."""
+    hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
+    """Least and most of the training pairs that also have their hard negatives."""
+    singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
+    """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
+    views: int = 8
+    """Views of each training scene of two, and the most views of a lone animal (the least is 1)."""
+    reserve: Annotated[float, DATA, SHARE] = 0.1
+    """Share of all pairs that no setting trains on: the test."""
+    validation: Annotated[float, DATA, SHARE] = 0.1
+    """Share of all pairs kept for validation, by which settings are judged."""
+    seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
+    """Seeds of each setting. Its median counts, with `budgets` its mean. Each seed decides what is drawn."""
+    trials_at_once: int = 1
+    target: Annotated[float, WHAT, FIRST] = 0.95
+    """Accuracy that the second search wants to reach."""
+    budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
+    """Steps, more until validation stops. They rise from `steps`; empty: `steps` alone."""
+    patience: Annotated[int, TRAINING, RUNS] = 1
+    """Budgets in a row without a rise of validation, the mean over seeds, after which a setting gets no larger one."""
+    rise: Annotated[float, TRAINING, SHARE] = 0.01
+    """The least rise that counts, as a share: 0.01 is a point. One that lacks less to 100 % gets no larger one."""
+
+    @classmethod
+    def growing(cls) -> frozenset[str]:
+        """The options of which a folder may have more: seeds decide what a setting is judged by."""
+        return super().growing() - {"seeds"}
+
+    @property
+    def space(self) -> "Space":
+        """What is searched; pairs and hard negatives are rounded to whole pairs (`setting_of`)."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        return {
+            "pairs": FloatDistribution(min(self.pairs), max(self.pairs), step=0.05),
+            "hard_negatives": FloatDistribution(min(self.hard_negatives), max(self.hard_negatives), step=0.25),
+            "singles_views": IntDistribution(1, self.views, log=True),
+            "singles_share": FloatDistribution(min(self.singles_shares), max(self.singles_shares), step=0.1),
+        }
+
+    @property
+    def everything(self) -> Setting:
+        """The setting with most data."""
+        share = statistics.mean(self.singles_shares)
+        return Setting(max(self.pairs), max(self.hard_negatives), self.views, share)
+
+    @property
+    def least(self) -> Setting:
+        """The setting with least data."""
+        return Setting(min(self.pairs), min(self.hard_negatives), 1, statistics.mean(self.singles_shares))
+
+    @property
+    def equal_steps(self) -> int:
+        """The largest budget that every run is trained for, whatever its validation does; 0 without budgets."""
+        return self.budgets[min(self.patience, len(self.budgets) - 1)] if self.budgets else 0
+
+    def recipe_of(self, setting: Setting, seed: int) -> SplitRecipe:
+        """The recipe of a setting's split."""
+        plain = self.split_of(seed, pairs=setting.pairs, hard_negatives=setting.hard_negatives)
+        return replace(plain, singles_views=setting.singles_views)
+
+    def setting_of(self, params: Mapping[str, Any]) -> Setting:
+        """The setting of a trial's parameters, with fractions as they come out in whole pairs: the same data has one
+        name, and is trained on once."""
+        requested = Setting(**{name: params[name] for name in Setting._fields})
+        counts = counts_of(self.recipe_of(requested, 0))
+        swapped = counts.swapped / counts.train if counts.train else 0.0
+        return requested._replace(pairs=counts.train / counts.trainable, hard_negatives=swapped)
+
+    def images_of(self, setting: Setting) -> int:
+        """The distinct training images of a setting; the same for all seeds."""
+        return distinct_images(self.recipe_of(setting, 0))
+
+    def training_of(self, model: str, share: float | None, steps: int = 0) -> Recipe:
+        """The training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the steps.
+
+        A larger budget of `steps` has the same first ones: the warm-up and the phase of lone animals stay as long.
+        """
+        recipe = replace(training_recipe(self, model), singles_share=share)
+        if model in tuned(self):
+            warmup = round(recipe.warmup * recipe.steps / tuned(self)[model].conditions["steps"])
+            recipe = replace(recipe, warmup=warmup)
+        if not steps:
+            return recipe
+        return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
+
+    def cell_of(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
+        """The training run of a model in a setting, of the study's steps or of one of its budgets."""
+        recipe, share = self.recipe_of(setting, seed), setting.singles_share
+        data = SplitData(recipe, store_identity(self.store, recipe.world, self.resolution))
+        cell, trained = plain_cell(self, model, data, recipe.seed), self.training_of(model, share, steps)
+        if cell.base is None:
+            return replace(cell, recipe=trained)
+        before = trained if model in tuned(self) else self.training_of(cell.base.model, share, steps)
+        return replace(cell, recipe=trained, base=replace(cell.base, recipe=before))
+
+    @cached_property
+    def made(self) -> dict[Any, Cell]:
+        """The cells that were made before: a plan is asked for them again and again."""
+        return {}
+
+    def arm(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Arm:
+        """A run of a setting."""
+        key = (model, setting, seed, steps)
+        if key not in self.made:
+            self.made[key] = self.cell_of(*key)
+        return Arm(self.made[key], {"steps": self.made[key].recipe.steps, **setting._asdict()})
+
+    def check_given(self, preset: "SampleStudy") -> None:
+        """Raise for what is searched, and can't be given."""
+        if self.recipe.singles_share != preset.recipe.singles_share:
+            raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
+        super().check_given(preset)
+
+    def check(self) -> None:
+        """Raise for a space that holds nothing to search, and for what a search can't decide."""
+        super().check()
+        if not 0.5 < self.target <= 1:
+            raise UserError(f"--target is above chance, 0.5, and at most 1; got {self.target:g}")
+        if self.split:
+            raise UserError(
+                "--split: the amount of data is searched here, which a file fixes; give its --recipe instead"
+            )
+        if not hasattr(self.recipe_given, "singles_views"):
+            raise UserError(f"--recipe: splits of kind {self.kind} have no singles_views, over which is searched")
+        check_budgets(self)
+        for name in ("reserve", "validation"):
+            if not getattr(self, name):
+                raise UserError(f"--{name} must leave pairs, got 0")
+        if self.images_of(self.least) == self.images_of(self.everything):
+            raise UserError(
+                "all settings have as many images: there is nothing to search; give --pairs, --hard-negatives or "
+                "--views more than one value"
+            )
+
+
+def check_budgets(study: SampleStudy) -> None:
+    """Raise for budgets of which a larger one isn't a smaller one trained on."""
+    if not study.budgets:
+        given = [name for name in ("patience", "rise") if getattr(study, name) != getattr(SampleStudy, name)]
+        if given:
+            raise UserError(f"--{given[0]} changes nothing without --budgets; leave it out, or give several budgets")
+        return
+    if list(study.budgets) != sorted(set(study.budgets)) or study.budgets[0] != study.recipe.steps:
+        raise UserError(f"--budgets rise from --steps, {study.recipe.steps}; got {study.budgets}")
+    if study.recipe.decay is None:
+        raise UserError("--budgets needs --decay, such as 0.2: with a cosine no run goes on from a shorter one")

@@ -1,0 +1,55 @@
+"""The splits, data and cells of a grid, for tests of what runs them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.studies.frame.cells import cell_of
+from menagerie.studies.frame.grid import Grid
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.command_line import only
+from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
+
+AnyGrid = TypeVar("AnyGrid", bound=Grid)
+
+
+def chosen_alone(grid: AnyGrid) -> AnyGrid:
+    """The grid with the options of its own models only."""
+    return replace(grid, scorers=only(grid.scorers, grid.models))
+
+
+def splits(grid: Grid) -> list[SplitRecipe]:
+    """The recipes of all splits of the grid, in its order; none where files take their place."""
+    if grid.split:
+        return []
+    return [grid.split_of(seed, **place) for seed in range(grid.seeds) for place in grid.places]
+
+
+def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
+    """The training data and the seed of each cell, by place and seed."""
+    if grid.split:
+        return [(data, data.seed + seed) for seed in range(grid.seeds) for data in grid.files]
+    further = tuple(name for name in grid.axes if name not in FRACTIONS)
+    return [(SplitData(recipe, store_identity, further), recipe.seed) for recipe in splits(grid)]
+
+
+def cells(grid: Grid, store_identity: str) -> list[Cell]:
+    """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
+    return [cell_of(grid, model, *pair) for pair in data_of(grid, store_identity) for model in grid.models]
+
+
+def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:
+    """Fill the image store and write the split files; returns its identity, and the file of what is trained on.
+
+    Where files were given nothing is rendered.
+    """
+    if grid.split:
+        return "", dict(grid.files)
+    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.studies.runs.split_file import make_splits
+
+    store = ImageStore(grid.store, load_world(grid.world), grid.resolution)
+    files = make_splits(store, splits(grid), workers)
+    return store.identity, {data: files[data.recipe] for data, _ in data_of(grid, store.identity)}
