@@ -45,8 +45,8 @@ class PieceStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """All options: what decides a piece is in its own name."""
-        return frozenset(item.name for item in fields(cls))
+        """All options: what decides a piece is in its own name. Folders of before have a `check` among theirs."""
+        return frozenset({item.name for item in fields(cls)} | {"check"})
 
     @property
     def at_once(self) -> int:
@@ -92,6 +92,9 @@ class BenchmarkStudy(PieceStudy):
 
     on: ClassVar[str] = "benchmark"
     written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_page"
+
+    store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
+    """Of rendered scenes, of which it has none."""
 
 
 @dataclass(frozen=True)
