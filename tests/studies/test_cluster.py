@@ -225,6 +225,29 @@ def test_the_next_command_waits_for_what_slurm_will_queue_again(tmp_path, squeue
     assert not still_running(log.parent), "that was its end"
 
 
+def test_one_that_follows_and_was_submitted_before_is_waited_for(tmp_path, squeue):
+    """By an earlier command, which was interrupted since."""
+    handle = Handle("slurm", "7_0", str(tmp_path / "cluster/7_0_0_log.out"))
+    (tmp_path / "cluster").mkdir()
+    write_record(tmp_path / "cluster" / RECORD, {"lucky": handle})
+    squeue.write_text("7_0|RUNNING|None|script.sh\n")
+    (tmp_path / "first").touch()
+    tasks, ended, running = unlucky_tasks(Cluster("slurm"), tmp_path, "first"), [], []
+
+    def end(name):
+        ended.append(name)
+        tasks.add({"lucky": ("lucky", str(tmp_path))} if name == "first" else {})
+
+    def report(states):
+        running.append(dict(tasks.running))
+        (tmp_path / "lucky").touch()
+
+    tasks.run(end, report)
+    assert ended == ["first", "lucky"]
+    assert running[0] == {"lucky": handle}
+    assert read_tasks(tmp_path / "cluster") == {"lucky": handle}, "it isn't submitted again"
+
+
 @pytest.mark.parametrize("log", ["", "1_0_log.out", "/", "/1_0_log.out", "../1_0_log.out"])
 def test_a_strangers_record_of_tasks_ends_nothing(log, tmp_path):
     """It names a process of ours whose command line has all of these folders in it."""
