@@ -34,6 +34,7 @@ from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.presets import APART, BREADTH, SMOKE
 from menagerie.studies.frame.records import Records
@@ -56,7 +57,7 @@ PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # what else 
 
 
 @dataclass(frozen=True)
-class Tune(SearchStudy):
+class Tune(CaptionOptions, SearchStudy):
     """Equal tuning"""
 
     pairs: Annotated[float, WHAT, FIRST, SHARE] = 0.2
