@@ -66,7 +66,7 @@ class Evaluate(ScoringStudy):
         tuple(self.recipes)
         tuple(self.tested)
 
-    def prepare(self, out: Path) -> None:
+    def prepare(self, out: Path) -> "Evaluate":
         """Render what the store lacks of recipes, and write their split files."""
         from menagerie.studies.scoring.split_piece import labels_of, render, split_at
 
@@ -74,6 +74,7 @@ class Evaluate(ScoringStudy):
         labels = labels_of(self.splits)
         for name, recipe in self.recipes.items():
             self.opened[name] = split_at(labels[name], render(recipe, self.store, self.resolution, self.cores))
+        return self
 
     def pieces(self) -> "Iterator[SplitPiece]":
         """Each model on each split whose file is there."""
