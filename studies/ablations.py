@@ -9,61 +9,58 @@
     python studies/ablations.py --preset partial     # captions that leave things and textures out
 
 Each row differs from the model by one line of configuration, which comes from the model's paper
-(studies/ablation/papers.py) or from the study (studies/ablation/rows.py), and is trained on the hardest
-cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed are
-left out, with the reason.
+(studies/analysis/papers.py) or from the study (studies/analysis/ablation_rows.py), and is trained on the
+hardest cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed
+are left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import DATA, FIRST, MODEL, TRAINING, WHAT
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.progress import Sparing
 from menagerie.envs.core.validation import SEEDS, STEPS, Range
 from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.models.spec import ScorerSpec
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.ablation.cells import (
-    check_rows,
-    in_turn,
-    jobs_of,
-    models_of,
-    placed,
-    row_cells,
-    rows_of,
-    tuned_alike,
-)
-from menagerie.studies.ablation.papers import ABLATIONS
-from menagerie.studies.ablation.rows import ablated
-from menagerie.studies.frame.cells import recipe_line
-from menagerie.studies.frame.checks import check as check_grid
-from menagerie.studies.frame.grid import Grid
-from menagerie.studies.grids.grid import cell_line
-from menagerie.studies.runs.cell import Execution, Job
-from menagerie.studies.runs.command_line import EXECUTION, RunOptions, parse
+from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, matters, model_of, rows_of
+from menagerie.studies.analysis.papers import ABLATIONS
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.cells import PAPER_RECIPES, place_line, recipe_line, without_recipe
+from menagerie.studies.frame.checks import check_rows
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import GROWS
+from menagerie.studies.frame.study import SplitStudy, Study
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.command_line import ScorerOptions, scorer_options
+from menagerie.studies.runs.data import FRACTIONS
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.parts import Part
+    from menagerie.studies.frame.records import Records
 
 GRIDS = {"spatial": spatial_grid.PRESETS, "binding": binding_grid.PRESETS}
-# What doesn't decide the result of any run: a folder goes on with more of it.
-FURTHER = EXECUTION | {"rows", "seeds"}
 
 
 @dataclass(frozen=True)
-class Config(RunOptions):
-    """One ablation study."""
+class AblationStudy(Study):
+    """Ablations"""
 
     model: Annotated[str, MODEL, FIRST] = "oc-clip"
     """The model whose parts are varied."""
-    rows: Annotated[tuple[str, ...], WHAT, FIRST] = ()
+    rows: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
     """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, dimensions, partial, oracle,
     negatives. None takes all that the model names, but for such groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
-    """Splits to train on: spatial, binding; a recipe or a file of yours takes their place."""
+    """Splits to train on: spatial, binding. A recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
     """Rules such as "texture=red & animal=cat": what one matches is only in tests (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
@@ -78,127 +75,161 @@ class Config(RunOptions):
     """Optimiser steps; 0 takes the preset's."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
     """Number of seeds, 0 to seeds - 1."""
-    dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report what would be trained, and how long it takes."""
+    models: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ("oc-clip",)
+    """The models of all rows; `settled` sets them."""
+    scorers: Annotated[ScorerOptions, tyro.conf.Fixed, tyro.conf.Suppress, GROWS] = field(
+        default_factory=partial(scorer_options, "small")
+    )
+    """The options of models before a row changes them: those of the grids' preset, so that `cell` decides them."""
 
-    def with_recipe(self, recipe: SplitRecipe) -> "Config":
+    @property
+    def spec(self) -> ScorerSpec:
+        """The model that is ablated."""
+        return ablated(self.model)
+
+    @property
+    def title(self) -> str:
+        """The heading of the report."""
+        return f"Ablations of {base_row(self.spec)}"
+
+    @property
+    def lines(self) -> Mapping[str, str]:
+        """The options that each row changes, by the row's name."""
+        return rows_of(self.model, self.rows).lines
+
+    @cached_property
+    def grids(self) -> dict[str, SplitStudy]:
+        """The grid that each split is the one cell of."""
+        return {split: self.grid(split)[0] for split in self.split_names}
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """The names of the splits to train on."""
+        return ("own",) if self.base or self.split else self.splits
+
+    def grid(self, split: str) -> tuple[SplitStudy, str]:
+        """A grid with its hardest cell, or a recipe or a file of the user's, in place of all others; and why it has no
+        tuned recipes, if so: a row would differ from the others by the search too, unless all have one."""
+        kind = "spatial" if self.base is not None and self.base.relational else "binding"
+        presets = GRIDS[kind if self.split_names == ("own",) else choose("split", split, GRIDS)]
+        grid = self.narrowed(presets[choose("preset of the grids", self.cell, presets)])
+        if self.seen_order and not grid.split and hasattr(grid, "seen_order"):
+            grid = replace(grid, seen_order=True)
+        shared = {name: getattr(self, name) for name in ("store", "device", "threads")}
+        recipe = replace(grid.recipe, steps=self.steps or grid.recipe.steps)
+        grid = replace(grid, models=self.models_of_rows, recipe=recipe, **shared)
+        if grid.tuned in ("", PAPER_RECIPES) or not (lacking := without_recipe(grid.tuned, self.models_of_rows)):
+            return grid, ""
+        return replace(grid, tuned=""), f"the grid's own for all rows: nothing was tuned for {', '.join(lacking)}"
+
+    def narrowed(self, grid: SplitStudy) -> SplitStudy:
+        """A grid at its hardest cell, or on a recipe or a file of the user's."""
+        if self.base:
+            return replace(grid.with_recipe(self.base), hold_out=self.hold_out)
+        if self.split:
+            return replace(grid, split=self.split).settled()
+        return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), hold_out=self.hold_out)
+
+    @property
+    def models_of_rows(self) -> tuple[str, ...]:
+        """The models of all rows, each once."""
+        return tuple(dict.fromkeys(model_of(self.spec, line) for line in self.lines.values()))
+
+    def with_recipe(self, recipe: SplitRecipe) -> "AblationStudy":
         """The study on the split of a recipe of the user's."""
         return replace(self, base=recipe, hold_out=recipe.hold_out)
 
+    def settled(self) -> "AblationStudy":
+        """The study with the models of its rows; raises where it has no split, or several ways to one."""
+        if not self.splits:
+            raise UserError("--splits needs spatial, binding or both, got none")
+        if len(self.split) > 1 or (self.split and (self.base or self.hold_out)):
+            raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
+        return replace(self, models=self.models_of_rows, scorers=next(iter(self.grids.values())).scorers)
 
-PRESETS: dict[str, Config] = {
-    "smoke": Config(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
+    def check(self) -> None:
+        """Raise for a row that can't be built."""
+        in_child(check_rows, {self.lines[arm.labels["row"]]: arm.cell for arm in self.arms if not arm.cell.seed})
+
+    @cached_property
+    def arms(self) -> list[Arm]:
+        """The runs of every row on every split where it matters, one a seed."""
+        return [
+            self.arm(split, row, seed)
+            for split, grid in self.grids.items()
+            for row, line in self.lines.items()
+            if matters(self.spec, line, grid.kind)
+            for seed in range(self.seeds)
+        ]
+
+    @cached_property
+    def first(self) -> dict[int, Arm]:
+        """The arms, by their number, that train the weights which others score with other graphs."""
+        by_id = {arm.id: arm for arm in self.arms}
+        found = {k: by_id.get(arm.cell.trained_as.id) for k, arm in enumerate(self.arms) if borrows(arm.cell)}
+        return {k: arm for k, arm in found.items() if arm}
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """Every row; those that only score another's weights come once that has ended."""
+        return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
+
+    def arm(self, split: str, row: str, seed: int) -> Arm:
+        """A run of a row; what is trained before its own model stays as it is."""
+        grid, line = self.grids[split], self.lines[row]
+        model, values = model_of(self.spec, line), changes(self.spec, line)
+        training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}
+        try:
+            place = {name: getattr(grid, name)[0] for name in FRACTIONS} | values
+            files = grid.files
+            arm = grid.of_file(model, seed, *files, **values) if files else grid.at(model, seed, **place)
+        except UserError as error:
+            raise error.at(f"row {line!r}") from error
+        cell = replace(arm.cell, recipe=replace(arm.cell.recipe, **training))
+        return arm._replace(cell=cell, labels={"split": split, "row": row})
+
+    def label(self, test: str) -> str:
+        """A test for people."""
+        return next(iter(self.grids.values())).label(test)
+
+    def notes(self) -> dict[str, str]:
+        """The cell of each split, and the rows that are left out."""
+        notes = {}
+        for split, grid in self.grids.items():
+            axes = next(arm.cell.axes for arm in self.arms if arm.labels["split"] == split)
+            notes[f"{split} cell"] = f"{place_line(grid, axes)}; {recipe_line(grid, self.model)}"
+            notes[f"{split} recipes"] = self.grid(split)[1]
+        notes |= {f"row {row}": f"left out: {why}" for row, why in rows_of(self.model, self.rows).left_out.items()}
+        return {name: text for name, text in notes.items() if text}
+
+    def page(self, records: "Records") -> "Iterable[Part]":
+        """Claims of the paper, and of each split every row."""
+        from menagerie.studies.pages.ablations import parts
+
+        return parts(self, records)
+
+    def export(self, records: "Records") -> None:
+        """Write `ablations.csv` and `ablations.tex`."""
+        from menagerie.studies.pages.ablations import export
+
+        export(self, records)
+
+
+def borrows(cell: Cell) -> bool:
+    """Whether another cell is trained the same, and differs in the graphs that tests read."""
+    return cell.graphs.trained_with != cell.graphs
+
+
+PRESETS: dict[str, AblationStudy] = {
+    "smoke": AblationStudy(rows=("no local loss", "regular attention"), cell="smoke", seeds=1, steps=40),
     # After half of the grids' steps rows differ more than at their end, where most are right in 99 %.
-    "laptop": Config(steps=1000),
+    "laptop": AblationStudy(steps=1000),
     # Eight animals at 32 px.
-    "oracle": Config(rows=("oracle",), cell="breadth", seen_order=True),
-    "negatives": Config(rows=("negatives",), cell="breadth", seen_order=True),
+    "oracle": AblationStudy(rows=("oracle",), cell="breadth", seen_order=True),
+    "negatives": AblationStudy(rows=("negatives",), cell="breadth", seen_order=True),
     # Captions that leave things and textures out, in all the steps that it takes to fit them.
-    "partial": Config(rows=("partial",), cell="breadth", steps=3000),
-    "paper": Config(rows=(*ABLATIONS["oc-clip"].rows, "coefficients"), cell="paper"),
+    "partial": AblationStudy(rows=("partial",), cell="breadth", steps=3000),
+    "paper": AblationStudy(rows=(*ABLATIONS["oc-clip"].rows, "coefficients"), cell="paper"),
 }
 
-
-def splits_of(config: Config) -> tuple[str, ...]:
-    """The names of the splits to train on."""
-    return ("own",) if config.base or config.split else config.splits
-
-
-def plain_grid(config: Config, split: str) -> Grid:
-    """The hardest cell of a grid, or a recipe or a file of the user's."""
-    relational = config.base is not None and config.base.relational
-    presets = GRIDS.get(split) or GRIDS["spatial" if relational else "binding"]
-    grid = presets[choose("preset of the grids", config.cell, presets)]
-    if config.base:
-        return replace(grid.with_recipe(config.base), hold_out=config.hold_out)
-    if config.split:
-        return replace(grid, split=config.split).settled()
-    return replace(grid, pairs=(min(grid.pairs),), hard_negatives=(0.0,), hold_out=config.hold_out)
-
-
-@lru_cache(maxsize=8)  # opens split files
-def alike(config: Config, split: str) -> tuple[Grid, str]:
-    """The hardest cell, tuned only if each row's model is; and why it isn't."""
-    spec = ablated(config.model)
-    return tuned_alike(plain_grid(config, split), models_of(spec, rows_of(config.model, config.rows)))
-
-
-def grid_of(config: Config, split: str) -> Grid:
-    """The grid that a split is the one cell of, with the model alone."""
-    preset, _ = alike(config, split)
-    if config.seen_order and not preset.split and "seen_order" in {item.name for item in fields(preset)}:
-        preset = replace(preset, seen_order=True)
-    return replace(
-        preset,
-        models=(config.model,),
-        recipe=replace(preset.recipe, steps=config.steps or preset.recipe.steps),
-        **{name: getattr(config, name) for name in (EXECUTION - {"out", "dry_run"}) | {"seeds", "device", "threads"}},
-    )
-
-
-def grids_of(config: Config) -> dict[str, Grid]:
-    """The grid of each split to train on."""
-    return {split: grid_of(config, choose("split", split, (*GRIDS, "own"))) for split in splits_of(config)}
-
-
-def check(config: Config) -> None:
-    if not config.splits:
-        raise UserError("--splits needs spatial, binding or both, got none")
-    if len(config.split) > 1 or (config.split and (config.base or config.hold_out)):
-        raise UserError("--split takes one file here, and neither --recipe nor --hold-out beside it")
-    spec, rows = ablated(config.model), rows_of(config.model, config.rows)
-    grids = grids_of(config)
-    for split, grid in grids.items():
-        check_grid(replace(grid, models=models_of(spec, rows), out=config.out))
-        lines = [line for _, _, line in placed({split: grid}, spec, rows)]
-        in_child(check_rows, {line: row_cells(grid, spec, line, "")[0] for line in lines})
-
-
-def run(config: Config, out: Path) -> None:
-    """Train what isn't finished, and write tables and report."""
-    from menagerie.studies.ablation.report import publish
-    from menagerie.studies.runs.dispatch import run_cells
-    from menagerie.studies.runs.results import finished
-    from menagerie.studies.runs.shared import clear_shared
-
-    grids, spec, rows = grids_of(config), ablated(config.model), rows_of(config.model, config.rows)
-    left_out = {f"row {row}": f"left out: {reason}" for row, reason in rows.left_out.items()}
-    notes = {
-        f"{split} cell": f"{cell_line(grid)}; {recipe_line(grid, grid.models[0])}" for split, grid in grids.items()
-    }
-    notes |= {f"{split} recipes": why for split in grids if (why := alike(config, split)[1])} | left_out
-    jobs = jobs_of(grids, spec, rows, out, Execution.of(config))
-    waiting = {job.folder: job for batch in jobs.values() for job in batch if finished(job.folder) is None}
-    print(f"{sum(map(len, jobs.values()))} runs, {len(waiting)} of them to train", flush=True)
-    for row, reason in left_out.items():
-        print(f"{row}: {reason}", flush=True)
-    sparing = Sparing()
-
-    def show(job: Job | None = None) -> None:
-        sparing(lambda: publish(out, spec, jobs, notes))
-
-    if waiting:
-        show()
-    at_once = next(iter(grids.values())).at_once
-    for batch in in_turn(list(waiting.values())):
-        run_cells(batch, config.cluster, at_once, out, show)
-    clear_shared(out)
-    print(f"report: {publish(out, spec, jobs, notes)}")
-
-
-def main() -> None:
-    preset, config = parse(PRESETS, "laptop", __doc__)
-    check(config)
-    if config.dry_run:
-        from menagerie.studies.ablation.cells import plan
-
-        plan(grids_of(config), ablated(config.model), rows_of(config.model, config.rows))
-        return
-    from menagerie.studies.runs.folder import run_folder
-
-    with run_folder(config.out or Path(f"runs/ablations-{preset}"), config, FURTHER) as out:
-        run(config, out)
-
-
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

@@ -27,7 +27,7 @@ from menagerie.envs.core.errors import UserError, choose, run_command
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import read_record
 from menagerie.envs.core.validation import SOME_PROCESSES, Range, build
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.options import Cluster, check_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -163,11 +163,11 @@ def run(config: Config) -> None:
     from menagerie.studies.runs.dispatch import run_jobs
 
     read_config(config.run)  # raises for what is no run
+    check_cluster(config.cluster, config.run)
     records = read(config.run)
     jobs = list(jobs_of(config, records))
-    run_jobs(
-        (job for _, job in jobs), config.cluster, config.workers or os.cpu_count() or 1, config.run, lambda _: None
-    )
+    workers = config.workers or os.cpu_count() or 1
+    run_jobs([job for _, job in jobs], config.cluster, workers, config.run, lambda _: None)
     table = [row for arm, job in jobs for row in rows_of(arm, job)]
     if not table:
         print(f"nothing to measure: no finished cell of {config.run} has a model with attention that may be loaded")

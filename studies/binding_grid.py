@@ -15,30 +15,17 @@ Run again, it skips finished cells; stopped in the middle of one, it goes on fro
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from menagerie.envs.core.options import DATA
-from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grid import Grid
+from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.presets import APART, BREADTH, PAPER, SMOKE
 
 
 @dataclass(frozen=True)
-class Config(Grid):
+class Config(CaptionOptions, Grid):
     """One binding grid."""
-
-    mentioned: Annotated[float, DATA, SHARE] = 1.0
-    """Probability that an animal of a training pair is mentioned in its caption; one always is."""
-    attributes: Annotated[float, DATA, SHARE] = 1.0
-    """Probability that a training caption includes the texture of an animal that it mentions."""
-    salient: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
-    the bigger one in a world with sizes; of two of one size the left one, by definition."""
-    negated: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that a training caption also negates an absent object: "and no white caribou"; then negation is
-    tested too."""
 
 
 PRESETS: dict[str, Config] = {

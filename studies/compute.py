@@ -155,9 +155,8 @@ class Compute(Study):
         """Raise for budgets that can't rise, and for splits without anything to be judged by."""
         if not self.splits:
             raise UserError("--splits needs binding, spatial or both")
-        for name in ("budgets", "batches", "learning_rates"):
-            if 0 in getattr(self, name):
-                raise UserError(f"--{name.replace('_', '-')} needs values above 0, got {getattr(self, name)}")
+        if 0 in self.learning_rates:
+            raise UserError(f"--learning-rates needs values above 0, got {self.learning_rates}")
         first = self.budgets[0]
         if list(self.budgets) != sorted(self.budgets):
             raise UserError(f"--budgets are steps in rising order, got {self.budgets}")

@@ -17,20 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
-from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.validation import SIDE
 from menagerie.studies.frame.command import main
-from menagerie.studies.scoring.study import ScoringStudy, file_names, named_results, write_lines
+from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
     from menagerie.generators.splits.recipe import SplitRecipe
-    from menagerie.studies.frame.parts import Part
-    from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.split_piece import SplitPiece, TestedSplit
-
-COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell")
 
 
 @dataclass(frozen=True)
@@ -38,6 +32,7 @@ class Evaluate(ScoringStudy):
     """Evaluation of models as they are"""
 
     on: ClassVar[str] = "split"
+    written_by: ClassVar[str] = "menagerie.studies.scoring.split_page"
 
     splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Split files, recipes by name, TOML files."""
@@ -71,7 +66,7 @@ class Evaluate(ScoringStudy):
         tuple(self.recipes)
         tuple(self.tested)
 
-    def prepare(self, out: Path) -> None:
+    def prepare(self, out: Path) -> "Evaluate":
         """Render what the store lacks of recipes, and write their split files."""
         from menagerie.studies.scoring.split_piece import labels_of, render, split_at
 
@@ -79,6 +74,7 @@ class Evaluate(ScoringStudy):
         labels = labels_of(self.splits)
         for name, recipe in self.recipes.items():
             self.opened[name] = split_at(labels[name], render(recipe, self.store, self.resolution, self.cores))
+        return self
 
     def pieces(self) -> "Iterator[SplitPiece]":
         """Each model on each split whose file is there."""
@@ -94,36 +90,6 @@ class Evaluate(ScoringStudy):
             scenes = len(set(recipe.scenes_to_render()))
             print(f"{name}, {scenes} scenes of {recipe.world}: what the store lacks of them is rendered first")
         return True
-
-    def tables(self, records: "Records") -> None:
-        """Write `cells.jsonl` and `results.csv`."""
-        results = [result for _, result in named_results(records)]
-        write_lines(records.out / "cells.jsonl", results)
-        rows = (
-            {**result, "cell": result["id"], "subset": subset, "task": task, **scores}
-            for result in results
-            for subset, tasks in result["subsets"].items()
-            for task, scores in tasks.items()
-        )
-        write_csv(records.out / "results.csv", COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
-
-    def export(self, records: "Records") -> None:
-        """Write the tables of swaps of all splits as LaTeX."""
-        files = [records.out / f"swaps-{name}.tex" for name in file_names(records.labels("split")).values()]
-        write_text(records.out / "results.tex", "\n".join(read_text(file) for file in files if file.exists()))
-
-    def conclude(self, records: "Records") -> None:
-        """Print the tables of swaps."""
-        from menagerie.studies.scoring.split_page import print_swaps
-
-        super().conclude(records)
-        print_swaps(records)
-
-    def page(self, records: "Records") -> "Iterator[Part]":
-        """How often each model is right, by split; then all that is tested there."""
-        from menagerie.studies.scoring.split_page import parts
-
-        yield from parts(records)
 
 
 PRESETS = {"all": Evaluate()}

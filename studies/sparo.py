@@ -12,46 +12,56 @@ on one place of the binding grid. DINO with SPARO is left out: nothing here trai
 Ends with `report.html` and its tables as CSV and LaTeX in `--out`. Run again, it skips what is finished.
 """
 
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from menagerie.envs.core.errors import UserError, choose, run_command
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import FIRST, WHAT
 from menagerie.envs.core.processes import in_child
-from menagerie.envs.core.validation import RUNS, Range, option, validate
+from menagerie.envs.core.validation import RUNS, SHARE, Range, option
 from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.models.recipe import Recipe
-from menagerie.studies.ablation.cells import check_rows
-from menagerie.studies.ablation.rows import ablated, changed
-from menagerie.studies.frame.cells import recipe_line, towers
-from menagerie.studies.frame.checks import check as check_grid
-from menagerie.studies.frame.grid import Grid
-from menagerie.studies.frame.overrides import check_files, check_overrides
+from menagerie.models.spec import ScorerSpec
+from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes
+from menagerie.studies.analysis.papers import ablations_of
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.cells import place_line, title_of
+from menagerie.studies.frame.checks import check_rows
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.presets import SMOKE
-from menagerie.studies.grids.grid import cells, chosen_alone, render
+from menagerie.studies.frame.records import result_of
+from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.command_line import EXECUTION, parse
-from menagerie.studies.slots.runs import MODEL, SWEPT, Rows, jobs_of, rows
+from menagerie.studies.runs.data import FRACTIONS
 
-Part = Literal["selection", "masks", "ladder", "sweeps", "pictures"]
+if TYPE_CHECKING:
+    from menagerie.studies.frame.measure import Measure
+    from menagerie.studies.frame.parts import Part
+    from menagerie.studies.frame.records import Records
+
+MODEL = "sparo"
+PartName = Literal["selection", "masks", "ladder", "sweeps", "pictures"]
 SIZES = Range(1, 4096)
-PARTS: tuple[Part, ...] = ("selection", "masks", "ladder", "sweeps", "pictures")
+PARTS: tuple[PartName, ...] = ("selection", "masks", "ladder", "sweeps", "pictures")
 
 
 @dataclass(frozen=True)
-class Config(Grid):
-    """One study of slots."""
+class SlotStudy(SplitStudy):
+    """SPARO's slots"""
 
-    title: ClassVar[str] = "SPARO's slots"
+    swept: ClassVar = {"slots": "number of slots", "dim": "width of slots"}
+    """Figure 3: the field of each sweep, and what reports call it."""
 
-    parts: Annotated[tuple[Part, ...], WHAT, FIRST] = PARTS
+    parts: Annotated[tuple[PartName, ...], WHAT, FIRST, GROWS] = PARTS
     """What is done: these or some."""
     models: tuple[str, ...] = (MODEL, "clip", "clip-gap")
     """SPARO and models beside it. These are level lines of the sweeps; their vectors get masks too."""
-    slot_counts: Annotated[tuple[int, ...], WHAT, FIRST, SIZES] = (4, 8, 16, 32, 64)
+    slot_counts: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS] = (4, 8, 16, 32, 64)
     """Numbers of slots. Swept at the width that --sparo.dim gives."""
-    slot_widths: Annotated[tuple[int, ...], WHAT, FIRST, SIZES] = (2, 4, 16, 64, 256)
+    slot_widths: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS] = (2, 4, 16, 64, 256)
     """Widths of slots. Swept at the number that --sparo.slots gives."""
     mask_tasks: Annotated[tuple[str, ...], WHAT] = ("swap", "replace texture")
     """Tasks that masks are trained on, each by itself, on validation."""
@@ -59,121 +69,139 @@ class Config(Grid):
     """Random halves of the slots, of which the control is the mean."""
     scenes: Annotated[int, WHAT, Range(1, 1000)] = 4
     """Scenes in the pictures of slots."""
-    pairs: tuple[float, ...] = (0.4,)
+    pairs: Annotated[Axis[float], SHARE] = (0.4,)
     """Fraction of the trainable animal pairs; one."""
-    hard_negatives: tuple[float, ...] = (0.0,)
+    hard_negatives: Annotated[Axis[float], SHARE] = (0.0,)
     """Fraction of these pairs that have hard negatives too; one."""
     seeds: int = 3
     """Number of seeds, from 0; each decides split and training."""
     architecture: str = "mini"
     """Towers. Of two blocks or more, so that SPARO can take the place of the last."""
 
+    @property
+    def spec(self) -> ScorerSpec:
+        """SPARO, whose slots are studied."""
+        return ablated(MODEL)
 
-PRESETS: dict[str, Config] = {
-    "smoke": Config(
+    @property
+    def unchanged(self) -> str:
+        """The row of SPARO as it is."""
+        return base_row(self.spec)
+
+    @property
+    def ladder(self) -> Mapping[str, str]:
+        """The options of each row of table 6 but SPARO as it is; none where they aren't wanted."""
+        return ablations_of(self.spec).rows if "ladder" in self.parts else {}
+
+    @property
+    def sweeps(self) -> dict[str, Sequence[int]]:
+        """The values of each field that is swept."""
+        values = zip(self.swept, (self.slot_counts, self.slot_widths), strict=True)
+        return dict(values) if "sweeps" in self.parts else {}
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """The options that each row of SPARO changes, by the row's name."""
+        swept = {f"{name}={value}": f"{name}={value}" for name, values in self.sweeps.items() for value in values}
+        return {self.unchanged: ""} | dict(self.ladder) | swept
+
+    @cached_property
+    def options(self) -> Any:
+        """The options of SPARO as it is."""
+        return self.spec.configured(self.arm(MODEL, self.unchanged, 0).cell.options)
+
+    def arm(self, model: str, row: str, seed: int) -> Arm:
+        """A run of a row of SPARO, or of a model beside it."""
+        values = changes(self.spec, self.lines[row]) if model == MODEL else {}
+        varied = {name: value for name, value in values.items() if row == f"{name}={value}"}
+        if self.split:
+            arm = self.of_file(model, seed, next(iter(self.files)), **values)
+        else:
+            arm = self.at(model, seed, **{name: getattr(self, name)[0] for name in FRACTIONS}, **values)
+        table = next(map(self.swept.get, varied), "rows of table 6, models")
+        return arm._replace(labels={"row": row, "table": table} | varied)
+
+    @cached_property
+    def arms(self) -> list[Arm]:
+        """Every row, and the models beside; rows that come to the same are the same cell."""
+        rows = {model: self.lines if model == MODEL else (title_of(model),) for model in self.models}
+        return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in range(self.seeds)]
+
+    def plan(self, known: Known) -> Sequence[Arm]:
+        """All of them at once."""
+        return self.arms
+
+    def measures(self, arm: Arm, records: "Records") -> dict[str, int]:
+        """The parameters of its model."""
+        return {"parameters": result["parameters"]} if (result := result_of(records.folder(arm))) else {}
+
+    def measurements(self, arm: Arm) -> "Sequence[Measure]":
+        """Selections of the slots of SPARO as it is, and masks of its vectors and those of models beside it."""
+        from menagerie.studies.measures.masks import Masks
+        from menagerie.studies.measures.selection import Selection
+
+        plain, slots, tests = arm.labels["row"] == self.unchanged, self.options.slots, arm.cell.tests
+        selections = [Selection(slots, self.random_halves, tests)] if plain and "selection" in self.parts else []
+        masked = "masks" in self.parts and (plain or arm.cell.model != MODEL)
+        return selections + ([Masks(slots, self.mask_tasks, tests)] if masked else [])
+
+    def check(self) -> None:
+        """Raise for parts, models and places that can't be studied, and for rows that can't be built."""
+        super().check()
+        if MODEL not in self.models:
+            raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
+        if not self.parts:
+            raise UserError(f"--parts needs one or more of {', '.join(PARTS)}")
+        for name in ("slot_counts", "slot_widths", "mask_tasks"):
+            if not getattr(self, name):
+                raise UserError(
+                    f"{option(name)} needs one or more values, got none; --parts leaves out what isn't wanted"
+                )
+        for task in self.mask_tasks:
+            choose("task of --mask-tasks", task, TASKS)
+        if len(self.split or self.pairs) * (1 if self.split else len(self.hard_negatives)) != 1:
+            raise UserError("slots are studied at one place: one --pairs and one --hard-negatives, or one --split")
+        in_child(check_rows, {line: self.arm(MODEL, row, 0).cell for row, line in self.lines.items() if line})
+        if "masks" in self.parts:
+            in_child(check_masks, [self.arm(model, self.unchanged, 0).cell for model in self.models])
+
+    def notes(self) -> dict[str, str]:
+        """Where all is trained, and each model's recipe."""
+        return {"trained on": place_line(self, self.arm(MODEL, self.unchanged, 0).cell.axes)} | super().notes()
+
+    def page(self, records: "Records") -> "Iterable[Part]":
+        """Claims, and the tables and figures of the parts that are wanted."""
+        from menagerie.studies.pages.sparo import Page
+
+        return Page(self, records).parts()
+
+    def export(self, records: "Records") -> None:
+        """Write `accuracies.csv` and `tables.tex`."""
+        from menagerie.studies.pages.sparo import Page
+
+        Page(self, records).export()
+
+
+def check_masks(cells: Sequence[Cell]) -> None:
+    """Raise for a model whose vectors can't be masked. Imports torch."""
+    from menagerie.studies.measures.codes import check_vectors
+
+    for cell in cells:
+        check_vectors(cell.model, cell.towers, cell.options)
+
+
+PRESETS: dict[str, SlotStudy] = {
+    "smoke": SlotStudy(
         **SMOKE | {"recipe": Recipe(steps=40, batch=32, warmup=5), "architecture": "mini"},
         **{"models": (MODEL, "clip-gap"), "views": 4, "seeds": 1, "scenes": 2},
         **{"slot_counts": (4, 8), "slot_widths": (4, 8, 16), "random_halves": 4},
     ),
     # One recipe for all: rows and models differ in nothing else.
-    "laptop": Config(
+    "laptop": SlotStudy(
         **{"world": "eight", "resolution": 32, "views": 8, "test_views": 2, "test_scenes": 200},
         recipe=Recipe(steps=1500, single_object_phase=0.25, singles_share=0.5),
     ),
 }
 
-
-def swept(config: Config) -> dict[str, tuple[int, ...]]:
-    """The values of each field that is swept."""
-    values = zip(SWEPT, (config.slot_counts, config.slot_widths), strict=True)
-    return dict(values) if "sweeps" in config.parts else {}
-
-
-def rows_of(config: Config) -> Rows:
-    return rows("ladder" in config.parts, swept(config))
-
-
-def check(config: Config) -> None:
-    validate(config)
-    if MODEL not in config.models:
-        raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")
-    if not config.parts:
-        raise UserError(f"--parts needs one or more of {', '.join(PARTS)}")
-    for name in ("slot_counts", "slot_widths", "mask_tasks"):
-        if not getattr(config, name):
-            raise UserError(f"{option(name)} needs one or more values, got none; --parts leaves out what isn't wanted")
-    for task in config.mask_tasks:
-        choose("task of --mask-tasks", task, TASKS)
-    check_grid(config)
-    if len(config.places) != 1:
-        raise UserError("slots are studied at one place: one --pairs and one --hard-negatives, or one --split")
-    in_child(check_rows, {line: varied for line, varied in cells_of_rows(config).items() if line})
-    if "masks" in config.parts:
-        in_child(check_masks, config)
-
-
-def cells_of_rows(config: Config) -> dict[str, Cell]:
-    """SPARO's cell of the first seed in each row, by the row's line."""
-    (cell,) = (cell for cell in cells(replace(config, seeds=1), "") if cell.model == MODEL)
-    return {line: changed(ablated(MODEL), cell, line) if line else cell for line in rows_of(config).lines.values()}
-
-
-def check_masks(config: Config) -> None:
-    """Raise for a model whose vectors can't be masked."""
-    from menagerie.studies.slots.codes import check_vectors
-
-    for model in config.models:
-        check_vectors(model, towers(config, model), config.scorers.of(model))
-
-
-def run(config: Config, out: Path) -> None:
-    """Train what isn't finished, and write tables, figures and report."""
-    import torch
-
-    from menagerie.envs.core.progress import Sparing
-    from menagerie.studies.runs.dispatch import run_cells
-    from menagerie.studies.runs.results import finished
-    from menagerie.studies.runs.shared import clear_shared
-    from menagerie.studies.slots.report import publish
-
-    torch.set_num_threads(config.threads)  # sums depend on it, and masks take twenty times as long with two
-    identity, files = render(config, config.cores)
-    jobs = jobs_of(config, identity, files, out, rows_of(config).lines)
-    notes = {f"recipe of {model}": recipe_line(config, model) for model in config.models}
-    every = {job.folder: job for batch in jobs.values() for job in batch}
-    waiting = [job for folder, job in every.items() if finished(folder) is None]
-    print(f"{len(every)} runs, {len(waiting)} of them to train", flush=True)
-    sparing = Sparing()
-    run_cells(
-        waiting,
-        config.cluster,
-        config.at_once,
-        out,
-        lambda job: sparing(lambda: publish(out, config, rows_of(config), jobs, notes)),
-    )
-    clear_shared(out)
-    print(f"report: {publish(out, config, rows_of(config), jobs, notes)}")
-
-
-def main() -> None:
-    preset, config = parse(PRESETS, "laptop", __doc__)
-    check_overrides(config, PRESETS[preset])
-    check_files(config, PRESETS[preset])
-    config = config.settled()
-    check(config)
-    if config.dry_run:
-        from menagerie.studies.frame.dry_run import dry_run
-
-        dry_run(config)
-        others = len({cell.id for cell in cells_of_rows(config).values()}) - 1
-        print(f"and {config.seeds * others} more runs of {MODEL}, of other sizes and parts")
-        return
-    from menagerie.studies.runs.folder import run_folder
-
-    config = chosen_alone(config)
-    with run_folder(config.out or Path(f"runs/sparo-{preset}"), config, EXECUTION | {"seeds"}) as out:
-        run(config, out)
-
-
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)

@@ -27,8 +27,7 @@ from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
 from menagerie.studies.frame.command import main
 from menagerie.studies.runs.machine import check_device
-from menagerie.studies.scoring.benchmark_study import BenchmarkStudy
-from menagerie.studies.scoring.study import ScoringStudy
+from menagerie.studies.scoring.study import BenchmarkStudy, ScoringStudy
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.photographs import Place

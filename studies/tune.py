@@ -34,6 +34,7 @@ from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.presets import APART, BREADTH, SMOKE
 from menagerie.studies.frame.records import Records
@@ -56,7 +57,7 @@ PLACES = ("architecture", "pretrained", "tokenizer", "resolution")  # what else 
 
 
 @dataclass(frozen=True)
-class Tune(SearchStudy):
+class Tune(CaptionOptions, SearchStudy):
     """Equal tuning"""
 
     pairs: Annotated[float, WHAT, FIRST, SHARE] = 0.2
@@ -176,13 +177,17 @@ class Tune(SearchStudy):
             for trial in leaders(trials, self.finalists) if search.over(trials) else ():
                 yield from (self.arm_of(model, trial, seed) for seed in range(self.seeds))
 
+    def check_given(self, preset: SearchStudy) -> None:
+        """Raise for what isn't trained from scratch."""
+        if self.tuned or self.pretrained:
+            raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
+        super().check_given(preset)
+
     def check(self) -> None:
-        """Raise for ranges that hold nothing, what isn't trained from scratch, and towers that are too large."""
+        """Raise for ranges that hold nothing, and for towers that are too large."""
         super().check()
         if len(self.split) > 1:
             raise UserError("tuning needs one split: give one file behind --split")
-        if self.tuned or self.pretrained:
-            raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
         if min(self.learning_rates) <= 0:
             raise UserError(f"--learning-rates are one or two values above 0, got {self.learning_rates}")
         for model, architecture in ((model, each) for model in self.models for each in self.architectures):

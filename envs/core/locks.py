@@ -32,11 +32,6 @@ class FileLock:
         self._file = file
         return True
 
-    def share(self) -> None:
-        """Take the lock shared with others; an exclusive one becomes shared."""
-        self._file = self._file or self._opened()
-        self._lock(self._file, fcntl.LOCK_SH)
-
     def _opened(self) -> IO[str]:
         try:
             return self.path.open("a")

@@ -85,7 +85,8 @@ def validate(config: Any, label: Callable[[str], str] = option, prefix: str = ""
                 name = renamed(item.name, markers)
                 validate(value, label, f"{prefix}{name}." if name else prefix, limits or within)
             continue
-        what, values = label(prefix + item.name), value if isinstance(value, tuple) else (value,)
+        name = renamed(item.name, markers) if label is option else item.name
+        what, values = label(prefix + name), value if isinstance(value, tuple) else (value,)
         known = choices_of(hints_of(type(config))[item.name])
         for one in values:
             check_number(what, one, limits or (within if type(one) is int else None))

@@ -26,7 +26,7 @@ MOST_LINES = 12  # of a panel; where there are more, seeds are averaged
 POINTS = 100  # of a curve of all steps: each is the mean of as many neighbours as it takes
 PERCENT = "validation"
 
-Column = Float64[np.ndarray, " n"]
+Column = Float64[np.ndarray, " _"]  # runs have different numbers of steps
 Table = dict[str, Column]
 
 

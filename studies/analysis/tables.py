@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.envs.core.files import write_csv, write_text
+from menagerie.envs.core.files import write_text
 from menagerie.generators.captions.hard_negatives.foils import TASKS
-from menagerie.studies.runs.results import columns_of, rows
 
 # Names of rows or columns, in order; None for all.
 Labels = Sequence[str] | pd.Index | None
@@ -23,15 +22,6 @@ WAITING = "…"  # nothing is finished yet
 ESCAPES = str.maketrans(
     {"\\": r"\textbackslash{}", **{c: "\\" + c for c in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\^{}"}
 )
-
-
-def tidy(results: Sequence[dict[str, Any]], axes: Sequence[str] = ()) -> pd.DataFrame:
-    """A row for each result, subset and task, with the columns of results.csv; NaN for undefined values.
-
-    A study without results gives the names of its varied settings in `axes`.
-    """
-    columns = list(columns_of(results, axes))
-    return pd.DataFrame(rows(results), columns=columns).astype({"accuracy": float, "tie_rate": float})
 
 
 class Pivot(NamedTuple):
@@ -147,18 +137,6 @@ def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, str]:
     return texts
 
 
-def write_trials(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write all trials as CSV, one a row."""
-    write_csv(path, rows[0], ([row[name] for name in rows[0]] for row in rows))
-
-
-def shown(cell: object) -> str:
-    """Write a value for people."""
-    if isinstance(cell, dict):
-        return ", ".join(f"{name} {shown(value)}" for name, value in cell.items())
-    return "–" if cell is None else f"{cell:.3g}" if isinstance(cell, float) else str(cell)
-
-
 QUAD = "quad text"
 NEAR = 0.05  # a fifth of chance
 FLAG = ", same caption"
@@ -167,13 +145,6 @@ MEANS = (
     "image and for its partner, whatever they show. Then an accuracy on swaps, high or low, says which caption it "
     "likes and nothing of binding"
 )
-
-
-def flagged(texts: pd.DataFrame, quads: Pivot) -> pd.DataFrame:
-    """Accuracies on swaps as texts, with `FLAG` after those whose quads are below `NEAR`; `quads` has the same rows
-    and columns, as far as they exist."""
-    near = quads.mean.reindex(index=texts.index, columns=texts.columns) < NEAR
-    return texts.where(~near, texts + FLAG)
 
 
 def meaning_of_flags(cells: pd.DataFrame) -> str:

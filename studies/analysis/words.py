@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from menagerie.envs.core.figures import short
-from menagerie.envs.slots import RELATIONS
-from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.registry import spec_of
 
 # The same texts as in docs/glossary.md (tests/studies/test_glossary.py); a page shows the terms that it uses.
@@ -129,16 +127,6 @@ def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
     out."""
     shown = [name for name in SUBSETS if any(test == name or test.endswith(f"_{name}") for test in tests)]
     return {name: SUBSETS[name] for name in shown}
-
-
-def columns_explained(columns: Sequence[tuple[str, str]], kind: str) -> dict[str, str]:
-    """The subsets and tasks in the columns of a table, for a kind of split; subsets are named as in its header."""
-    subsets = [subset for subset, _ in columns]
-    texts = {name.replace("_", " "): text for name, text in subsets_explained(subsets).items()}
-    prefixes = [relation.replace("/", "_") for relation in RELATIONS.values()]
-    if shown := [name.replace("_", " ") for name in prefixes if any(test.startswith(f"{name}_") for test in subsets)]:
-        texts[", ".join(shown)] = "the relation between an image's two animals, which its caption states"
-    return texts | explained([task for _, task in columns], f"the hard negative: {KINDS[kind].task}")
 
 
 def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:

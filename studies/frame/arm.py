@@ -31,10 +31,6 @@ class Runnable(Protocol):
         """Names of the test subsets, in the order of tables."""
 
 
-LEFT_OUT = "left_out.txt"
-"""Why a piece has no result; the next command tries it again."""
-
-
 class Arm(NamedTuple):
     """A training run, or a piece of an evaluation, with its place in a study."""
 
@@ -83,6 +79,9 @@ class Known(Protocol):
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
         """The mean of their scores; None until all have ended."""
 
+    def over(self, arm: Arm) -> bool:
+        """Whether an arm has ended, with a result or without."""
+
     def weights(self, arm: Arm, name: str) -> "Start | None":
         """The weights of a finished arm, for another to start with; None of one that has none (yet). `name` is what
         tables call them."""
@@ -106,4 +105,5 @@ def text_of(name: str, value: Any) -> str:
         return f"{value:.0%}"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text if "=" in text else text.replace("_", " ")  # a line of configuration stays as it is typed

@@ -220,6 +220,13 @@ def base_cell(study: SplitOptions, model: str, data: CellData, seed: int) -> Cel
     return replace(cell, towers=towers(study, model), recipe=recipe, options={})
 
 
+def place_line(study: SplitOptions, place: Mapping[str, Any]) -> str:
+    """Describe a place of a study in words: its world, its resolution and its shares of pairs."""
+    texts = {name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in place.items()}
+    named = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in texts.items())
+    return f"world {study.world}, {study.resolution} px, {study.kind} split, {named}"
+
+
 def title_of(model: str) -> str:
     """A model's name in reports."""
     return spec_of(model).title or spec_of(model).name

@@ -1,6 +1,6 @@
 """What a study is refused for, before anything is made."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -102,3 +102,12 @@ def check_model(cell: Cell, whole: bool = True) -> None:
     elif whole:
         nano = replace(scratch, architecture="nano", resolution=32, tokenizer="")
         check_contract(cell.model, nano, dict(spec_of(cell.model).smoke), negatives)
+
+
+def check_rows(rows: Mapping[str, Cell]) -> None:
+    """Raise for a row that can't be built: cells by their lines. Imports torch."""
+    from menagerie.models.contract import attempt, build
+
+    for line, cell in rows.items():
+        scratch = replace(cell.towers, pretrained="")
+        attempt(f"{cell.model} in row {line!r}", "can't be built", partial(build, cell.model, scratch, cell.options))

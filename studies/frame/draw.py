@@ -15,12 +15,14 @@ from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.curves import Curve, alike, training_curves
 from menagerie.studies.analysis.tables import DASH, WAITING, meaning_of_flags, to_csv, to_latex, to_rows
+from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.bars import bars
 from menagerie.studies.frame.cases import pictures_of, sections
 from menagerie.studies.frame.figures import Drawn, lines
 from menagerie.studies.frame.fronts import scatter
 from menagerie.studies.frame.heat import heat_map
+from menagerie.studies.frame.layout import counts
 from menagerie.studies.frame.parts import (
     Bars,
     Cases,
@@ -73,7 +75,8 @@ def _(part: Facts, out: Path) -> dict[str, Any]:
 @written.register
 def _(part: Rows, out: Path) -> dict[str, Any]:
     frame = pd.DataFrame([list(row) for row in part.rows], columns=list(part.header))
-    return of_table(part, out, frame, shaded=1 if part.shaded else None)
+    chances = {name: CHANCES[name] for name in part.header if name in CHANCES}
+    return of_table(part, out, frame, shaded=1 if part.shaded else None, chances=chances)
 
 
 @written.register
@@ -132,15 +135,17 @@ def _(part: Cases, out: Path) -> dict[str, Any]:
 @written.register
 def _(part: Curves, out: Path) -> dict[str, Any]:
     curves = [
-        Curve(arm.cell.model, run_label(part, arm.place), part.records.folder(arm)) for arm, _ in part.records.results
+        Curve(str(arm.place[part.panels]), run_label(part, arm.place), part.records.folder(arm))
+        for arm, _ in part.records.results
     ]
     says = f"{part.says} {alike(curves)}".strip()
     return of_figure(replace(part, says=says), out, training_curves(curves, 100 * part.chance))
 
 
 def run_label(part: Curves, place: Mapping[str, Any]) -> str:
-    """What a run's line is called."""
-    return ", ".join(f"{name.replace('_', ' ')} {text_of(name, place[name])}" for name in part.labels if name in place)
+    """What a run's line is called; words say it without the name of their label."""
+    shown = {name: place[name] for name in part.labels if name in place}
+    return ", ".join(f"{name.replace('_', ' ')} " * counts(v) + text_of(name, v) for name, v in shown.items())
 
 
 @written.register

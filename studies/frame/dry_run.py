@@ -27,6 +27,8 @@ def dry_run(study: Study) -> None:
     torch.set_num_threads(study.threads)
     with scratch_folder() as folder:
         study = study.prepare(folder)
+        for name, text in study.notes().items():
+            print(f"{name}: {text}")
         arms = all_arms(study)
         seconds = STUDY_SECONDS + rendering(study, arms) + training(arms) / min(study.at_once, len(arms))
     at_once = min(study.at_once, len(arms))
@@ -55,10 +57,11 @@ def training(arms: Sequence[Arm]) -> float:
     alike: dict[Any, list[Arm]] = {}
     for arm in arms:
         cell, given = arm.cell, (arm.file, arm.cell.data.name) if arm.file else None
-        alike.setdefault((cell.model, cell.towers, cell.recipe.batch, str(cell.options), given), []).append(arm)
+        kind = (cell.model, cell.towers, cell.recipe.batch, bool(cell.recipe.text_negatives), str(cell.options), given)
+        alike.setdefault(kind, []).append(arm)
     total, samples = 0.0, {}
-    for (model, towers, batch, *_, given), same in alike.items():
-        cells = [arm.cell for arm in same]
+    for (model, towers, batch, negatives, _, given), same in alike.items():
+        cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
         key = given, cells[0].data.kind, towers.resolution
         if key not in samples:
             samples[key] = sample_of(same[0].file, cells[0])
@@ -66,9 +69,10 @@ def training(arms: Sequence[Arm]) -> float:
         steps, each = steps_of(cells), step_seconds(without_weights(cells[0]), sample)
         bases = [cell.base for cell in cells if cell.base]
         before = steps_of(bases) * step_seconds(without_weights(bases[0]), sample) if bases else 0.0
-        total += steps * each + before + REST_SECONDS * len(cells)
-        runs = f"{model}, {towers.architecture}, batch {batch}: {len(cells)} runs"
-        print(f"{runs}, {steps} steps, {1000 * each:.0f} ms each", flush=True)
+        total += steps * each + before + REST_SECONDS * len(same)
+        runs = f"{model}{' with false captions' * negatives}, {towers.architecture}, batch {batch}: {len(same)} runs"
+        borrowed = f" ({len(same) - len(cells)} of which only score another's weights)" * (len(same) > len(cells))
+        print(f"{runs}{borrowed}, {steps} steps, {1000 * each:.0f} ms each", flush=True)
     return total
 
 

@@ -210,7 +210,7 @@ def rounded_ticks(axis: Axes, log: bool) -> None:
 def draw_levels(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colours: list[Any]) -> None:
     """The level that all are compared with, and what has no `x`."""
     beside = part.beside.estimates([*part.panels, part.colour]) if part.beside else {}
-    colours += [key[-1] for key in beside if key[-1] not in colours]
+    colours += dict.fromkeys(key[-1] for key in beside if key[-1] not in colours)
     for axis, panel in zip(axes, panels, strict=True):
         if part.level is not None:
             axis.axhline(100 * part.level, **DASHED)

@@ -32,6 +32,10 @@ class Imagined:
         steps = getattr(getattr(arm.cell, "recipe", None), "steps", 0)
         return 1 - 0.5 / (1 + steps / 1000)
 
+    def over(self, arm: Arm) -> bool:
+        """Whether it has ended."""
+        return arm.id in self.ended
+
     def diverged(self, arm: Arm) -> bool:
         """Never."""
         return False

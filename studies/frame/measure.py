@@ -47,7 +47,8 @@ class Measure(ABC):
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:
         """What is measured, as rows of a tidy table: numbers, texts, lists of them; None or nan where there is none.
 
-        `scorer` is in evaluation on the cell's device, `seed` the cell's.
+        `scorer` is in evaluation on the cell's device, and must be left as it is: others may measure it next. `seed` is
+        the cell's, torch's random numbers begin with it too.
         """
 
     @cached_property

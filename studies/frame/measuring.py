@@ -42,12 +42,12 @@ class Shipped(NamedTuple):
             found: Any = own_module(self.place) if self.place.endswith(".py") else importlib.import_module(self.place)
             for part in self.name.split("."):
                 found = getattr(found, part)
-        except (ImportError, AttributeError) as error:
+            return found(**self.fields)
+        except (ImportError, AttributeError, TypeError) as error:
             raise UserError(
-                f"the measure {self.name} isn't found in {self.place} ({error}); put it into a .py file that all "
-                "machines see"
+                f"the measure {self.name} isn't found in {self.place} as it was ({error}); put it into a .py file that "
+                "all machines see, and leave that as it is meanwhile"
             ) from error
-        return found(**self.fields)
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,14 @@ class Measuring(AnyJob):
         return tuple(each.opened() if isinstance(each, Shipped) else each for each in self.measures)
 
     @property
+    def states(self) -> list[int | None]:
+        """Where it is measured: after a run's last step there are no states."""
+        return [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
+
+    @property
     def parts(self) -> list[tuple[Measure, int | None]]:
-        """What is measured, state by state; of steps after a run's last there is none."""
-        return [(each, step) for step in self.at if step is None or step <= self.of.steps for each in self.here]
+        """What is measured, state by state."""
+        return [(each, step) for step in self.states for each in self.here]
 
     @property
     def missing(self) -> list[tuple[Measure, int | None]]:
@@ -130,6 +135,8 @@ def scorer_after(job: Job, step: int | None) -> "Scorer":
 
 def make(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path]:
     """Measure a cell, and yield each file when it is written."""
+    import torch
+
     from menagerie.studies.runs.graphs import give_readers, read_graphs
     from menagerie.studies.runs.train import material_of, settle_torch
 
@@ -139,4 +146,5 @@ def make(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path
         scorer = scorer_after(job, after).to(cell.device)
         give_readers(scorer, read_graphs(job, material))
         for measure in (each for each, step in parts if step == after):
-            yield write_rows(job.folder, measure, after, measure.rows(scorer, material, cell.seed))
+            torch.manual_seed(cell.seed)  # whatever was measured before in this process
+            yield write_rows(job.folder, measure, after, measure.rows(scorer.eval(), material, cell.seed))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import tyro
 
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT, markers_of
-from menagerie.envs.core.validation import SCENES, SEEDS, SIDE, VIEWS, Several
+from menagerie.envs.core.validation import SCENES, SEEDS, SHARE, SIDE, VIEWS, Several
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.rules.hold_out import test_label
 from menagerie.generators.splits.binding import BindingRecipe
@@ -116,3 +116,19 @@ class SplitOptions(ModelOptions, StudyOptions):
         if not self.template:
             values["template"] = given.template
         return replace(given, **values | place | {"seed": given.seed + seed})
+
+
+@dataclass(frozen=True)
+class CaptionOptions:
+    """What the captions of a binding split leave out, and what they add."""
+
+    mentioned: Annotated[float, DATA, SHARE] = 1.0
+    """Probability that an animal of a training pair is mentioned in its caption; one always is."""
+    attributes: Annotated[float, DATA, SHARE] = 1.0
+    """Probability that a training caption includes the texture of an animal that it mentions."""
+    salient: Annotated[float, DATA, SHARE] = 0.0
+    """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
+    the bigger one in a world with sizes; of two of one size the left one, by definition."""
+    negated: Annotated[float, DATA, SHARE] = 0.0
+    """Probability that a training caption also negates an absent object: "and no white caribou"; then negation is
+    tested too."""

@@ -84,7 +84,7 @@ def write_report(study: AnyStudy, records: Records, title: str = "", more: bool 
 
 def named(study: AnyStudy, part: Part) -> Part:
     """A part that calls tests as the study does: those of hold-out rules with their rules."""
-    if not isinstance(part, Shown) or not isinstance(study, SplitStudy):
+    if not isinstance(part, Shown):
         return part
     labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
     return replace(part, words={"subset": labels, **part.words}) if labels else part

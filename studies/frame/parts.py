@@ -223,5 +223,7 @@ class Curves(Named):
     records: "Records"
     labels: Sequence[str] = ()
     """What lines are called; without any, what varies."""
+    panels: str = field(default="model", kw_only=True)
+    """The label that has a column of panels for each of its values."""
     chance: float = field(default=0.5, kw_only=True)
     """Of validation."""

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
-from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import RESULT, write_records
-from menagerie.studies.frame.arm import LEFT_OUT, Arm, as_column
+from menagerie.studies.frame.arm import Arm, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
-from menagerie.studies.runs.results import read_result, read_results
+from menagerie.studies.runs.results import left_out, read_result, read_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.measure import Measure
 
 TESTS = ("subset", "task")
+PAIRS = "test"  # narrows to pairs of both
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ class Records:
 
     def left_out(self, arm: Arm) -> str:
         """Why this command left an arm out; empty where it has a result, or hasn't ended."""
-        file = self.folder(arm) / LEFT_OUT
-        return read_text(file) if file.exists() and result_of(self.folder(arm)) is None else ""
+        return left_out(self.folder(arm))
 
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""
@@ -98,11 +97,12 @@ class Records:
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
         """The records with these labels, subsets and tasks; several values of one as a tuple.
 
-        `keep` chooses among arms. Raises `UserError` for a label that no arm has.
+        `test` is several pairs of subset and task. `keep` chooses among arms. Raises `UserError` for a label that no
+        arm has.
         """
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
-        tests = {name: tuple(values) for name, values in several.items() if name in TESTS}
-        labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in TESTS}
+        tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
+        labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in tests}
         known = {name for arm in self.arms for name in arm.place}
         if self.arms and (odd := [name for name in labels if name not in known]):
             raise UserError(f"no run has a label {odd[0]!r}; labels are {', '.join(sorted(known))}, subset and task")
@@ -159,7 +159,10 @@ class Records:
     def _narrowed(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """The rows of the chosen subsets and tasks."""
         for name, values in self.chosen if len(frame) else ():
-            frame = frame[frame[name].isin(values)]
+            if name == PAIRS:
+                frame = frame[[pair in values for pair in zip(frame["subset"], frame["task"], strict=True)]]
+            else:
+                frame = frame[frame[name].isin(values)]
         return frame.reset_index(drop=True)
 
     def estimates(

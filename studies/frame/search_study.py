@@ -1,5 +1,6 @@
 """The options of studies that search with Optuna. Free of Optuna."""
 
+from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,9 +41,9 @@ class SearchStudy(SplitStudy):
     """Give up the trials that other commands left running in the storage: machines that won't return. Others are tried
     in their place."""
 
+    @abstractmethod
     def searches(self) -> "list[Search]":
         """All searches of the study."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Raise for a storage that can't be one."""
@@ -51,14 +52,14 @@ class SearchStudy(SplitStudy):
         super().check()
         check_storage(self.storage)
 
-    def prepare(self, out: "Path") -> None:
+    def prepare(self, out: "Path") -> "SearchStudy":
         """Give up what others left running, if that was asked for."""
         from menagerie.studies.frame.records import Records
 
-        super().prepare(out)
-        for search in self.searches() if self.abandon else ():
+        for search in self.searches() if self.abandon and not self.dry_run else ():
             if number := search.abandon(Records((), out), self.storage):
                 print(f"{search.name}: {number} trials of other commands were given up")
+        return self
 
     def decisive(self, model: str) -> dict[str, Any]:
         """What decides the trials of a model, and must be the same for all who share its search."""

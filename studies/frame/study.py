@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import differing
+from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
@@ -30,6 +32,7 @@ from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of, recipe_line
 from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
 from menagerie.studies.frame.overrides import check_files, check_graphs, check_overrides
+from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
 from menagerie.studies.runs.split_file import SplitFile
 
@@ -129,28 +132,48 @@ class SplitStudy(SplitOptions, Study):
     def at(self, model: str, seed: int, **place: Any) -> Arm:
         """The run of a model at a place.
 
-        Each name of `place` is a field of the split, of the training recipe, of the model's options, or one of
-        `TOWERS`. Raises `TypeError` for a name that none of these has, or several.
+        Each name of `place` is a field of the split, of the training recipe, of the model's options, of the source of
+        its graphs, or one of `TOWERS`; it holds for tuned models too. Raises `TypeError` for a name that none of these
+        has, or several.
         """
-        owners = [{item.name for item in fields(kind)} for kind in (self.recipe_given, Recipe, spec_of(model).config)]
-        owners.append(set(TOWERS))
-        if odd := [name for name in place if sum(name in names for names in owners) != 1]:
-            raise TypeError(f"{odd[0]} is a field of none, or of several, of split, recipe, {model} and its towers")
-        split, training, options, towers = ({n: place[n] for n in place if n in names} for names in owners)
-        varied = replace(
-            self,
-            recipe=replace(self.recipe, **training),
-            scorers=self.scorers.replaced(model, options),
-            **towers,
-        )
+        split, rest = self.parted(model, place)
         recipe = self.split_of(seed, **split)
         further = tuple(name for name in split if name not in FRACTIONS)
-        data: CellData = SplitData(recipe, store_identity(self.store, recipe.world, varied.resolution), further)
-        return Arm(cell_of(varied, model, data, recipe.seed), place)
+        resolution = rest.get("resolution", self.resolution)
+        data = SplitData(recipe, store_identity(self.store, recipe.world, resolution), further)
+        return Arm(self.varied(model, data, recipe.seed, rest), place)
 
-    def of_file(self, model: str, seed: int, data: SplitFile) -> Arm:
-        """The run of a model on a split file."""
-        return Arm(cell_of(self, model, data, data.seed + seed), data.axes, self.files[data])
+    def of_file(self, model: str, seed: int, data: SplitFile, **place: Any) -> Arm:
+        """The run of a model on a split file; `place` as in `at`, without fields of the split."""
+        split, rest = self.parted(model, place)
+        if split:
+            raise UserError(f"{min(split)} is decided by the file of --split; leave it out")
+        return Arm(self.varied(model, data, data.seed + seed, rest), data.axes | place, self.files[data])
+
+    def parted(self, model: str, place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The names of a place that are fields of the split, and all others, each of which has one owner."""
+        split = {item.name for item in fields(self.recipe_given)}
+        owners = [{item.name for item in fields(kind)} for kind in (Recipe, spec_of(model).config, GraphSource)]
+        for name in place:
+            if sum(name in names for names in (split, *owners, TOWERS)) != 1:
+                raise TypeError(f"{name} is a field of none, or of several, of split, recipe, {model} and its towers")
+        rest = {name: value for name, value in place.items() if name not in split}
+        return {name: place[name] for name in place if name in split}, rest
+
+    def varied(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
+        """The training run of a model with some fields of its recipe, its options, its graphs and its towers."""
+        spec = spec_of(model)
+        training, options, graphs = (named_in(kind, place) for kind in (Recipe, spec.config, GraphSource))
+        towers = {name: place[name] for name in TOWERS if name in place}
+        recipe, source = replace(self.recipe, **training), replace(self.graph_source, **graphs)
+        cell = cell_of(replace(self, recipe=recipe, graph_source=source, **towers), model, data, seed)
+        # What the place says holds where tuning chose something else.
+        given = {"towers": replace(cell.towers, **towers), "recipe": replace(cell.recipe, **training)}
+        if options:
+            given["options"] = differing(spec.configured(cell.options | options))
+        if cell.base:
+            given["base"] = replace(cell.base, towers=given["towers"])
+        return replace(cell, **given)
 
     def with_recipe(self, recipe: SplitRecipe) -> "SplitStudy":
         """The study with a recipe of the user's in place of its own, and options as that says.
@@ -189,6 +212,11 @@ class SplitStudy(SplitOptions, Study):
 
 
 TOWERS = ("architecture", "pretrained", "tokenizer", "resolution")
+
+
+def named_in(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are named like fields of a dataclass."""
+    return {item.name: values[item.name] for item in fields(kind) if item.name in values}
 
 
 @cache

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from menagerie.studies.analysis.paired_bootstrap import Count, record_line
+from menagerie.studies.analysis.record_counts import Count, record_line
 from menagerie.studies.analysis.tables import DASH, FLAG, WAITING, number
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.estimate import Estimate

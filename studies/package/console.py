@@ -56,8 +56,7 @@ COMMANDS = {
 def main() -> int:
     """Run the command or the study named first, with the options after it."""
     folder = Path(str(import_module("menagerie.studies").__file__)).parent
-    files = [path for path in sorted(folder.glob("[!_.]*.py")) if not path.stem.endswith("_page")]
-    studies = {path.stem.replace("_", "-"): question(path) for path in files}
+    studies = {path.stem.replace("_", "-"): question(path) for path in sorted(folder.glob("[!_.]*.py"))}
     texts = "\n".join(f"menagerie {name:<20}# {text}" for name, text in studies.items())
     name = chosen_command("menagerie", f"{__doc__}\n{texts}", (*COMMANDS, "run", *studies))
     if name == "run":

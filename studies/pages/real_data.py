@@ -18,10 +18,9 @@ from menagerie.studies.real_training.benchmarks import FOLDER, as_kind, is_piece
 from menagerie.studies.real_training.cells import NONE, Photos, TrainedOn
 from menagerie.studies.real_training.photographs import GROUP, OTHERS
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
-from menagerie.studies.scoring.benchmark_study import BenchmarkStudy
 from menagerie.studies.scoring.benchmark_tables import lacking, measured
 from menagerie.studies.scoring.papers import THEIRS
-from menagerie.studies.scoring.study import left_out
+from menagerie.studies.scoring.study import BenchmarkStudy, left_out
 
 Published = Mapping[str, Mapping[str, float]]  # by model and name
 AXES = ("model", *TrainedOn._fields)

@@ -1,6 +1,6 @@
 """Runs the jobs of a study where `--cluster` says: in workers of this command, or as tasks."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from menagerie.envs.core.progress import PlainLines
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.job import AnyJob
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
@@ -137,16 +136,3 @@ def run_tasks(
 def resources(jobs: Collection[AnyJob]) -> tuple[int, int]:
     """Cores and GPUs of a task."""
     return max(1, *(job.threads for job in jobs)), int(any(job.device.startswith("cuda") for job in jobs))
-
-
-def run_cells(
-    jobs: Sequence[Job], cluster: Cluster, workers: int, out: Path, on_finished: Callable[[Job], object]
-) -> None:
-    """Run all jobs and call `on_finished` after each; raises in the end if the loss of one was no number."""
-
-    def finish(job: Job) -> None:
-        on_finished(job)
-
-    run_jobs(jobs, cluster, workers, out, finish)
-    if bad := next((job for job in jobs if job.problem), None):
-        raise UserError(f"{bad.name}: {bad.problem} (finished cells are kept)")

@@ -40,11 +40,10 @@ class RunConfig(msgspec.Struct):
 
 
 @contextlib.contextmanager
-def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = False) -> Iterator[Path]:
+def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path]:
     """Yield `out` as the new or continued folder of `config`, and keep other writers out.
 
-    Fields in `ignored` don't decide results and may differ from run to run. A `shared` folder is open to other runs of
-    the same configuration, which must coordinate themselves.
+    Fields in `ignored` don't decide results and may differ from run to run.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
@@ -52,18 +51,12 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str], shared: bool = F
         raise UserError(f"{out} has files but is not a study's folder; choose another --out")
     out.mkdir(parents=True, exist_ok=True)
     lock = FileLock(out / ".lock")
-    alone = lock.acquire(wait=False)
-    if not alone:
-        if not shared:
-            raise UserError(f"another run is working in {out}; wait for it or choose another --out")
-        lock.share()
+    if not lock.acquire(wait=False):
+        raise UserError(f"another run is working in {out}; wait for it or choose another --out")
     try:
         claim(out, config, ignored)
-        if alone:
-            clear_leftovers(out, alone=True)
-            clear_leftovers(out, below=True, alone=not (out / "cluster").exists())  # tasks elsewhere may still run
-        if shared:
-            lock.share()
+        clear_leftovers(out, alone=True)
+        clear_leftovers(out, below=True, alone=not (out / "cluster").exists())  # tasks elsewhere may still run
         yield out
     finally:
         lock.release()

@@ -1,15 +1,12 @@
 """Results: the file in the folder of a cell or piece with its digests, and the tables of a grid's cells."""
 
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_csv
-from menagerie.envs.core.identity import plain
+from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import (
     FILES,
     RESULT,
@@ -20,9 +17,7 @@ from menagerie.envs.core.records import (
     read_records,
     result_in,
     write_record,
-    write_records,
 )
-from menagerie.studies.runs.data import FRACTIONS
 
 Numbers = dict[str, float | None]
 
@@ -98,22 +93,17 @@ def finished(folder: Path) -> dict[str, Any] | None:
     return read_result(folder)
 
 
+LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the next command tries it again
+
+
+def left_out(folder: Path) -> str:
+    """Why there is no result in a folder; empty where there is one, or nothing has ended yet."""
+    file = folder / LEFT_OUT
+    return read_text(file) if file.exists() and finished(folder) is None else ""
+
+
 # Varied settings besides the fractions have columns after theirs.
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
-
-
-class Mean(NamedTuple):
-    """Mean and standard deviation over seeds; None if the subset is empty or no cell is finished."""
-
-    mean: float | None
-    deviation: float | None
-    seeds: int
-    """Number of finished cells."""
-
-
-def collect(folders: Iterable[Path]) -> list[dict[str, Any]]:
-    """The results of all finished cells, in the order of `folders`."""
-    return [result for folder in folders if (result := finished(folder))]
 
 
 def read_results(run: Path) -> list[dict[str, Any]]:
@@ -128,63 +118,3 @@ def read_results(run: Path) -> list[dict[str, Any]]:
     if not results:
         raise UserError(f"{run} has no finished cell yet; start its command again")
     return results
-
-
-def axes_of(results: Sequence[dict[str, Any]]) -> list[str]:
-    """The names of the settings that vary, the two fractions first."""
-    return list(dict.fromkeys([*FRACTIONS, *(name for result in results for name in result.get("axes", ()))]))
-
-
-def columns_of(results: Sequence[dict[str, Any]], axes: Sequence[str] = ()) -> tuple[str, ...]:
-    """`COLUMNS` and the varied settings, which a study without results gives in `axes`."""
-    return (*COLUMNS[:2], *dict.fromkeys([*axes_of(results), *axes]), *COLUMNS[4:])
-
-
-def place_of(result: Mapping[str, Any], axes: Sequence[str]) -> tuple[Any, ...]:
-    """The place of a result, with lists as text."""
-    return tuple("+".join(v) if isinstance(v := result.get(name), list | tuple) else v for name in axes)
-
-
-def rows(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row of `COLUMNS` and varied settings for each result, subset and task."""
-    axes = axes_of(results)
-    return [
-        {name: result[name] for name in COLUMNS if name in result}
-        | dict(zip(axes, place_of(result, axes), strict=True))
-        | {"subset": subset, "task": task, **scores}
-        for result in results
-        for subset, tasks in result["subsets"].items()
-        for task, scores in tasks.items()
-    ]
-
-
-def write_results(out: Path, results: Sequence[dict[str, Any]]) -> None:
-    """Write `cells.jsonl` and `results.csv` from the finished cells."""
-    write_records(out / "cells.jsonl", results)
-    columns = columns_of(results)
-    write_csv(out / "results.csv", columns, ([row[name] for name in columns] for row in rows(results)))
-
-
-def mean_accuracy(
-    results: Sequence[dict[str, Any]],
-    model: str,
-    subset: str,
-    place: Mapping[str, Any],
-    task: str = "swap",
-) -> Mean:
-    """Accuracy over the seeds of one place of the grid; None for a task that the world has no words for."""
-    accuracies = [
-        result["subsets"].get(subset, {}).get(task, {}).get("accuracy")
-        for result in results
-        if result["model"] == model and all(result.get(name) == plain(value) for name, value in place.items())
-    ]
-    return mean_of(accuracies)
-
-
-def mean_of(accuracies: Sequence[float | None]) -> Mean:
-    """The mean of accuracies, one for each seed; None marks undefined ones."""
-    defined = [accuracy for accuracy in accuracies if accuracy is not None]
-    if not defined:
-        return Mean(None, None, len(accuracies))
-    deviation = statistics.stdev(defined) if len(defined) > 1 else None
-    return Mean(statistics.mean(defined), deviation, len(accuracies))

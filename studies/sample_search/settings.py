@@ -54,6 +54,11 @@ class SampleStudy(SearchStudy):
     rise: Annotated[float, TRAINING, SHARE] = 0.01
     """The least rise that counts, as a share: 0.01 is a point. One that lacks less to 100 % gets no larger one."""
 
+    @classmethod
+    def growing(cls) -> frozenset[str]:
+        """The options of which a folder may have more: seeds decide what a setting is judged by."""
+        return super().growing() - {"seeds"}
+
     @property
     def space(self) -> "Space":
         """What is searched; pairs and hard negatives are rounded to whole pairs (`setting_of`)."""

@@ -88,7 +88,7 @@ def write_latex(records: Records) -> None:
     write_text(records.out / "results.tex", "\n".join(filter(None, (headlines, latex(of_papers(records))))))
 
 
-def print_headlines(records: Records) -> None:
+def print_results(records: Records) -> None:
     """The headlines on the terminal, a row each: models may be few and headlines many."""
     table = headline_table(table_of(records), pieces_of(records)).set_index("model").T
     rows = [(str(name), *row) for name, row in table.iterrows()]

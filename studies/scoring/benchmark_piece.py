@@ -58,16 +58,25 @@ class Subject:
     """The parser in a line, and how its captions fared; empty where there is none."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # In another process the user's own files have to be run before what is of them can be had.
         own = tuple(str(module.__file__) for name, module in sys.modules.items() if name.startswith(OWN_MODULES))
-        return restored, (own, pickle.dumps({item.name: getattr(self, item.name) for item in fields(self)}))
+        return restored, (OwnFiles(own), {item.name: getattr(self, item.name) for item in fields(self)})
 
 
-def restored(own: Sequence[str], values: bytes) -> Subject:
+class OwnFiles:
+    """The user's own files: where this is unpickled they are run, so that what follows can be had there."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self.files = files
+        for file in files:
+            own_module(file)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnFiles, (self.files,)
+
+
+def restored(own: OwnFiles, values: Mapping[str, Any]) -> Subject:
     """A subject in another process."""
-    for file in own:
-        own_module(file)
-    return Subject(**pickle.loads(values))
+    return Subject(**values)
 
 
 class Loaded(NamedTuple):
@@ -94,7 +103,7 @@ class BenchmarkPiece(Piece):
         side, weights = loaded.framing.resolution, self.tested.weights
         return Loaded(loaded, attempt(self.model, "fails", lambda: Codes(loaded.scorer, weights, side, folder)))
 
-    def score(self, folder: Path, prepared: Loaded, report: Callable[[int], None]) -> None:
+    def score(self, prepared: Loaded, report: Callable[[int], None]) -> None:
         """Score all records, and write their scores and then the result."""
         began = time.perf_counter()
         model, codes = prepared
@@ -102,9 +111,9 @@ class BenchmarkPiece(Piece):
         words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
         cut = attempt(self.model, "fails", lambda: cut_record(model.scorer, words.texts))
         results = attempt(self.model, "fails", lambda: rated(codes, words, report))
-        write_csv(folder / FILE, SCORES, score_rows(results))
+        write_csv(self.folder / FILE, SCORES, score_rows(results))
         if bench.made_texts:
-            write_texts(folder / TEXTS, bench)
+            write_texts(self.folder / TEXTS, bench)
         result = {
             **{"id": self.id, "model": self.model, "benchmark": self.label},
             **{"groups": groups_of(bench, results), "headlines": headlines_of(bench, results)},
@@ -114,7 +123,7 @@ class BenchmarkPiece(Piece):
             **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1)},
             "provenance": provenance(),
         }
-        write_result(folder, result)
+        write_result(self.folder, result)
 
 
 def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser | None = None) -> Subject:

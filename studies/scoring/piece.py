@@ -7,17 +7,15 @@ word, which stands in its folder until the next command tries it again; it ends 
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
-from menagerie.envs.core.reading import read_text
 from menagerie.models.library.loaded import LoadedScorer
-from menagerie.studies.frame.arm import LEFT_OUT
 from menagerie.studies.runs.job import AnyJob, Report
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import LEFT_OUT, finished, left_out
 from menagerie.studies.scoring.models import Model
 
 
@@ -34,8 +32,8 @@ class How(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Piece(ABC):
-    """What an arm of an evaluation is."""
+class Piece(AnyJob, ABC):
+    """What an arm of an evaluation is; in the folder of a study it is its own job."""
 
     tested: Model
     label: str
@@ -45,6 +43,8 @@ class Piece(ABC):
     images: int
     """Images that it is scored on."""
     how: How
+    out: Path = field(default=Path(), kw_only=True)
+    """Folder of the study."""
     below: ClassVar[str] = "cells"
     seed: ClassVar[int] = 0
     tests: ClassVar[tuple[str, ...]] = ()
@@ -59,71 +59,43 @@ class Piece(ABC):
         return f"{self.model} on {self.label}"
 
     @property
-    def trained_steps(self) -> int:
-        """Steps that the model was trained for by a study here; 0 where none trained it."""
-        return self.tested.steps
-
-    def job(self, out: Path) -> "PieceJob":
-        """The piece as the executor runs it, in the folder of a study."""
-        return PieceJob(self, out)
-
-    def prepared(self) -> Any:
-        """The model, ready to score; made once for all pieces of it."""
-        return load(self.tested, self.how.device)
-
-    @abstractmethod
-    def score(self, folder: Path, prepared: Any, report: Callable[[int], None]) -> None:
-        """Score all, and write what came out into `folder`, the result last; `report` receives numbers of images.
-
-        Raises `UserError` where the model can't, or where its scores are no numbers.
-        """
-
-
-@dataclass(frozen=True)
-class PieceJob(AnyJob):
-    """A piece and the folder of its study."""
-
-    piece: Piece
-    out: Path
-
-    @property
-    def id(self) -> str:
-        return self.piece.id
-
-    @property
-    def name(self) -> str:
-        return self.piece.name
-
-    @property
     def folder(self) -> Path:
-        return self.out / self.piece.below / self.id
+        return self.out / self.below / self.id
 
     @property
     def group(self) -> str:
         """The model, by its weights."""
-        return self.piece.tested.weights
+        return self.tested.weights
 
     @property
     def steps(self) -> int:
-        return self.piece.images
+        return self.images
 
     @property
     def threads(self) -> int:
-        return self.piece.how.threads
+        return self.how.threads
 
     @property
     def device(self) -> str:
-        return self.piece.how.device
+        return self.how.device
+
+    @property
+    def trained_steps(self) -> int:
+        """Steps that the model was trained for by a study here; 0 where none trained it."""
+        return self.tested.steps
+
+    def job(self, out: Path) -> "Piece":
+        """The piece in the folder of a study."""
+        return replace(self, out=out)
 
     @property
     def problem(self) -> str:
         """Why it was left out."""
-        file = self.folder / LEFT_OUT
-        return read_text(file) if file.exists() and finished(self.folder) is None else ""
+        return left_out(self.folder)
 
     @property
     def ended(self) -> bool:
-        return finished(self.folder) is not None or (self.folder / LEFT_OUT).exists()
+        return finished(self.folder) is not None or bool(self.problem)
 
     @property
     def outcome(self) -> str:
@@ -143,9 +115,20 @@ class PieceJob(AnyJob):
             report(done, "")
 
         try:
-            self.piece.score(self.folder, held(self.group, self.piece.prepared), count)
+            self.score(held(self.group, self.prepared), count)
         except UserError as error:
             write_text(self.folder / LEFT_OUT, str(error))
+
+    def prepared(self) -> Any:
+        """The model, ready to score; made once for all pieces of it."""
+        return load(self.tested, self.how.device)
+
+    @abstractmethod
+    def score(self, prepared: Any, report: Callable[[int], None]) -> None:
+        """Score all, and write what came out into the folder, the result last; `report` receives numbers of images.
+
+        Raises `UserError` where the model can't, or where its scores are no numbers.
+        """
 
 
 HELD: dict[str, Any] = {}

@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_rows
+from menagerie.envs.core.files import write_csv, write_text
+from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_latex, to_rows
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.table import Sheet
 from menagerie.studies.scoring.cut_texts import unread_texts
 from menagerie.studies.scoring.models import short_labels
-from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results
+from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
 
+COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell")
 AS_THEY_ARE = (
     "Every model scores each image with its true caption and with a hard negative, which has the same words, and "
     "should prefer the true one. Images are resized to what a model reads. Nothing was trained for this: models of a "
@@ -28,7 +30,7 @@ NO_INTERVALS = "None has an interval: each subset has fewer than five animal pai
 def parts(records: Records) -> Iterator[Part]:
     """The page."""
     names, files = short_names(records), file_names(records.labels("split"))
-    scored = list(dict.fromkeys(piece.label for piece, _ in named_results(records)))
+    scored = scored_splits(records)
     swaps = records.where(task="swap", subset=records.tests, split=scored)
     for split in scored:
         if found := swaps.where(split=split).estimates(("model",)):
@@ -47,6 +49,31 @@ def parts(records: Records) -> Iterator[Part]:
         if split in scored:
             yield from of_split(records.where(split=split), file, names)
     yield from about_models(records, names)
+
+
+def write_tables(records: Records) -> None:
+    """Write cells.jsonl and results.csv."""
+    results = [result for _, result in named_results(records)]
+    write_lines(records.out / "cells.jsonl", results)
+    rows = (
+        {**result, "cell": result["id"], "subset": subset, "task": task, **scores}
+        for result in results
+        for subset, tasks in result["subsets"].items()
+        for task, scores in tasks.items()
+    )
+    write_csv(records.out / "results.csv", COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+
+
+def write_latex(records: Records) -> None:
+    """Write the tables of swaps of all splits as results.tex."""
+    parts = [swap_table(records.where(split=split), "", short_names(records)) for split in scored_splits(records)]
+    texts = [to_latex(Sheet(part).frame, part.says.replace("`", "")) for part in parts]
+    write_text(records.out / "results.tex", "\n".join(texts))
+
+
+def scored_splits(records: Records) -> list[str]:
+    """The splits that any model was scored on."""
+    return list(dict.fromkeys(piece.label for piece, _ in named_results(records)))
 
 
 def short_names(records: Records) -> dict[str, str]:
@@ -94,7 +121,8 @@ def differences(records: Records, file: str, names: Mapping[str, str]) -> Part:
     subsets = list(dict.fromkeys(subset for _, subset in found))
     models = list(dict.fromkeys(model for model, _ in found))
     rows = [[names[model], *(bare(found.get((model, subset))) for subset in subsets)] for model in models]
-    return Rows(f"differences-{file}", ["model", *subsets], rows, says=f"{says}. {NO_INTERVALS}.")
+    header = ["model", *(subset.replace("_", " ") for subset in subsets)]
+    return Rows(f"differences-{file}", header, rows, says=f"{says}. {NO_INTERVALS}.")
 
 
 def bare(value: Estimate | None) -> str:
@@ -111,9 +139,9 @@ def counts(name: str, numbers: Any) -> Rows:
     return Rows(name, ["subset", *tasks], rows)
 
 
-def print_swaps(records: Records) -> None:
+def print_results(records: Records) -> None:
     """The tables of swaps on the terminal."""
-    for split in dict.fromkeys(piece.label for piece, _ in named_results(records)):
+    for split in scored_splits(records):
         table = swap_table(records.where(split=split), "", short_names(records))
         header, *rows = to_rows(Sheet(table).frame)
         print_table(header, rows, f"{split}: swaps preferred right, %")

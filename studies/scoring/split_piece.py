@@ -57,7 +57,7 @@ class SplitPiece(Piece):
     def tests(self) -> tuple[str, ...]:
         return self.split.tests
 
-    def score(self, folder: Path, prepared: LoadedScorer, report: Callable[[int], None]) -> None:
+    def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> None:
         """Score all tests, and write predictions and then the result."""
         content, tests = opened(self.split.path)
         if content != self.split.content:
@@ -65,13 +65,13 @@ class SplitPiece(Piece):
         check_texts(prepared.scorer, tests)
         started = time.perf_counter()
         framed = {name: Framed(test, prepared.framing, report) for name, test in tests.items()}
-        subsets = attempt(self.model, "fails", lambda: evaluate(folder, framed, prepared.scorer))
+        subsets = attempt(self.model, "fails", lambda: evaluate(self.folder, framed, prepared.scorer))
         result = {
             **{"id": self.id, "model": self.model, "split": self.label, "subsets": subsets},
             "cut": attempt(self.model, "fails", lambda: cut_record(prepared.scorer, texts_of(tests))),
             **{"seconds": round(time.perf_counter() - started, 1), "provenance": provenance()},
         }
-        write_result(folder, result, (FILE,))
+        write_result(self.folder, result, (FILE,))
 
 
 @cache

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,9 +16,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
-from menagerie.studies.frame.arm import LEFT_OUT, Arm, Known
+from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.machine import check_device_here
+from menagerie.studies.runs.results import LEFT_OUT
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.parts import Part
@@ -33,6 +35,8 @@ class PieceStudy(AnyStudy):
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
     """The label of what models are scored on."""
+    written_by: ClassVar[str]
+    """The module that writes its tables and its page, which loads pandas."""
 
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves it the choice."""
@@ -41,8 +45,8 @@ class PieceStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """All options: what decides a piece is in its own name."""
-        return frozenset(item.name for item in fields(cls))
+        """All options: what decides a piece is in its own name. Folders of before have a `check` among theirs."""
+        return frozenset({item.name for item in fields(cls)} | {"check"})
 
     @property
     def at_once(self) -> int:
@@ -62,11 +66,35 @@ class PieceStudy(AnyStudy):
         forget_left_out(out)
         return self
 
+    def tables(self, records: "Records") -> None:
+        """Write results as lines of JSON, and results.csv."""
+        import_module(self.written_by).write_tables(records)
+
+    def export(self, records: "Records") -> None:
+        """Write results.tex."""
+        import_module(self.written_by).write_latex(records)
+
+    def page(self, records: "Records") -> "Iterable[Part]":
+        """What came out."""
+        return import_module(self.written_by).parts(records)
+
     def conclude(self, records: "Records") -> None:
-        """Raise where nothing could be scored."""
+        """Print the main numbers; raises where nothing could be scored."""
         left = left_out(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
+        import_module(self.written_by).print_results(records)
+
+
+@dataclass(frozen=True)
+class BenchmarkStudy(PieceStudy):
+    """A study whose arms are models on benchmarks of photographs."""
+
+    on: ClassVar[str] = "benchmark"
+    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_page"
+
+    store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
+    """Of rendered scenes, of which it has none."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from menagerie.envs.core.reading import read_json
-from menagerie.envs.core.records import write_record
+from menagerie.envs.core.records import write_record, write_records
 from menagerie.envs.render.entry import read_entry
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -25,7 +25,6 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.analysis.paired_bootstrap import read_points
 from menagerie.studies.attention import read_config
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
@@ -34,7 +33,7 @@ from menagerie.studies.frame.measure import Measure, measured, write_rows
 from menagerie.studies.frame.storage import opened
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
-from menagerie.studies.runs.results import finished, read_results, rows, write_result, write_results
+from menagerie.studies.runs.results import finished, read_results, write_result
 from menagerie.studies.runs.states import keep_state
 from menagerie.studies.runs.states import load_state as load_kept
 from menagerie.studies.runs.train import CARRIED, read_carried
@@ -114,12 +113,11 @@ def make_cell(folder: Path) -> Path:
 
 def read_cell(path: Path) -> Any:
     result = finished(path.parent)
-    return ANEW if result is None else (result, rows([result]))
+    return ANEW if result is None else result
 
 
-def read_both_predictions(path: Path) -> Any:
-    points, frame = read_points([(0, path.parent)]), read_predictions(path.parent)
-    return points, frame.to_csv()
+def read_scores(path: Path) -> Any:
+    return read_predictions(path.parent).to_csv()
 
 
 def read_log(path: Path) -> Any:
@@ -127,7 +125,7 @@ def read_log(path: Path) -> Any:
 
 
 def make_cells(folder: Path) -> Path:
-    write_results(folder, [cell_result(seed) for seed in range(3)])
+    write_records(folder / "cells.jsonl", [cell_result(seed) for seed in range(3)])
     return folder / "cells.jsonl"
 
 
@@ -338,13 +336,11 @@ OURS = [
         "training state", make_state, read_state, ("menagerie.models.training.state", "menagerie.studies.runs.shared")
     ),
     FileKind("result of a cell", lambda f: make_cell(f) / "result.json", read_cell, CELLS),
-    FileKind(
-        "results of a grid", make_cells, lambda p: rows(read_results(p.parent)), ("menagerie.studies.runs.results",)
-    ),
+    FileKind("results of a study", make_cells, lambda p: read_results(p.parent), ("menagerie.studies.runs.results",)),
     FileKind(
         "predictions",
         lambda f: make_cell(f) / FILE,
-        read_both_predictions,
+        read_scores,
         ("menagerie.studies.analysis.paired_bootstrap", "menagerie.studies.analysis.errors"),
     ),
     FileKind("training log", lambda f: make_cell(f) / LOG, read_log, ("menagerie.studies.runs.training_log",)),

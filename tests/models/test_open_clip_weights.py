@@ -15,7 +15,7 @@ from menagerie.models.registry import scorer_class, spec_of, specs
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.grids.grid import cells
+from tests.grid_cells import cells
 from tests.models.builders import small_open_clip
 
 TAG = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.5, 0.5), "resize_mode": "squash", "interpolation": "bilinear"}

@@ -24,9 +24,9 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.preparation import preparation_of, recorded
 from menagerie.models.towers.weight_file import check_weight_file
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.grids.grid import cells
 from menagerie.studies.runs.cell import own_files
 from menagerie.studies.runs.folder import claim
+from tests.grid_cells import cells
 from tests.models.builders import small_open_clip
 
 PREPARED = ("mean", "std", "interpolation", "resize_mode")

@@ -9,7 +9,7 @@ import sys
 from menagerie.envs.core.errors import run_command
 from menagerie.models.registry import specs
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.papers import ABLATIONS, Ablations, Claim
+from menagerie.studies.analysis.papers import ABLATIONS, Ablations, Claim
 from menagerie.studies.frame import command
 from tests.studies.oracles import OracleConfig
 

@@ -1,76 +1,100 @@
-"""What ablation reports show beside accuracies: options varied together, and every task of every row."""
+"""The page of an ablation study, of stored runs: what it finds, what is awaited, and options varied together."""
 
-from dataclasses import asdict
-from itertools import product
-from pathlib import Path
+from dataclasses import asdict, replace
 
 import pytest
 
-from menagerie.studies.ablation.cells import row_cells
-from menagerie.studies.ablation.figures import plane_figure, planes
-from menagerie.studies.ablation.papers import ABLATIONS
-from menagerie.studies.ablation.report import every_task
-from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changes, chosen_rows
-from menagerie.studies.ablation.tables import Run
-from menagerie.studies.ablations import PRESETS, grid_of
-from menagerie.studies.analysis.tables import WAITING
-from menagerie.studies.runs.cell import Job
+from menagerie.studies.ablations import PRESETS
+from menagerie.studies.analysis.papers import ABLATIONS
+from menagerie.studies.analysis.tables import DASH, WAITING
+from menagerie.studies.frame.claims import OUTCOMES, judged
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.table import Sheet
+from menagerie.studies.pages.ablations import export, parts, sections_of
+from menagerie.studies.pages.rows import lowest_by_task
+from tests.studies.stored import stored_run
 
-SPEC = ablated("oc-clip")
-BASE = base_row(SPEC)
+NAN = float("nan")
+ATTENTION, TOKENS = "regular attention", "default_tokens=2"
 
 
-def test_the_grid_of_dimensions_is_every_size_with_every_other():
-    rows = {row: changes(SPEC, line) for row, line in ABLATIONS[SPEC.name].more["dimensions"].items()}
-    sizes = {(its.get("dim", 64), its.get("relation_dim", 32)) for its in rows.values()}
-    assert sizes | {(64, 32)} == set(product((16, 32, 64, 128), (8, 16, 32, 64)))
-    assert len(rows) == 15
-    assert {row: line for row, line in ABLATIONS[SPEC.name].rows.items() if row in rows} == {
-        row: line for row, line in ABLATIONS[SPEC.name].more["dimensions"].items() if row in ABLATIONS[SPEC.name].rows
-    }
+@pytest.fixture(scope="module")
+def section(tmp_path_factory):
+    """The binding split: OC-CLIP is right more often than with regular attention; a third row isn't finished."""
+    study = replace(PRESETS["smoke"], rows=(ATTENTION, TOKENS), splits=("binding",), seeds=3).settled()
+    out = tmp_path_factory.mktemp("ablated")
+    for arm in study.arms:
+        if (row := arm.labels["row"]) != TOKENS:
+            stored_run(
+                out, arm.cell.model, arm.cell.seed, dict(arm.labels), 0.2 if row == ATTENTION else 0.9, name=arm.id
+            )
+    return sections_of(study, Records(tuple(study.arms), out))["binding"]
+
+
+def test_a_lower_row_is_found_and_confirms_the_papers_claim(section):
+    (verdict,) = section.verdicts()
+    assert (verdict.row, verdict.outcome) == (ATTENTION, "confirmed")
+    assert section.differences.keys() == {ATTENTION}
+    assert section.differences[ATTENTION].high < 0
+    assert f"1 of 1 rows are lower than OC-CLIP by more than chance and 0 higher; the lowest is {ATTENTION}" in (
+        section.finding()
+    )
+
+
+def test_what_isnt_finished_is_not_what_cant_be_compared(section):
+    rows = {row[0]: row[1:] for row in Sheet(section.table()).frame.to_numpy().tolist()}
+    assert rows["OC-CLIP"][-1] == DASH
+    assert set(rows[TOKENS]) == {WAITING}
+    assert rows[ATTENTION][-1] == str(section.differences[ATTENTION])
+    assert (section.missing(TOKENS), section.missing("joint relation")) == (WAITING, DASH)
+
+
+def test_every_task_is_shown_where_a_row_is_worst_at_it(section):
+    table = lowest_by_task("tasks", section.records, (*section.differences, "OC-CLIP", TOKENS))
+    rows = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    scores = section.records.scores
+    own = scores[(scores.row == ATTENTION) & scores.subset.isin(("seen_pairs", "unseen_pairs"))]
+    for task in ("swap", "replace animal", "quad text"):
+        lowest = own[own.task == task].groupby("subset").accuracy.mean().min()
+        assert rows[ATTENTION][task] == f"{100 * lowest:.1f}"
+    # 45 % of quads, where chance is 25 %, are less of the way to 100 % than 90 % of swaps.
+    assert "quad text 45.0" in rows["OC-CLIP"]["lowest of all"]
+    assert set(list(rows[TOKENS].values())[1:]) == {WAITING}
+
+
+def test_all_of_the_page_is_there_while_runs_are_missing(section):
+    names = [part.name for part in parts(section.study, section.every) if hasattr(part, "name")]
+    assert names == ["binding", "claims", "accuracy-binding", "tasks-binding", "training"]
+    export(section.study, section.every)
+    lines = (section.every.out / "ablations.csv").read_text().splitlines()
+    assert {line.split(",")[1] for line in lines[1:]} == {"OC-CLIP", ATTENTION}
+    assert (section.every.out / "ablations.tex").exists()
 
 
 @pytest.mark.parametrize(
     ("group", "sides"), [("dimensions", ("dim", "relation_dim")), ("coefficients", ("beta", "alpha"))]
 )
-def test_fields_that_are_varied_together_have_a_heat_map(group, sides):
-    lines = chosen_rows(SPEC, (group, "regular attention"))
-    grid = grid_of(PRESETS["laptop"], "spatial")
-    jobs = {
-        SplitRow("spatial", row): [Job(row_cells(grid, SPEC, line, "")[0], Path(), Path())]
-        for row, line in lines.items()
-    }
-    (plane,) = planes(SPEC, jobs, "spatial", BASE)
-    assert (plane.up, plane.across) == sides
-    figure = plane_figure({place: [] for place in jobs}, plane, (("unseen_pairs", "swap"),), ABLATIONS[SPEC.name].axes)
-    texts = (figure.get_supylabel(), figure.get_supxlabel())
-    assert texts == tuple(f"{side}: {ABLATIONS[SPEC.name].axes[side]}" for side in sides)
-    assert len(plane.rows) == 16
-    assert SplitRow("spatial", "regular attention") not in plane.rows.values()
-    own = asdict(SPEC.config()) | jobs[SplitRow("spatial", BASE)][0].cell.options
-    assert plane.rows[own[sides[0]], own[sides[1]]] == SplitRow("spatial", BASE)
-    del jobs[SplitRow("spatial", list(lines)[3])]
-    assert not list(planes(SPEC, jobs, "spatial", BASE))  # not every value with every other
+def test_options_that_are_varied_together_have_a_heat_map(group, sides, tmp_path):
+    study = replace(PRESETS["laptop"], rows=(group, ATTENTION), splits=("spatial",), seeds=1).settled()
+    whole = sections_of(study, Records(tuple(study.arms), tmp_path))["spatial"]
+    plane = whole.plane(*sides)
+    assert (plane.y, plane.x) == sides
+    assert all(f"{side}" in plane.says and ABLATIONS["oc-clip"].axes[side] in plane.says for side in sides)
+    places = {arm.labels["row"]: tuple(arm.labels[side] for side in sides) for arm in plane.records.arms}
+    assert len(set(places.values())) == len(places) == 16
+    assert ATTENTION not in places
+    small = asdict(study.spec.config()) | study.arms[0].cell.options
+    assert places["OC-CLIP"] == tuple(small[side] for side in sides)
+    left_out = replace(study, rows=(*[row for row in places if row != "OC-CLIP"][1:],)).settled()
+    lacking = sections_of(left_out, Records(tuple(left_out.arms), tmp_path))["spatial"]
+    assert lacking.plane(*sides) is None  # not every value with every other
 
 
-def test_every_task_is_shown_where_a_row_is_worst_at_it():
-    def run(seed, swap, text):
-        tasks = {"swap": {"accuracy": swap}, "quad text": {"accuracy": text}, "one animal": {"accuracy": None}}
-        easy = {"swap": {"accuracy": 1.0}, "replace animal": {"accuracy": 0.9}}
-        return Run(
-            seed, {"unseen_pairs": tasks, "seen_pairs": easy, "validation": {"swap": {"accuracy": 0.0}}}, {}, None
-        )
-
-    done = {
-        SplitRow("binding", "a"): [run(0, 0.8, 0.7), run(1, 0.9, 0.8)],
-        SplitRow("binding", "b"): [],
-        SplitRow("spatial", "c"): [],
-    }
-    assert every_task(done, "binding") == [
-        ["row", "swap", "replace animal", "quad text", "lowest of all"],
-        ["a", "85.0", "90.0", "75.0", "unseen pairs: quad text 75.0"],
-        ["b", *[WAITING] * 4],
-    ]
-    level = {SplitRow("binding", "a"): [run(0, 0.8, 0.71)]}
-    # 71 % of quads, where chance is 25 %, are more of the way to 100 % than 80 % of swaps.
-    assert every_task(level, "binding")[1][-1] == "unseen pairs: swap 80.0"
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(0.01, 0.02, "confirmed"), (-0.02, -0.01, "contradicted"), (-0.01, 0.02, "undecided"), (NAN, NAN, "undecided")],
+)
+def test_every_outcome_is_explained(low, high, outcome):
+    assert judged(Estimate((low + high) / 2, low, high, 90, 9, 3, 0.1, signed=True), 1) == outcome
+    assert {outcome, judged(None, 1)} < OUTCOMES.keys()

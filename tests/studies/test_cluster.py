@@ -21,10 +21,10 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Handle, cancel, submit
 from menagerie.studies.cluster.options import Cluster, Slurm, check_cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
-from menagerie.studies.grids.grid import cells
 from menagerie.studies.runs.cell import Job
-from menagerie.studies.runs.dispatch import run_cells
+from menagerie.studies.runs.dispatch import run_jobs
 from tests.command import GRID, QUICK, ROOT, ended, run_here, started, until
+from tests.grid_cells import cells
 from tests.slurm import output_of
 
 CELLS = ["--models", "clip", "--pairs", "0.8", "--hard-negatives", "0", "0.5", "1", "--steps", "250"]
@@ -95,7 +95,7 @@ def test_a_job_array_interrupted_preempted_and_waited_for_again(alone, slurm):
     assert re.search(rf"{told_of}`scancel {array}` ends them", interrupted.stdout), interrupted.stdout
     assert interrupted.stderr.startswith("interrupted: ")
     with pytest.raises(UserError, match=rf"[1-3] tasks of this run are still queued or running; .*`scancel {array}`"):
-        run_cells(jobs(out), Cluster(), 1, out, lambda job: None)
+        run_jobs(jobs(out), Cluster(), 1, out, lambda job: None)
 
     second = started(command, alone)
     until(lambda: "PENDING" in output_of("squeue", "--noheader", "--array", f"--jobs={task}", "--format=%T"), second)
@@ -223,6 +223,29 @@ def test_the_next_command_waits_for_what_slurm_will_queue_again(tmp_path, squeue
     squeue.write_text("7_0|PREEMPTED|None|script.sh\n")
     os.utime(log, (time.time() - 300,) * 2)
     assert not still_running(log.parent), "that was its end"
+
+
+def test_one_that_follows_and_was_submitted_before_is_waited_for(tmp_path, squeue):
+    """By an earlier command, which was interrupted since."""
+    handle = Handle("slurm", "7_0", str(tmp_path / "cluster/7_0_0_log.out"))
+    (tmp_path / "cluster").mkdir()
+    write_record(tmp_path / "cluster" / RECORD, {"lucky": handle})
+    squeue.write_text("7_0|RUNNING|None|script.sh\n")
+    (tmp_path / "first").touch()
+    tasks, ended, running = unlucky_tasks(Cluster("slurm"), tmp_path, "first"), [], []
+
+    def end(name):
+        ended.append(name)
+        tasks.add({"lucky": ("lucky", str(tmp_path))} if name == "first" else {})
+
+    def report(states):
+        running.append(dict(tasks.running))
+        (tmp_path / "lucky").touch()
+
+    tasks.run(end, report)
+    assert ended == ["first", "lucky"]
+    assert running[0] == {"lucky": handle}
+    assert read_tasks(tmp_path / "cluster") == {"lucky": handle}, "it isn't submitted again"
 
 
 @pytest.mark.parametrize("log", ["", "1_0_log.out", "/", "/1_0_log.out", "../1_0_log.out"])

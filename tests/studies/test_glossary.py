@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from menagerie.models.registry import specs
-from menagerie.studies.ablation.papers import ABLATIONS
-from menagerie.studies.ablation.report import rows_explained
-from menagerie.studies.ablation.tables import COLUMNS
-from menagerie.studies.analysis.words import TERMS, columns_explained, explained_as, models_explained
+from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.papers import ABLATIONS
+from menagerie.studies.analysis.words import TERMS, explained_as, models_explained
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
@@ -37,15 +36,6 @@ def test_every_row_of_an_ablation_is_said_in_words(name):
     assert set(explained) == {*ablations.rows, of_a_study, "dim=3"}
     assert explained[of_a_study] == "mentioned=0.7 attributes=0.8"
     assert all(line in explained[row] for row, line in ablations.rows.items())
-
-
-@pytest.mark.parametrize("kind", COLUMNS)
-def test_every_column_of_an_ablation_is_explained(kind):
-    explained = columns_explained(COLUMNS[kind], kind)
-    for subset, task in COLUMNS[kind]:
-        assert task in explained
-        assert any(subset.replace("_", " ").endswith(name) for name in explained)
-    assert ("left right, above under" in explained) == (kind == "spatial")
 
 
 def test_a_class_of_the_users_says_what_it_can(tmp_path):

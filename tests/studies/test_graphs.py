@@ -10,10 +10,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.frame.overrides import check_graphs
-from menagerie.studies.grids.grid import cells, render
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.shared import phase_key
 from menagerie.studies.runs.train import material_of, run_cell
+from tests.grid_cells import cells, render
 
 SMOKE = replace(PRESETS["smoke"], hard_negatives=(0.0,), recipe=replace(PRESETS["smoke"].recipe, steps=4))
 SOURCES = {place: GraphSource(dropped_nodes=0.5, graphs_at=place) for place in ("train", "test", "both")}

@@ -65,7 +65,7 @@ def test_help_is_one_screen_in_groups(shown, name, preset):
     assert re.search(r"^  --preset NAME +\S", text, re.MULTILINE)
     assert re.search(r"^  --recipe NAME +\S", text, re.MULTILINE)
     assert all(other in text for other in STUDIES[name].PRESETS)
-    assert ("--compare RUN_A RUN_B" in text) == (STUDIES[name] in GRIDS)
+    assert ("--compare RUN_A RUN_B" in text) == (STUDIES[name].main is command.main)
 
 
 @pytest.mark.parametrize(("name", "preset"), EVERY)

@@ -18,9 +18,9 @@ from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
 from menagerie.studies.frame.grid import Grid
-from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.runs.folder import claim
+from tests.grid_cells import cells, chosen_alone, splits
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "defaults.json"
 # Everything whose defaults are left out of identities.

@@ -20,10 +20,9 @@ SHORT = ["--steps", "2", "--batch", "8", "--views", "1", "--test-scenes", "40"]
 OTHER = ('kind = "spatial"', 'world = "tiny"', "views = 1", "test_views = 1", "test_scenes = 12")
 # A script that registers one of them, so that a study of registered scorers takes it; workers run it too.
 ABLATE = """
-from menagerie.envs.core.errors import run_command
 from menagerie.models.registry import specs
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.papers import ABLATIONS, Ablations
+from menagerie.studies.analysis.papers import ABLATIONS, Ablations
 from tests.studies.oracles import OracleConfig
 
 rows = {kind: f"kind={kind}" for kind in ("inverted", "constant", "random")}
@@ -31,10 +30,10 @@ specs()["oracle"] = ScorerSpec(
     name="oracle", title="Oracle", source="tests", implementation="tests.studies.oracles:Perfect", config=OracleConfig
 )
 ABLATIONS["oracle"] = Ablations(rows=rows)
-from menagerie.studies.ablations import main
+from menagerie.studies.ablations import PRESETS, main
 
 if __name__ == "__main__":
-    run_command(main)
+    main(PRESETS)
 """
 
 

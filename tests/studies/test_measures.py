@@ -19,12 +19,12 @@ from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.measure import FOLDER, Measure, measured, write_rows
 from menagerie.studies.frame.measuring import Measuring, Shipped
-from menagerie.studies.grids.grid import chosen_alone, splits
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.data import SplitData
 from menagerie.studies.runs.dispatch import run_jobs
 from menagerie.studies.runs.train import run_cell
 from tests.command import run_here
+from tests.grid_cells import chosen_alone, splits
 from tests.studies.stored import stored_grid
 
 STUDY = """

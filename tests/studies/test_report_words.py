@@ -1,27 +1,18 @@
 """What all reports say of their numbers: whether a run is a smoke run, of how many records they are, where it ran."""
 
 import ast
-import csv
 
 import pandas as pd
 import pytest
 
 from menagerie.envs.core.pages import shade
 from menagerie.envs.core.records import write_record
-from menagerie.studies.analysis.paired_bootstrap import (
-    Count,
-    RecordScore,
-    counts_in,
-    counts_of,
-    fewest_pairs,
-    record_line,
-)
-from menagerie.studies.analysis.tables import FLAG, flagged, meaning_of_flags, pivot
+from menagerie.studies.analysis.record_counts import Count, record_line
+from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.presets import SMOKE
-from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import where_it_ran
 from tests.command import ROOT
 
@@ -56,54 +47,28 @@ def test_every_report_of_a_study_says_whether_it_is_of_a_smoke_run_and_where_it_
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "write_page"
     ]
-    assert len(pages) >= 9
+    assert pages
     for path, values in pages:
         assert "smoke" in values, path
         assert "where_it_ran" in values["notes"], path
 
 
-POINTS = {
-    (0, "unseen_pairs", "swap", f"scene {k}", "a caption"): RecordScore(1.0, f"pair {k % pairs}")
-    for k, pairs in enumerate([3] * 12)
-}
 SWAP = ("unseen_pairs", "swap")
 
 
 def test_a_line_says_of_how_many_records_and_pairs_numbers_are():
-    counts = counts_of(POINTS)
-    assert counts == {SWAP: Count(12, 3)}
+    counts = {SWAP: Count(12, 3)}
     names = {SWAP: "unseen pairs", ("seen_pairs", "swap"): "seen pairs"}
     assert record_line([counts, counts], names) == "unseen pairs 12 (3)"
     assert record_line([counts, {SWAP: Count(8, 1)}], names) == "unseen pairs 8 to 12 (1 to 3)"
     assert record_line(iter([counts]), names) == "unseen pairs 12 (3)"
     assert record_line([], names) == ""
-    assert (fewest_pairs([counts, {SWAP: Count(8, 1)}], names), fewest_pairs([], names)) == (1, 0)
-
-
-def test_records_are_counted_in_the_folder_of_a_run(tmp_path):
-    with (tmp_path / FILE).open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(PREDICTIONS)
-        rows.writerows(["s", "swap", f"scene {k}", "cat + pig", "a", "b", 1, 0, "", ""] for k in range(4))
-    assert counts_in(tmp_path) == {("s", "swap"): Count(4, 1)}
 
 
 def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():
     """Flagged in words, and without the colour of skill."""
-    rows = [
-        ("a", "swap", 1.0),
-        ("a", "quad text", 0.0),
-        ("b", "swap", 1.0),
-        ("b", "quad text", 0.9),
-        ("c", "swap", 0.4),
-    ]
-    frame = pd.DataFrame(rows, columns=["model", "task", "accuracy"]).assign(subset="seen_pairs")
-    swaps, quads = (pivot(frame[frame.task == task], ["model"], ["subset"]) for task in ("swap", "quad text"))
-    texts = swaps.mean.map(lambda value: f"{100 * value:.1f}")
-    shown = flagged(texts, quads)
-    assert list(shown["seen_pairs"]) == [f"100.0{FLAG}", "100.0", "40.0"]
-    assert "whatever they show" in meaning_of_flags(shown.reset_index())
-    assert meaning_of_flags(texts) == ""
+    assert "whatever they show" in meaning_of_flags(pd.DataFrame({"swap": [f"100.0{FLAG}", "40.0"]}))
+    assert meaning_of_flags(pd.DataFrame({"swap": ["100.0", "40.0"]})) == ""
     assert shade(f"100.0{FLAG}") == ""
     assert "background" in shade("100.0")
     assert "background" in shade("100.0 ± 0.5")

@@ -17,6 +17,7 @@ from menagerie.studies.frame.imagined import all_arms
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.sampling import from_cube, to_cube
 from menagerie.studies.runs.data import distinct_images
+from menagerie.studies.runs.folder import id_of, run_folder
 from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.sample_efficiency import PRESETS, fewest_to_miss, out_of_reach
 from menagerie.studies.sample_search.points import Judged, Point, Setting, capped_of, importances
@@ -146,6 +147,26 @@ def test_a_setting_that_diverges_is_pruned_and_the_search_goes_on(tmp_path):
     assert gone
     assert {p.state(study) for p in gone} == {"pruned"}
     assert len(points) == 10
+
+
+def test_one_command_works_in_a_folder(tmp_path):
+    with run_folder(tmp_path / "r", SMOKE, frozenset()):
+        with pytest.raises(UserError, match="another run is working"), run_folder(tmp_path / "r", SMOKE, frozenset()):
+            pass
+        owner = id_of(tmp_path / "r")
+    other = run_folder(tmp_path / "r", replace(SMOKE, target=0.9), frozenset())
+    with pytest.raises(UserError, match="another configuration: target"), other:
+        pass
+    with run_folder(tmp_path / "r", SMOKE, frozenset()) as out:
+        assert id_of(out) == owner
+    (tmp_path / "r").rename(tmp_path / "moved")
+    assert id_of(tmp_path / "moved") == owner, "its trials are still its own"
+
+
+def test_a_search_goes_on_with_other_seeds_in_no_folder():
+    """What was judged by three stays as it is."""
+    assert "seeds" not in SMOKE.growing()
+    assert "seeds" in SMOKE.decisive("clip")
 
 
 def test_a_dry_run_sees_the_most_that_is_trained(tmp_path, monkeypatch):

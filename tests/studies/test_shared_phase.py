@@ -14,7 +14,6 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs import train as train_module
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Execution, Job
 from menagerie.studies.runs.results import finished
@@ -22,6 +21,7 @@ from menagerie.studies.runs.shared import clear_shared, phase_recipe
 from menagerie.studies.runs.states import load_state, state_folder
 from menagerie.studies.runs.train import Watch, run_cell
 from menagerie.studies.runs.training_log import FILE
+from tests.grid_cells import cells, chosen_alone, splits
 from tests.models.builders import STAGED
 
 RECIPE = Recipe(steps=12, batch=8, warmup=2, single_object_phase=0.5, singles_share=0.4)

@@ -6,58 +6,62 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
-from menagerie.studies.ablation.papers import ABLATIONS
-from menagerie.studies.ablation.rows import SplitRow, ablated, base_row, changed, matters, named_rows
-from menagerie.studies.ablation.tables import Run
-from menagerie.studies.analysis.paired_bootstrap import RecordScore
-from menagerie.studies.grids.grid import cells
-from menagerie.studies.slots.codes import Coded, Coding
-from menagerie.studies.slots.figures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
-from menagerie.studies.slots.masks import (
-    ALL,
-    BEST,
+from menagerie.studies.frame.checks import check
+from menagerie.studies.frame.records import Records
+from menagerie.studies.measures.codes import Coded, Record
+from menagerie.studies.measures.masks import (
     LEAST_SCALE,
-    RANDOM,
-    WORST,
-    Masked,
     MaskRow,
     mask_loss,
     mask_of,
     mask_table,
+    mask_verdicts,
     masked,
+    masks_in,
     scale_of,
-    selected,
-    selection_table,
-    slot_accuracies,
     trained_mask,
 )
-from menagerie.studies.slots.tables import of_masks, of_selection, of_sweeps
-from menagerie.studies.sparo import PRESETS, check, rows_of
+from menagerie.studies.measures.selection import (
+    ALL,
+    BEST,
+    RANDOM,
+    WORST,
+    selected,
+    selection_points,
+    selection_table,
+    selection_verdicts,
+    slot_accuracies,
+)
+from menagerie.studies.pages.slot_pictures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
+from menagerie.studies.pages.sparo import Page
+from menagerie.studies.sparo import PRESETS
 from tests.command import ROOT, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
+from tests.studies.stored import stored_run
 
 SPARO = [sys.executable, str(ROOT / "studies" / "sparo.py"), "--preset", "smoke"]
 SMALL = ["--steps", "6", "--parts", "selection", "masks", "sweeps", "pictures", "--slot-widths", "8"]
 
 
-def items(products, task="swap", seed=0, subset="validation", squares=None):
+def items(products, task="swap", subset="validation", squares=None):
     """Items of known products (n, 2, parts), each of an animal pair of its own."""
     products = np.asarray(products, np.float32)
-    keys = [(seed, subset, task, f"scene {k}", "a caption") for k in range(len(products))]
+    records = [Record(subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(len(products))]
     squares = np.ones((len(products), products.shape[-1]), np.float32) if squares is None else squares
-    return Coded(keys, [f"pair {k}" for k in range(len(products))], products, squares)
+    return Coded(records, products, squares)
 
 
 def joined(*parts):
     """Several items as one."""
-    keys, animals = ([one for part in parts for one in part[k]] for k in (0, 1))
-    return Coded(keys, animals, *(np.concatenate([part[k] for part in parts]) for k in (2, 3)))
+    records = [record for part in parts for record in part.records]
+    return Coded(records, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
 
 
 def slots_that_are_right(right, n=40, seed=0):
@@ -66,6 +70,11 @@ def slots_that_are_right(right, n=40, seed=0):
     true = np.array([[1.0 if k < share * n else -1.0 for share in right] for k in range(n)])
     true = np.stack([rng.permutation(column) for column in true.T], 1)
     return np.stack([true, np.zeros_like(true)], 1)
+
+
+def measured(rows):
+    """The rows of a measure of one run, as a table of records."""
+    return pd.DataFrame([{"seed": 0, **row} for row in rows])
 
 
 def test_slots_are_judged_one_by_one():
@@ -80,25 +89,23 @@ def test_the_best_half_is_chosen_on_validation_alone():
     good, bad = slots_that_are_right((1, 1, 0, 0)), slots_that_are_right((0, 0, 1, 1))
     validation = joined(items(good, "replace animal"), items(bad, "swap"))
     tests = joined(*(items(products, "swap", subset="unseen") for products in [good]))
-    points = selected({0: Coding(validation, tests)}, random_halves=8)
-    mean = {place: np.mean([point.value for point in its.values()]) for place, its in points.items()}
+    points = selection_points(measured(selected(validation, tests, 8, seed=0)))
+    mean = points.groupby(["ranked", "kept"])["value"].mean()
     assert mean["recognition", BEST] == 1
     assert mean["recognition", WORST] == 0
     assert mean["binding", BEST] == 0
     assert mean["", ALL] == 0.5  # ties
     assert 0 < mean["", RANDOM] < 1
     table = selection_table(points)
-    assert len(table) == 6
-    assert set(table["ranked by"]) == {"–", "recognition", "binding"}
-    said = {verdict.claim.partition(" (")[0]: verdict.outcome for verdict in of_selection(points)}
-    assert list(said.values()) == ["confirmed", "confirmed", "confirmed"]
-    reversed_tests = Coding(validation, items(bad, "swap", subset="unseen"))
-    assert {v.outcome for v in of_selection(selected({0: reversed_tests}, 8))} == {"contradicted"}
+    assert [row[0] for row in table.rows] == ["–", "–", "recognition", "recognition", "binding", "binding"]
+    assert [its.outcome for its in selection_verdicts(points)] == ["confirmed"] * 3
+    others = measured(selected(validation, items(bad, "swap", subset="unseen"), 8, seed=0))
+    assert {its.outcome for its in selection_verdicts(selection_points(others))} == {"contradicted"}
 
 
 def test_claims_without_runs_are_not_tested():
-    assert {verdict.outcome for verdict in of_selection({})} == {"not tested"}
-    assert {verdict.outcome for verdict in of_masks({}, "sparo", "clip-gap", "swap")} == {"not tested"}
+    assert {its.outcome for its in selection_verdicts(pd.DataFrame())} == {"not tested"}
+    assert {its.outcome for its in mask_verdicts({}, "swap")} == {"not tested"}
 
 
 def test_a_mask_learns_which_parts_to_trust():
@@ -141,9 +148,9 @@ def test_masks_are_tested_on_other_tasks():
     binds = np.stack([np.tile([0.2, -0.5], (30, 1)), np.zeros((30, 2))], 1)
     validation = items(binds)
     tests = joined(items(binds, "swap", subset="unseen"), items(-binds, "replace animal", subset="unseen"))
-    results = masked({"sparo": {0: Coding(validation, tests)}}, 2, ["swap"])
+    results = masks_of(validation, tests, 2)
     assert set(results) == {MaskRow("sparo", "slots", "swap"), MaskRow("sparo", "numbers", "swap")}
-    (row, _) = mask_table(results, {"sparo": "SPARO"}).to_numpy().tolist()
+    row, _ = mask_table(results).rows
     assert row[:5] == ["SPARO", "slots", "swap", "0.0 → 100.0", "0.0 → 100.0"]
     assert row[5] == "100.0 → 0.0"
     assert row[6] == "-100.0 [no spread: no interval]"
@@ -151,8 +158,13 @@ def test_masks_are_tested_on_other_tasks():
 
 def test_vectors_that_have_no_such_parts_are_left_out():
     its = items(np.ones((5, 2, 6)))
-    results = masked({"clip": {0: Coding(its, its)}}, 4, ["swap"])
-    assert set(results) == {MaskRow("clip", "numbers", "swap")}
+    assert set(masks_of(its, its, 4)) == {MaskRow("sparo", "numbers", "swap")}
+
+
+def masks_of(validation, tests, slots):
+    """The masks for swaps that are trained and tested on known items."""
+    both = zip((validation, tests), masked(validation, tests, slots, ("swap",), seed=0), strict=True)
+    return masks_in("sparo", measured(row for its, columns in both for row in its.rows(columns)), ["swap"])
 
 
 def test_parts_are_contiguous():
@@ -195,16 +207,12 @@ def test_pictures_show_plain_images_and_maps_on_one_scale():
 
 
 def test_every_row_is_another_cell():
-    spec = ablated("sparo")
-    (cell,) = (one for one in cells(replace(PRESETS["laptop"], seeds=1, models=("sparo",)), ""))
-    ids = {changed(spec, cell, line).id for line in named_rows(ABLATIONS["sparo"]).values()}
-    assert len(ids) == len(named_rows(ABLATIONS["sparo"])) == 9
-    assert cell.id not in ids
-    assert all(matters(spec, line, relational=False) for line in named_rows(ABLATIONS["sparo"]).values())
-    rows = rows_of(PRESETS["laptop"])
-    assert changed(spec, cell, rows.lines["slots=32"]).id == cell.id  # a sweep goes through SPARO as it is
-    assert changed(spec, cell, rows.lines["dim=16"]).id == cell.id
-    assert base_row(spec) == rows.base == "SPARO"
+    study = replace(PRESETS["laptop"], seeds=1, models=("sparo",))
+    ids = {arm.labels["row"]: arm.id for arm in study.arms}
+    assert len({ids[row] for row in study.ladder}) == len(study.ladder) == 9
+    assert ids["SPARO"] not in {ids[row] for row in study.ladder}
+    assert ids["slots=32"] == ids["dim=16"] == ids["SPARO"]  # a sweep goes through SPARO as it is
+    assert len(set(ids.values())) == 1 + 9 + 4 + 4
 
 
 @pytest.mark.parametrize(
@@ -236,7 +244,7 @@ def folder(tmp_path_factory):
 
 def test_a_run_ends_with_its_tables(folder):
     out = folder / "runs/sparo-smoke"
-    assert "3 runs, 3 of them to train" in (folder / "output.txt").read_text()  # SPARO is slots=8 and dim=8 too
+    assert "3 runs, 0 of them finished before" in (folder / "output.txt").read_text()  # SPARO is slots=8 and dim=8 too
     report = plain(out / "report.html")
     assert "3 of 3 runs are finished" in report
     assert "nothing here trains images without texts" in report
@@ -251,7 +259,7 @@ def test_a_run_ends_with_its_tables(folder):
     assert {"number of slots: 4", "number of slots: 8", "width of slots: 8", "CLIP with average pooling"} <= {
         next(iter(row.values())) for row in sweeps
     }
-    for name in ("sweeps", "slots", "training"):
+    for name in ("sweep-slots", "slots", "training"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert r"\bottomrule" in (out / "tables.tex").read_text()
 
@@ -275,13 +283,14 @@ def test_all_slots_score_as_the_model_does(folder):
 
 def test_a_second_run_trains_nothing(folder):
     result = run_here([*SPARO, *SMALL], folder)
-    assert "3 runs, 0 of them to train" in result.stdout, result.stderr
+    assert "3 runs, 3 of them finished before" in result.stdout, result.stderr
 
 
-def both(before, after, task, n=12):
-    """The points of n records of a task, all with the same value before and all after."""
-    keys = [(0, "unseen", task, f"scene {k}", "a caption") for k in range(n)]
-    return tuple({key: RecordScore(value, f"pair {k}") for k, key in enumerate(keys)} for value in (before, after))
+def changed(before, after, task, subset="unseen", n=12):
+    """n records of a task, all with the same value before a mask and all after."""
+    records = [(0, subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(n)]
+    names = ["seed", "subset", "task", "scene", "caption", "animals"]
+    return pd.DataFrame(records, columns=names).assign(before=float(before), after=float(after))
 
 
 @pytest.mark.parametrize(("slots", "said"), [(1.0, "confirmed"), (0.0, "contradicted"), (0.5, "undecided")])
@@ -289,12 +298,12 @@ def test_masks_are_compared_by_what_they_change_elsewhere(slots, said):
     """The trained task has no part in it."""
 
     def result(after):
-        tests = [first | second for first, second in zip(both(0, 1, "swap"), both(1, after, "add animal"), strict=True)]
-        return Masked(both(0, 1, "swap"), tuple(tests))
+        tests = changed(0, 1, "swap"), changed(1, after, "add animal")
+        return pd.concat([changed(0, 1, "swap", "validation"), *tests])
 
     places = {("sparo", "slots"): slots, ("sparo", "numbers"): 0.5, ("clip-gap", "slots"): 0.5}
     results = {MaskRow(*place, "swap"): result(after) for place, after in places.items()}
-    verdicts = of_masks(results, "sparo", "clip-gap", "swap")
+    verdicts = list(mask_verdicts(results, "swap"))
     assert [verdict.outcome for verdict in verdicts] == [said, said]
     assert {verdict.tests for verdict in verdicts} == {"all tests: add animal"}
     assert verdicts[1].row == "SPARO − CLIP with average pooling, a weight for each slot"
@@ -304,30 +313,31 @@ def test_a_claim_on_masks_is_undecided_where_the_papers_measure_says_otherwise()
     """In points the mask of slots harms less, but it gains far less too."""
 
     def result(gained, left):
-        tests = [first | second for first, second in zip(both(1, 1, "swap"), both(1, left, "add animal"), strict=True)]
-        return Masked(both(0.5, gained, "swap"), tuple(tests))
+        tests = changed(1, 1, "swap"), changed(1, left, "add animal")
+        return pd.concat([changed(0.5, gained, "swap", "validation"), *tests])
 
-    results = {
-        MaskRow("sparo", "slots", "swap"): result(0.55, 0.95),
-        MaskRow("sparo", "numbers", "swap"): result(1, 0.9),
-    }
-    slots, theirs = of_masks(results, "sparo", "clip-gap", "swap")
-    assert slots.difference.endswith("the paper's measure, % for each % gained: -0.500 against -0.100")
-    assert slots.difference.startswith("+5.0")
-    assert (slots.outcome, theirs.outcome) == ("undecided", "not tested")
-    (row, _) = mask_table(
-        {**results, MaskRow("sparo", "slots", "swap"): result(0.505, 0.95)}, {"sparo": "SPARO"}
-    ).values
+    slots, numbers = MaskRow("sparo", "slots", "swap"), MaskRow("sparo", "numbers", "swap")
+    results = {slots: result(0.55, 0.95), numbers: result(1, 0.9)}
+    ours, theirs = mask_verdicts(results, "swap")
+    assert ours.difference.endswith("the paper's measure, % for each % gained: -0.500 against -0.100")
+    assert ours.difference.startswith("+5.0")
+    assert (ours.outcome, theirs.outcome) == ("undecided", "not tested")
+    row, _ = mask_table(results | {slots: result(0.505, 0.95)}).rows
     assert row[-1] == "–", "half a point is no gain to divide by"
 
 
-def test_sweeps_are_judged_by_their_ends():
+def test_sweeps_are_judged_by_their_ends(tmp_path):
     """Right more often with more slots; with wider ones first more, then less often."""
-    values = {"slots=4": 0, "slots=8": 0, "slots=16": 1, "dim=2": 0, "dim=4": 1, "dim=8": 0}
-    runs = {
-        SplitRow("binding", row): [Run(0, {}, both(value, value, "swap")[0], None)] for row, value in values.items()
-    }
-    columns = (("unseen", "swap"),)
-    said = of_sweeps(runs, "binding", columns, {"slots": [4, 8, 16], "dim": [2, 4, 8]})
-    assert [verdict.outcome for verdict in said] == ["confirmed"] * 3
-    assert [v.outcome for v in of_sweeps({}, "binding", columns, {"slots": [4, 8], "dim": [2]})] == ["not tested"]
+    skills = {"slots=4": 0.1, "slots=8": 0.1, "slots=16": 0.9, "dim=2": 0.1, "dim=4": 0.9, "dim=8": 0.1}
+    widths = {"slot_counts": (4, 8, 16), "slot_widths": (2, 4, 8)}
+    study = replace(PRESETS["smoke"], parts=("sweeps",), models=("sparo",), seeds=3, **widths)
+    arms = [arm for arm in study.arms if arm.labels["row"] in skills]
+    later = Page(study, Records(tuple(arms), tmp_path))
+    assert [its.outcome for its in later.sweep_verdicts()] == ["not tested"] * 3
+    for arm in {arm.id: arm for arm in arms}.values():
+        stored_run(tmp_path, "sparo", arm.cell.seed, dict(arm.labels), skills[arm.labels["row"]], name=arm.id)
+    found = Page(study, Records(tuple(arms), tmp_path))
+    assert [its.outcome for its in found.sweep_verdicts()] == ["confirmed"] * 3
+    table = {row[0]: row for row in found.rows_table("sweeps", list(skills)).rows}
+    assert set(table) == {f"{study.swept[row.partition('=')[0]]}: {row.partition('=')[2]}" for row in skills}
+    assert {row[1] for row in table.values()} == {"1,000"}  # parameters

@@ -9,10 +9,10 @@ import pytest
 from menagerie.envs.core.records import write_record
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.grids.grid import cells
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.results import RESULT
 from tests.command import GRID, QUICK, kill_when, run_here
+from tests.grid_cells import cells
 
 DCSM = [*GRID, *QUICK, "--models", "dcsm", "--hard-negatives", "1", "--workers", "1", "--out", "runs/d"]
 

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from menagerie.studies.analysis.tables import DASH, WAITING, described, escape, pivot, tidy, to_csv, to_latex, to_rows
-from menagerie.studies.runs.results import COLUMNS, write_results
+from menagerie.studies.analysis.tables import DASH, WAITING, described, escape, pivot, to_latex, to_rows
 
 RNG = np.random.default_rng(0)
 MODELS, SEEDS, PAIRS, NEGATIVES = ("clip", "oc-clip"), 3, (0.8, 0.2), (0.0, 1.0)
@@ -35,24 +34,16 @@ def results():
     return [result(model, seed, pairs, negatives) for seed, pairs, negatives, model in places]
 
 
-def test_a_frame_has_what_results_csv_has(results, tmp_path):
-    """Byte for byte: every digit of every number, and empty cells where nothing is defined."""
-    write_results(tmp_path, results)
-    frame = tidy(results)
-    to_csv(tmp_path / "frame.csv", frame)
-    assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "results.csv").read_bytes()
-    assert list(frame.columns) == list(COLUMNS)
-    assert len(frame) == len(results) * len(SUBSETS) * len(TASKS)
-    assert frame.dtypes[["seed", "n", "images_seen"]].eq(np.int64).all()
-    assert frame.accuracy.isna().sum() == len(results) / 2 * len(TASKS)
-
-
-def test_without_results_there_is_an_empty_frame(tmp_path):
-    write_results(tmp_path, [])
-    to_csv(tmp_path / "frame.csv", tidy([]))
-    assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "results.csv").read_bytes()
-    table = described(pivot(tidy([]), ["model"], ["subset"]), ["clip"], ["seen_pairs"])
-    assert to_rows(table) == [["seen_pairs"], [WAITING]]
+def tidy(results):
+    """A row for each result, subset and task."""
+    names = ("model", "seed", "pairs", "hard_negatives")
+    rows = [
+        {name: one[name] for name in names} | {"subset": subset, "task": task, **scores}
+        for one in results
+        for subset, tasks in one["subsets"].items()
+        for task, scores in tasks.items()
+    ]
+    return pd.DataFrame(rows).astype({"accuracy": float})
 
 
 def test_a_pivot_has_means_and_deviations_over_what_it_leaves_out(results):

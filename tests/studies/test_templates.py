@@ -16,11 +16,11 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, check_whole, text_space, tokenizer_of, words_of
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.grids.grid import cells, splits
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import split_material, split_texts
 from menagerie.studies.runs.train import fresh_scorer
 from tests.generators.conftest import RECIPE, make_split
+from tests.grid_cells import cells, splits
 
 SPATIAL = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10)
 PRESET = replace(binding_grid.PRESETS["smoke"], models=("clip",))

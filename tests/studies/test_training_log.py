@@ -26,7 +26,6 @@ from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.options import Cluster
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs import dispatch, local
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
@@ -35,6 +34,7 @@ from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
 from tests.command import GRID, QUICK, run_here
+from tests.grid_cells import cells, chosen_alone, splits
 
 RECIPE = Recipe(steps=130, batch=4, warmup=2)
 
@@ -226,17 +226,17 @@ def test_a_run_that_diverges_in_its_last_step_is_one_that_diverged(name, reason,
     assert (job.ended, finished(job.folder)) == (True, None)
 
 
-def test_a_diverged_cell_is_an_error_of_a_study_when_its_others_are_finished(job_in, tmp_path):
+def test_a_diverged_cell_ends_nobody_else_and_is_known_for_what_it_is(job_in, tmp_path):
     (tmp_path / "bad.py").write_text(BAD)
     good = job_in(tmp_path)
     good = replace(good, cell=replace(good.cell, recipe=replace(RECIPE, steps=1)))
     bad = replace(good, cell=replace(good.cell, model=f"{tmp_path}/bad.py:Score"))
     ended = []
     for _ in range(2):
-        with pytest.raises(UserError, match=r"bad.py:Score .*: Score gives scores that are not finite"):
-            dispatch.run_cells([bad, good], Cluster(), 1, tmp_path, ended.append)
-    assert ended == [bad, good] * 2
+        dispatch.run_jobs([bad, good], Cluster(), 1, tmp_path, ended.append)
+    assert sorted(ended, key=lambda job: job is good) == [bad] * 2 + [good] * 2
     assert finished(good.folder)
+    assert "Score gives scores that are not finite" in bad.problem
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):

@@ -345,9 +345,9 @@ def test_images_of_another_benchmark_are_not_encoded_again(folder, monkeypatch):
     monkeypatch.setattr(registry, "load", lambda name: tagged)
     (piece,) = Transfer(models=("clip",), benchmarks=("coco-order",), threads=1).pieces()
     encoded = []
-    piece.score(folder / "runs/order", piece.prepared(), encoded.append)
-    assert sum(encoded) == piece.images == IMAGES
-    assert (folder / "runs/order/result.json").exists()
+    piece.job(folder / "runs/order").score(piece.prepared(), encoded.append)
+    assert sum(encoded) == piece.steps == IMAGES
+    assert len(results_in(folder / "runs/order")) == 1
 
 
 def test_tables_of_the_paper_have_our_rows_and_theirs(folder):

@@ -16,10 +16,10 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.worker import Interruption
-from menagerie.studies.grids.grid import cells, chosen_alone, splits
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.local import Pool
+from tests.grid_cells import cells, chosen_alone, splits
 
 
 def test_an_interrupt_as_a_worker_starts_leaves_none_behind(monkeypatch):

@@ -17,22 +17,18 @@ caption of a test leaves out.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.identity import differing
-from menagerie.generators.parsers.graph_source import GRAPHS_AT, GraphSource
+from menagerie.generators.parsers.graph_source import GENERATOR, GRAPHS_AT, GraphSource, parser_digest
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.ablation.papers import ABLATIONS, Ablations, ablations_of
-from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.grid import Grid
-from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.data import FRACTIONS
+from menagerie.studies.analysis.papers import ABLATIONS, ablations_of
 
 SHARES = (0.05, 0.1, 0.2)
 ERRORS = {"dropped_nodes": "nodes dropped", "moved_attributes": "attributes moved"}
@@ -62,7 +58,7 @@ def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
 def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     """Other models, and other graphs for this one where it reads any."""
     others = [model for model in CONTROLS if model in specs() and model != spec.name]
-    yield from ((title_of(model), f"model={model}") for model in others)
+    yield from ((base_row(specs()[model]), f"model={model}") for model in others)
     if "graphs" not in spec.reads:
         return
     for name, what in ERRORS.items():
@@ -76,14 +72,14 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     """Yield rows of every model with and without swapped captions, and rows that change one part of training."""
     for model, other in specs().items():
         if model != spec.name:
-            yield title_of(model), f"model={model}"
+            yield base_row(specs()[model]), f"model={model}"
         if "captions" not in other.negatives:  # which has them by itself
-            yield f"{title_of(model)}, swapped captions", f"model={model} text_negatives=('swap',)"
+            yield f"{base_row(specs()[model])}, swapped captions", f"model={model} text_negatives=('swap',)"
     if spec.local_loss:  # which compares relations with false ones by itself
         yield "no local loss", "local_weight=0.0"
         yield "swapped captions in place of the local loss", "local_weight=0.0 text_negatives=('swap',)"
     for model in dict.fromkeys(("clip", spec.name)):
-        yield from ((f"{title_of(model)}, {what}", f"model={model} {line}") for what, line in PARTS.items())
+        yield from ((f"{base_row(specs()[model])}, {what}", f"model={model} {line}") for what, line in PARTS.items())
 
 
 def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
@@ -98,13 +94,7 @@ def partial(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 
 # Fields of a split's recipe that belong to the study and its seeds.
 STUDYS_OWN = {"world", "seed"}
-
-
-class SplitRow(NamedTuple):
-    """A row of the table of one split."""
-
-    split: str
-    row: str
+GRAPH_FIELDS = {item.name for item in fields(GraphSource)}
 
 
 def ablated(model: str) -> ScorerSpec:
@@ -120,24 +110,21 @@ def base_row(spec: ScorerSpec) -> str:
     return spec.title or spec.name
 
 
-def named_rows(ablations: Ablations) -> dict[str, str]:
-    """All rows of a model, those of groups too."""
-    return dict(ablations.rows) | in_groups(ablations.more)
-
-
-def in_groups(together: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    return {name: line for group in together.values() for name, line in group.items()}
+def groups_of(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
+    """The groups of rows that are requested together: those of the model's paper, and those of the study."""
+    return dict(ablations_of(spec).more) | groups(spec)
 
 
 def all_rows(spec: ScorerSpec) -> dict[str, str]:
-    """Every row that has a name, those of studies too."""
-    return named_rows(ablations_of(spec)) | in_groups(groups(spec))
+    """Every row that has a name, those of groups too."""
+    grouped = {name: line for group in groups_of(spec).values() for name, line in group.items()}
+    return dict(ablations_of(spec).rows) | grouped
 
 
 def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
     """Rows by name: all of the model's for none requested, a line such as "dim=32 relation_dim=16", or a group such
     as "coefficients" or "oracle"; the first is always the model as it is."""
-    together, rows = dict(ablations_of(spec).more) | groups(spec), {base_row(spec): ""}
+    together, rows = groups_of(spec), {base_row(spec): ""}
     for name in requested or ablations_of(spec).rows:
         if name in together:
             rows |= together[name]
@@ -171,70 +158,76 @@ def types_of(spec: ScorerSpec) -> dict[str, type]:
 
 
 def model_of(spec: ScorerSpec, line: str) -> str:
+    """The model of a row."""
     named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
     return choose("model", named[-1], specs()) if named else spec.name
 
 
 def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
-    """The fields that a line sets; raises for one that there isn't, or a value of another type."""
-    types = types_of(spec_of(model_of(spec, line)))
-    values = {}
-    for item in line.split():
-        name, _, text = item.partition("=")
-        if name == "model":
-            continue
-        wanted = types[choose("field of a row", name, [*types, "model"])]
-        try:
-            value = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            value = text  # a word without quotes
-        if wanted is float and type(value) is int:
-            value = float(value)
-        if wanted is not type(None) and type(value) is not wanted:
-            raise UserError(f"row {line!r}: {name} must be of type {wanted.__name__}, got {text!r}")
-        values[name] = value
+    """The fields that a line sets; raises for one that there isn't, a value of another type, and graphs that the row's
+    model doesn't read."""
+    model = model_of(spec, line)
+    types = types_of(spec_of(model))
+    given = (item.partition("=")[::2] for item in line.split() if not item.startswith("model="))
+    values = {
+        name: value_of(line, choose("field of a row", name, [*types, "model"]), text, types) for name, text in given
+    }
+    graphs = GraphSource(**{name: value for name, value in values.items() if name in GRAPH_FIELDS})
+    if not graphs.plain and "graphs" not in spec_of(model).reads:
+        raise UserError(f"row {line!r}: {model} reads no scene graphs; name a model that does, or leave them out")
     return values
 
 
-def of_the(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choose the entries of `values` that are named like fields of the dataclass `kind`."""
-    return {name: values[name] for name in values if name in {item.name for item in fields(kind)}}
+def value_of(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
+    """A field's value, of the field's type."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = text  # a word without quotes
+    wanted = types[name]
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if wanted is not type(None) and type(value) is not wanted:
+        raise UserError(f"row {line!r}: {name} must be of type {wanted.__name__}, got {text!r}")
+    return value
 
 
-def trained_with(spec: ScorerSpec, line: str) -> set[str]:
-    """The fields of a row's training recipe and of its model's options: such a name means none of the split's."""
-    return {item.name for kind in (Recipe, spec_of(model_of(spec, line)).config) for item in fields(kind)}
-
-
-def matters(spec: ScorerSpec, line: str, relational: bool, kind: str = "") -> bool:
-    """Whether a row can differ from the model as it is on such a split, of a kind or of the grid's."""
-    names, recipe = changes(spec, line).keys(), kinds()[kind or ("spatial" if relational else "binding")]
-    of_splits = {name for one in kinds().values() for name in split_fields(one)} - trained_with(spec, line)
-    for_splits = names & of_splits
-    if not for_splits <= split_fields(recipe).keys():
+def matters(spec: ScorerSpec, line: str, kind: str) -> bool:
+    """Whether a row can differ from the model as it is on splits of a kind."""
+    names, recipe = changes(spec, line).keys(), kinds()[kind]
+    trained_with = {item.name for owner in (Recipe, spec_of(model_of(spec, line)).config) for item in fields(owner)}
+    of_splits = {name for one in kinds().values() for name in split_fields(one)} - trained_with
+    if not names & of_splits <= split_fields(recipe).keys():
         return False
     other = model_of(spec, line) != spec.name
-    return not line or other or relational or not names <= ablations_of(spec).relational
+    return not line or other or recipe.relational or not names <= ablations_of(spec).relational
 
 
-def row_grid(grid: Grid, spec: ScorerSpec, line: str) -> Grid:
-    """The grid of a row: of its model, which reads its graphs, on its split."""
-    values, model = changes(spec, line), model_of(spec, line)
-    known = split_fields(type(grid.recipe_given)).keys() - trained_with(spec, line)
-    split = {name: values[name] for name in values if name in known}
-    if split and grid.split:
-        raise UserError(f"row {line!r}: {min(split)} is decided by the file of --split; leave the row out")
-    options = {name: (value,) if name in FRACTIONS else value for name, value in split.items() if hasattr(grid, name)}
-    base = replace(grid.recipe_given, **split) if split else grid.base
-    graphs = replace(grid.graph_source, **of_the(GraphSource, values))
-    if not graphs.plain and "graphs" not in spec_of(model).reads:
-        raise UserError(f"row {line!r}: {model} reads no scene graphs; name a model that does, or leave them out")
-    return replace(grid, models=(model,), graph_source=graphs, base=base, **options)
+def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
+    """Explain what each row changes: in words, where the model's entry has them, and by its options."""
+    lines, words = all_rows(spec), ablations_of(spec).says
+    texts = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
+    return {row: text or "a line of configuration" for row, text in texts.items() if row != base_row(spec)}
 
 
-def changed(spec: ScorerSpec, cell: Cell, line: str) -> Cell:
-    """A row's cell with its fields of the recipe, tuned ones too, and of the model's options."""
-    other, values = spec_of(model_of(spec, line)), changes(spec, line)
-    options = cell.options | of_the(other.config, values)
-    recipe = {name: value for name, value in of_the(Recipe, values).items() if name not in of_the(other.config, values)}
-    return replace(cell, recipe=replace(cell.recipe, **recipe), options=differing(other.configured(options)))
+class Rows(NamedTuple):
+    """The rows of a study."""
+
+    lines: Mapping[str, str]
+    """The options that each row changes, by the row's name."""
+    left_out: Mapping[str, str]
+    """The reason why each other row is left out, by name: its parser can't work here."""
+
+
+@lru_cache(maxsize=4)  # opening a parser may take seconds
+def rows_of(model: str, requested: tuple[str, ...]) -> Rows:
+    """The rows that are requested of a model's study; raises for one that there is not."""
+    rows, left_out, spec = {}, {}, ablated(model)
+    for row, line in chosen_rows(spec, requested).items():
+        try:
+            parser_digest(changes(spec, line).get("graphs", GENERATOR))
+        except UserError as error:
+            left_out[row] = str(error)
+        else:
+            rows[row] = line
+    return Rows(rows, left_out)

@@ -1,12 +1,12 @@
-"""What each part of a scorer's vectors adds to the scores of a finished run's tests."""
+"""What each part of a scorer's vectors adds to the scores of the items of tests."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -14,24 +14,30 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
 from menagerie.generators.captions.templates import Caption
-from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.contract import TEXTS, TOLERANCE, build
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.config import TowerConfig
-from menagerie.studies.analysis.paired_bootstrap import Key, Points, RecordScore
-from menagerie.studies.runs.cell import CHECKPOINT, Job
-from menagerie.studies.runs.data import CellData
-from menagerie.studies.runs.results import finished
+from menagerie.studies.analysis.tables import by_task
 
 BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"
+ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns of what is measured of items
+
+
+class Record(NamedTuple):
+    """What an item is of, as predictions have it."""
+
+    subset: str
+    task: str
+    scene: str
+    caption: str
+    animals: str
 
 
 class Coded(NamedTuple):
     """n items, each of an image, a true text and a false one."""
 
-    keys: list[Key]
-    animals: list[str]
+    records: list[Record]
     products: Float[np.ndarray, "n 2 d"]
     """The products, number by number, of the image's vector with that of the true and of the false text: they sum to
     the scores."""
@@ -40,12 +46,11 @@ class Coded(NamedTuple):
 
     def of_tasks(self, tasks: Iterable[str]) -> "Coded":
         wanted = set(tasks)
-        return self.chosen(np.array([key[2] in wanted for key in self.keys], bool))
+        return self.chosen(np.array([record.task in wanted for record in self.records], bool))
 
     def chosen(self, mask: Bool[np.ndarray, " n"]) -> "Coded":
         numbers = np.flatnonzero(mask)
-        keys, animals = ([values[k] for k in numbers] for values in (self.keys, self.animals))
-        return Coded(keys, animals, self.products[numbers], self.squares[numbers])
+        return Coded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
 
     def in_parts(self, parts: int) -> "Coded":
         """Sums over as many equal parts of the vectors, contiguous ones."""
@@ -58,41 +63,18 @@ class Coded(NamedTuple):
         scores = np.einsum("nkd,dv->nkv", self.products, weights)
         return (scores[:, 0] > scores[:, 1]) + 0.5 * (scores[:, 0] == scores[:, 1])
 
-    def points(self, values: Float[np.ndarray, " n"]) -> Points:
-        """Values of the items, for comparisons record by record."""
-        records = zip(self.keys, values.tolist(), self.animals, strict=True)
-        return {key: RecordScore(value, animals) for key, value, animals in records}
+    def rows(self, values: Mapping[str, Float[np.ndarray, " n"]]) -> Iterator[dict[str, Any]]:
+        """A row for each item: what it is of, and the value of each column."""
+        columns = [array.tolist() for array in values.values()]
+        for record, *numbers in zip(self.records, *columns, strict=True):
+            yield record._asdict() | dict(zip(values, numbers, strict=True))
 
 
-class Coding(NamedTuple):
-    """The encoded items of one trained model, of validation and of the tests."""
-
-    validation: Coded
-    tests: Coded
-
-
-@cache  # what is finished doesn't change
-def coding(folder: Path, model: str, data: CellData, data_file: Path, seed: int) -> Coding:
-    """The items of a finished run, encoded."""
-    scorer, tests = load_checkpoint(folder / CHECKPOINT, model), data.open(data_file).tests
-    parts = {"validation": tests["validation"]}, {name: tests[name] for name in data.tests}
-    return Coding(*(coded(scorer, tested, seed) for tested in parts))
-
-
-def codings(jobs: Sequence[Job]) -> dict[int, Coding]:
-    """The encoded items of all finished seeds."""
-    done = [job for job in jobs if finished(job.folder) is not None]
-    return {
-        job.cell.seed: coding(job.folder, job.cell.model, job.cell.data, job.data_file, job.cell.seed) for job in done
-    }
-
-
-def coded(scorer: Scorer, tests: Mapping[str, Benchmark], seed: int) -> Coded:
+def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Coded:
     """The items of all binary tasks of some tests; raises for a scorer that has no single vectors."""
-    scorer.eval()
-    each = [of_test(scorer, name, test, seed) for name, test in tests.items() if binary(test)]
-    keys, animals = ([one for part in each for one in part[k]] for k in (0, 1))
-    return Coded(keys, animals, *(np.concatenate([part[k] for part in each]) for k in (2, 3)))
+    each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
+    records = [record for part in each for record in part.records]
+    return Coded(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
 
 
 def binary(test: Benchmark) -> list[Item]:
@@ -100,19 +82,21 @@ def binary(test: Benchmark) -> list[Item]:
     return [item for item in test.items if item.group != QUAD]
 
 
-def of_test(scorer: Scorer, name: str, test: Benchmark, seed: int) -> Coded:
+def of_test(scorer: Scorer, name: str, test: Benchmark) -> Coded:
+    """The items of a test."""
     items = binary(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts[:2]))}
     images, codes = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
     image_codes = images[[numbers[item.images[0]] for item in items]]
     both = codes[[[texts[text] for text in item.texts[:2]] for item in items]]
-    keys = [(seed, name, item.group, item.record, item.texts[0].text) for item in items]  # as predictions have them
-    return Coded(keys, [item.cluster for item in items], image_codes[:, None] * both, image_codes**2)
+    records = [Record(name, item.group, item.record, item.texts[0].text, item.cluster) for item in items]
+    return Coded(records, image_codes[:, None] * both, image_codes**2)
 
 
 @torch.no_grad()
 def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Float[np.ndarray, "n d"]:
+    """The vectors of a test's images."""
     blocks = [numbers[k : k + BLOCK] for k in range(0, len(numbers), BLOCK)]
     pixels = (test.images(block).to(scorer.device) for block in blocks)
     return vectors(scorer, (scorer.encode_images(scorer.pixel_scale(block)) for block in pixels))
@@ -120,6 +104,7 @@ def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Fl
 
 @torch.no_grad()
 def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, "m d"]:
+    """The vectors of texts."""
     blocks = [texts[k : k + BLOCK] for k in range(0, len(texts), BLOCK)]
     read = (scorer.read(*zip(*block, strict=True)) for block in blocks)
     return vectors(scorer, (scorer.encode_texts(block) for block in read))
@@ -148,3 +133,13 @@ def vectors(scorer: Scorer, codes: Iterable[object]) -> Float[np.ndarray, "n d"]
     if not all(isinstance(code, Tensor) and code.ndim == 2 for code in rows):
         raise UserError(f"{type(scorer).__name__} has no single vector for an image or a text; {WITHOUT}")
     return torch.cat(rows).float().cpu().numpy()
+
+
+def accuracy(values: pd.Series) -> float:
+    """The mean of some items' values in percent."""
+    return 100 * float(np.mean(values.to_numpy())) if len(values) else math.nan
+
+
+def tasks_of(items: pd.DataFrame) -> list[str]:
+    """The tasks of some items, in the order of reports."""
+    return sorted(set(items.task), key=by_task)

@@ -1,4 +1,4 @@
-"""The splits, data and cells of a grid, for studies that don't run on the frame yet."""
+"""The splits, data and cells of a grid, for tests of what runs them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,15 +38,6 @@ def data_of(grid: Grid, store_identity: str) -> list[tuple[CellData, int]]:
 def cells(grid: Grid, store_identity: str) -> list[Cell]:
     """All cells of the grid; the hardest come first, so that a stopped grid has reported something."""
     return [cell_of(grid, model, *pair) for pair in data_of(grid, store_identity) for model in grid.models]
-
-
-def cell_line(grid: Grid) -> str:
-    """Describe the first place of a grid in words: its world, its resolution and its shares of pairs."""
-    values = {
-        name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in grid.places[0].items()
-    }
-    place = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in values.items())
-    return f"world {grid.world}, {grid.resolution} px, {grid.kind} split, {place}"
 
 
 def render(grid: Grid, workers: int) -> tuple[str, dict[CellData, Path]]:

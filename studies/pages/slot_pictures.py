@@ -1,25 +1,26 @@
-"""Figures 3 and 4 of SPARO: accuracy and parameters by number and width of slots; what slots attend to."""
+"""What SPARO's slots attend to (figure 4): patches of images and words of captions, as pictures."""
 
-import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
-from menagerie.envs.core.figures import bar_above, chance_line, legend_above, line_style
+from menagerie.envs.core.figures import bar_above
 from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.evaluation.attention_maps import enlarged
-from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Scorer
 from menagerie.models.towers.tokenizers import Tokenizer
-from menagerie.studies.ablation.rows import SplitRow
-from menagerie.studies.ablation.tables import Columns, Runs, accuracies, column_name
-from menagerie.studies.slots.runs import MODEL, SWEPT
+from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.runs.cell import CHECKPOINT, Cell
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
@@ -27,71 +28,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.lines import Line2D
-
-WIDEST = 9.8  # inches, as wide as a page
-Parameters = Mapping[str, int]  # of each row
-
-
-def sweep_figure(
-    done: Runs,
-    split: str,
-    columns: Columns,
-    swept: Mapping[str, Sequence[int]],
-    beside: Sequence[str],
-    parameters: Parameters,
-) -> Figure:
-    """A line of panels for each swept field: accuracy in each column, then parameters. Dots are seeds, the line is
-    their mean; models `beside` are level lines."""
-    fields = [field for field, values in swept.items() if values]
-    figure = Figure((min(2.3 * (len(columns) + 1) + 0.4, WIDEST), 2.4 * len(fields)), layout="constrained")
-    axes = figure.subplots(len(fields), len(columns) + 1, squeeze=False)
-    for line, field in zip(axes, fields, strict=True):
-        values = sorted(swept[field])
-        for axis, column in zip(line, columns, strict=False):
-            draw_accuracies(axis, done, split, column, field, values)
-            for number, name in enumerate(beside, start=1):
-                if level_values := accuracies(done.get(SplitRow(split, name), ()), *column):
-                    axis.axhline(statistics.mean(level_values), **level(number))
-            chance_line(axis, stretch=False)
-            axis.set_title(column_name(*column).replace(": ", "\n"), fontsize=9)
-        draw_parameters(line[-1], parameters, field, values)
-        line[0].set_ylabel("accuracy (%)", fontsize=8)
-        for axis in line:
-            axis.set_xlabel(SWEPT[field], fontsize=8)
-            axis.tick_params(labelsize=8)
-            axis.set_xscale("log", base=2)
-            axis.set_xticks(values, list(map(str, values)))
-            axis.minorticks_off()
-    names = [Line2D([], [], **level(number), label=name) for number, name in enumerate(beside, start=1)]
-    legend_above(figure, [Line2D([], [], color=line_style(0)["color"], label=spec_of(MODEL).title), *names])
-    return figure
-
-
-def draw_accuracies(
-    axis: Axes, done: Runs, split: str, column: tuple[str, str], field: str, values: Sequence[int]
-) -> None:
-    """The seeds and the means of one sweep."""
-    means = []
-    for value in values:
-        reached = accuracies(done.get(SplitRow(split, f"{field}={value}"), ()), *column)
-        axis.plot([value] * len(reached), reached, "o", color=line_style(0)["color"], alpha=0.4, markersize=3)
-        if reached:
-            means.append((value, statistics.mean(reached)))
-    axis.plot(*zip(*means, strict=True) if means else ([], []), color=line_style(0)["color"])
-
-
-def level(number: int) -> dict[str, Any]:
-    """The line of a model that has no such field."""
-    return {"color": line_style(number)["color"], "linewidth": 1, "linestyle": "--"}
-
-
-def draw_parameters(axis: Axes, parameters: Parameters, field: str, values: Sequence[int]) -> None:
-    known = [(value, parameters[f"{field}={value}"] / 1000) for value in values if f"{field}={value}" in parameters]
-    axis.plot(*zip(*known, strict=True) if known else ([], []), "o-", color="0.3", markersize=3)
-    axis.set_title("parameters (thousands)", fontsize=9)
-    axis.set_ylim(0, 1.15 * max((count for _, count in known), default=1))
-
 
 MOST = 200  # scenes by which slots are chosen
 AGREE = 0.75  # least cosine of a slot's image and text, as in the paper; without any such slot there is no limit
@@ -229,3 +165,29 @@ def draw_words(axis: Axes, words: Sequence[str], shares: Float[np.ndarray, " wor
                 parse_math=False,
             )
             place += (len(words[k]) + 1) / (LETTERS + 1)
+
+
+@dataclass(frozen=True)
+class SlotPictures(OwnFigure):
+    """Figure 4 of one finished run."""
+
+    cell: Cell
+    folder: Path
+    """The run's."""
+    file: Path
+    """Its split."""
+    scenes: int = field(default=4, kw_only=True)
+
+    def figure(self) -> Figure:
+        """The slots that are chosen on validation, on scenes of the first test that has any."""
+        return slot_sheet(*chosen(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes))
+
+
+@lru_cache(maxsize=2)  # what is finished doesn't change, and pages are written anew after every run
+def chosen(model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int) -> tuple[Seen, dict[int, str]]:
+    """What slots attend to in some scenes, and the chosen slots, each with its favourite word."""
+    scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
+    test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
+    ranked = seen(scorer, validation, spread(len(validation), MOST))
+    slots = {slot: favourite(ranked, slot) for slot in chosen_slots(ranked)}
+    return seen(scorer, test, spread(len(test), scenes)), slots

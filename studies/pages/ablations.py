@@ -1,0 +1,243 @@
+"""The page of an ablation study: claims, and of each split every row; `ablations.csv` and `ablations.tex`."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache, cached_property
+from math import nan
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from menagerie.envs.core.files import write_text
+from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.studies.analysis.ablation_rows import base_row, changes, model_of, rows_explained
+from menagerie.studies.analysis.papers import ablations_of
+from menagerie.studies.analysis.tables import number, to_latex
+from menagerie.studies.analysis.words import explained_as
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.claims import (
+    Columns,
+    Verdict,
+    above,
+    claims,
+    column_name,
+    judged,
+    sentence,
+    tests_in_words,
+    verdict,
+)
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, HeatMap, Paragraph, Part, Sentence, Table
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.table import Sheet
+from menagerie.studies.pages.rows import columns_of, lowest_by_task, missing, write_scores
+from menagerie.studies.runs.cell import CHECKPOINT
+from menagerie.studies.runs.data import CellData
+
+DIFFERENCES = """Differences are percentage points above {base} on the same records; below 0 a row is lower. Of a row
+whose tests show other scenes they are above the mean of the same animals. Expected is the sign that the claim asks for.
+In brackets the interval. Some claims pool tests of recognition, replace texture, with swaps, as their column says."""
+TRAINED = """A line per finished run (of many, per row, the mean over seeds), a colour per row, a column per split. Rows
+of one seed see the same images in the same order, so that lines may lie on one another; they are dashed in turn
+there. A row whose loss lacks a term lies lower by that term alone: losses of different rows can't be compared.
+Validation: accuracy on at most 200 swaps, always the same ones. All numbers: `cells/*/training.csv`."""
+
+
+def sections_of(study: Any, records: Records) -> "dict[str, Section]":
+    """A section for each split."""
+    return {split: Section(study, split, records) for split in dict.fromkeys(arm.labels["split"] for arm in study.arms)}
+
+
+def parts(study: Any, records: Records) -> Iterator[Part]:
+    """The parts of the page."""
+    sections, base = sections_of(study, records), base_row(study.spec)
+    verdicts = [its for section in sections.values() for its in section.verdicts()]
+    if verdicts:
+        yield Sentence(sentence(verdicts))
+    yield from (Sentence(text) for section in sections.values() if (text := section.finding()))
+    first = next(section for section in sections.values() if section.records.results)
+    yield first.bars()
+    about = f"{explained_as(study.spec.name)}. Each row is {base} with one thing changed"
+    yield Paragraph(f"{about}, trained on {trained_on({its.split: its.data for its in sections.values()})}.")
+    yield from claims(verdicts, f"points above {base}", " ".join(DIFFERENCES.format(base=base).split()))
+    rows = [arm.labels["row"] for arm in study.arms] + [claim.row for claim in ablations_of(study.spec).claims]
+    if says := rows_explained(study.spec, rows):
+        yield Heading("What is changed")
+        yield Facts(says)
+    for section in sections.values():
+        yield from section.parts(with_bars=section is not first)
+    yield Curves("training", records, ("row",), panels="split", says=" ".join(TRAINED.split()))
+
+
+def trained_on(data: Mapping[str, CellData]) -> str:
+    """Say what the first row of each split is trained on: the hardest cell of the grids, with its share of animal
+    pairs, or a split that the user gave."""
+    if "own" in data:
+        return "your own split"
+    shares = sorted({source.axes["pairs"] for source in data.values()})
+    pairs, grids = " and ".join(f"{share:.0%}" for share in shares), " or the ".join(data)
+    return f"the hardest cell of the {grids} grid, with {pairs} of the animal pairs, none of them swapped too"
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows of one split."""
+
+    study: Any
+    """An `AblationStudy`, whose file imports this one."""
+    split: str
+    every: Records
+    """The records of all splits."""
+
+    @cached_property
+    def base(self) -> str:
+        """The row of the model as it is."""
+        return base_row(self.study.spec)
+
+    @cached_property
+    def arms(self) -> list[Arm]:
+        """The planned runs, some of which may wait for others."""
+        return [arm for arm in self.study.arms if arm.labels["split"] == self.split]
+
+    @property
+    def data(self) -> CellData:
+        """The data of its first row; other rows may have further tests."""
+        return self.arms[0].cell.data
+
+    @cached_property
+    def records(self) -> Records:
+        """The records of the split."""
+        return self.every.where(split=self.split)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Subset and task of each column."""
+        return columns_of(self.data)
+
+    @cached_property
+    def shown(self) -> Records:
+        """The records in the columns."""
+        return self.records.where(test=tuple(self.columns))
+
+    @cached_property
+    def differences(self) -> dict[str, Estimate]:
+        """How far each row is above the model as it is in the first column."""
+        return above(self.records, self.columns[:1], self.base)
+
+    def missing(self, row: str) -> str:
+        """The sign in place of a row's difference."""
+        return missing(replace(self.records, arms=tuple(self.arms)), row, self.base)
+
+    def verdicts(self) -> list[Verdict]:
+        """The paper's claims on this split."""
+        return [
+            verdict(
+                *(claim.text, claim.row, f"{self.split}: {tests_in_words(claim.columns)}"),
+                *(above(self.records, claim.columns, self.base).get(claim.row), claim.sign, self.missing(claim.row)),
+            )
+            for claim in ablations_of(self.study.spec).claims
+            if claim.split == self.split
+        ]
+
+    def finding(self) -> str:
+        """How many rows differ, and which is the lowest; empty where none is finished."""
+        if not self.differences:
+            return ""
+        lower, higher = (sum(judged(its, sign) == "confirmed" for its in self.differences.values()) for sign in (-1, 1))
+        row, delta = min(self.differences.items(), key=lambda pair: pair[1].value)
+        return (
+            f"On the {self.split} split's {column_name(*self.columns[0])} {lower} of {len(self.differences)} rows are "
+            f"lower than {self.base} by more than chance and {higher} higher; the lowest is {row}, {delta} points."
+        )
+
+    def bars(self) -> Bars:
+        """Every row and seed."""
+        says = (
+            f"The {self.split} split: accuracy of each row, a panel for each test, with its interval; pale dots are "
+            f"seeds. Dashed line: {self.base} as it is. Dotted line, where in sight: chance."
+        )
+        panels = ("subset", "task")
+        beside = self.shown.where(row=self.base)
+        return Bars(self.split, self.shown, ("row",), panels=panels, dots=True, beside=beside, says=says)
+
+    def parts(self, with_bars: bool) -> Iterator[Part]:
+        """All of the split; its bars may be shown elsewhere."""
+        kind = self.data.kind
+        yield Heading(f"The {self.split} split", f"The false caption of the task `swap`: {KINDS[kind].task}.")
+        if not self.records.results:
+            yield Paragraph("No run is finished yet.")
+            return
+        if with_bars:
+            yield self.bars()
+        yield self.table()
+        for up, across in ablations_of(self.study.spec).planes:
+            if (plane := self.plane(up, across)) is not None:
+                yield plane
+        yield lowest_by_task(f"tasks-{self.split}", self.records, dict.fromkeys(arm.labels["row"] for arm in self.arms))
+        if kind == "binding" and ablations_of(self.study.spec).relational:
+            yield Paragraph("Rows that change nothing where no caption states a relation aren't trained on this split.")
+
+    def table(self) -> Table:
+        """Accuracies, how the first column's differs, and a ratio of weights."""
+        ablations, rows = ablations_of(self.study.spec), dict.fromkeys(arm.labels["row"] for arm in self.arms)
+        first = column_name(*self.columns[0])
+        texts = {row: str(self.differences.get(row) or self.missing(row)) for row in rows if row != self.base}
+        beside = {f"{first}, difference": {(row,): text for row, text in texts.items()}}
+        says = (
+            f"Ablations, {self.split} split: accuracy in percent, mean and deviation over seeds. Difference: "
+            f"percentage points above {self.base}, with the interval."
+        )
+        if ablations.ratio and self.data.kind == "spatial":
+            beside[" / ".join(ablations.ratio)] = self.ratios(ablations.ratio)
+            says += f" `{' / '.join(ablations.ratio)}`: the ratio of two weights after training. {ablations.ratio_says}"
+        return Table(f"accuracy-{self.split}", self.shown, ("row",), ("subset", "task"), beside=beside, says=says)
+
+    def ratios(self, names: tuple[str, str]) -> dict[tuple[str, ...], str]:
+        """The ratio of two weights of each row, mean and deviation over seeds."""
+        found: dict[str, list[float]] = {}
+        for arm, _ in self.records.results:
+            value = ratio(self.records.folder(arm), names)
+            found.setdefault(arm.labels["row"], []).extend([] if value is None else [value])
+        spread = {row: stdev(values) if len(values) > 1 else nan for row, values in found.items()}
+        return {(row,): number(mean(values), spread[row]) for row, values in found.items() if values}
+
+    def plane(self, up: str, across: str) -> HeatMap | None:
+        """The rows that differ in two options of the model alone, if all values of both are varied together."""
+        spec, names = self.study.spec, (up, across)
+        plain = asdict(spec.configured(next(arm.cell.options for arm in self.arms if arm.labels["row"] == self.base)))
+        varied = {
+            row: changes(spec, line) for row, line in self.study.lines.items() if model_of(spec, line) == spec.name
+        }
+        there = {
+            row: {name: values.get(name, plain[name]) for name in names}
+            for row, values in varied.items()
+            if set(values) <= set(names)
+        }
+        sides = [{place[name] for place in there.values()} for name in names]
+        places = {tuple(place.values()) for place in there.values()}
+        if min(map(len, sides)) < 2 or len(places) < len(sides[0]) * len(sides[1]):
+            return None
+        rows = ((arm, there.get(arm.labels["row"])) for arm in self.shown.arms)
+        arms = tuple(arm._replace(labels=arm.labels | place) for arm, place in rows if place)
+        axes = ablations_of(self.study.spec).axes
+        says = "; ".join(f"`{name}` {way}: {axes[name]}" for name, way in ((up, "upwards"), (across, "across")))
+        name, records = f"{self.split}-{up}-{across}", replace(self.shown, arms=arms)
+        return HeatMap(name, records, x=across, y=up, panels=("subset", "task"), says=f"Varied together. {says}.")
+
+
+@cache  # what is finished doesn't change, and the tables are written anew after every run
+def ratio(folder: Path, names: tuple[str, str]) -> float | None:
+    """The first of two scalar weights over the second; None where a model, as another row's, has no such weights."""
+    from menagerie.models.checkpoint import read_weights
+
+    found = read_weights(folder / CHECKPOINT)
+    return float(found[names[0]] / found[names[1]]) if set(names) <= found.keys() else None
+
+
+def export(study: Any, records: Records) -> None:
+    """Write every accuracy of every run, and the tables of all splits in one file."""
+    write_scores("ablations.csv", records)
+    if records.results:
+        tables = [section.table() for section in sections_of(study, records).values() if section.records.results]
+        texts = (to_latex(Sheet(table).frame, table.says.replace("`", "")) for table in tables)
+        write_text(records.out / "ablations.tex", "\n".join(texts))

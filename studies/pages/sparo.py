@@ -1,0 +1,238 @@
+"""The page of the study of slots: claims of SPARO's paper, and a table or a figure for each part that is wanted."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import mean, stdev
+from typing import Any
+
+import pandas as pd
+
+from menagerie.envs.core.files import write_text
+from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.analysis.papers import ablations_of
+from menagerie.studies.analysis.tables import DASH, WAITING, number, to_latex
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.claims import (
+    Columns,
+    Verdict,
+    above,
+    claims,
+    column_name,
+    sentence,
+    tests_in_words,
+    verdict,
+)
+from menagerie.studies.frame.measure import Measure
+from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.measures.masks import MaskRow, Masks, mask_table, mask_verdicts, masks_in
+from menagerie.studies.measures.selection import Selection, selection_points, selection_table, selection_verdicts
+from menagerie.studies.pages.rows import columns_of, missing, write_scores
+from menagerie.studies.pages.slot_pictures import AGREE, MOST, SlotPictures
+
+TITLES = {
+    "selection": "Slots chosen after the fact",
+    "masks": "Masks trained on one task",
+    "ladder": "From attentional pooling to SPARO",
+    "sweeps": "Number and width of slots",
+}
+SAYS = {
+    "about": """SPARO (Vani et al. 2024) reads images and texts out in slots: each slot is some of the numbers of a
+vector, and attends to patches or words by itself; the score of an image and a text is the mean of their slots' cosines.
+Here are its tables 4 to 6 and figures 3 and 4, on our tests. All that is chosen here is chosen on validation. DINO with
+SPARO is left out: nothing here trains images without texts.""",
+    "claims": """Differences are in percentage points of accuracy: what a claim is about minus what it is compared with;
+of numbers and widths of slots the later minus the earlier. Expected is the sign that the claim asks for. In brackets
+the interval. Row is what is measured, by its name in the tables below. The paper's numbers are of other data and other
+tasks.""",
+    "ladder": """From attentional pooling to SPARO (table 6): accuracy in percent, mean and deviation over seeds.""",
+    "rungs": """Accuracy of each row with its interval, a panel for each test; pale dots are seeds. Dashed line: SPARO
+as it is. Dotted line, where in sight: chance.""",
+    "sweeps": """Number and width of slots (figure 3): accuracy in percent, mean and deviation over seeds.""",
+    "slots": f"""On top the plain images, below a line for each slot: over the image in grey its share of each patch, as
+a multiple of the mean share; below that its share of each word of the caption. In quotes the word that has most of the
+slot's attention over {MOST} images of validation, on which slots were chosen: those that attend to words most sharply
+there, each with another such word; and of slots whose image and text have a cosine of {AGREE} or more in the mean
+there, if there are any. In a single image here the words and the cosine may differ. Where a slot looks is not what it
+takes from there.""",
+    "training": """A line per finished run (of many, per row, the mean over seeds), a column for each table; lines that
+lie on one another are dashed in turn. In the single-object phase, if there is one, the loss is that of lone animals and
+falls lower. Losses of rows with other losses can't be compared. Validation: accuracy on at most 200 swaps, always the
+same ones. All numbers: `cells/*/training.csv`.""",
+}
+
+
+def said(name: str) -> str:
+    """A text of the page on one line."""
+    return " ".join(SAYS[name].split())
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of a study as far as its runs have come."""
+
+    study: Any
+    """A `SlotStudy`, whose file imports this one."""
+    records: Records
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Subset and task of each column of the tables."""
+        return columns_of(self.records.arms[0].cell.data)
+
+    @cached_property
+    def shown(self) -> Records:
+        """The records in the columns."""
+        return self.records.where(test=tuple(self.columns))
+
+    @property
+    def unchanged(self) -> str:
+        """The row of SPARO as it is."""
+        return str(self.study.unchanged)
+
+    @property
+    def beside(self) -> list[str]:
+        """The rows of the models beside SPARO."""
+        return [title_of(model) for model in self.study.models if model != self.study.spec.name]
+
+    def measured(self, kind: type[Measure], row: str) -> pd.DataFrame:
+        """What was measured of a row's finished runs."""
+        records = self.records.where(row=row)
+        measure = next(its for its in self.study.measurements(records.arms[0]) if isinstance(its, kind))
+        return records.measured(measure)
+
+    @cached_property
+    def selections(self) -> pd.DataFrame | None:
+        """The items of table 4; None where it isn't wanted."""
+        wanted = "selection" in self.study.parts
+        return selection_points(self.measured(Selection, self.unchanged)) if wanted else None
+
+    @cached_property
+    def masks(self) -> dict[MaskRow, pd.DataFrame] | None:
+        """The masks of table 5, of all models that have finished; None where it isn't wanted."""
+        if "masks" not in self.study.parts:
+            return None
+        names = {
+            model: self.unchanged if model == self.study.spec.name else title_of(model) for model in self.study.models
+        }
+        found = (masks_in(model, self.measured(Masks, row), self.study.mask_tasks) for model, row in names.items())
+        return {place: items for masks in found for place, items in masks.items()}
+
+    def verdicts(self) -> list[Verdict]:
+        """All claims of the parts that are wanted."""
+        found = [] if self.selections is None else list(selection_verdicts(self.selections))
+        found += [] if self.masks is None else mask_verdicts(self.masks, self.study.mask_tasks[0])
+        for claim in ablations_of(self.study.spec).claims if self.study.ladder else ():
+            if claim.split == self.study.kind:
+                delta = above(self.records, claim.columns, self.unchanged).get(claim.row)
+                names, sign = tests_in_words(claim.columns), missing(self.records, claim.row, self.unchanged)
+                found.append(verdict(claim.text, claim.row, names, delta, claim.sign, sign))
+        return [*found, *self.sweep_verdicts()]
+
+    def shown_as(self, row: str) -> str:
+        """A row as reports call it: "dim=4" is a width of slots."""
+        field, given, value = row.partition("=")
+        return f"{self.study.swept[field]}: {value}" if given and field in self.study.swept else row
+
+    def sweep_verdicts(self) -> Iterator[Verdict]:
+        """Claims of figure 3: accuracy by number and width of slots."""
+        counts, widths = (sorted(self.study.sweeps.get(name, ())) for name in self.study.swept)
+        if len(counts) > 1:
+            yield self.sweep_verdict("Accuracy rises with the number of slots", "slots", counts[0], counts[-1], 1)
+        if len(widths) > 2:
+            middle = widths[len(widths) // 2]
+            yield self.sweep_verdict("Accuracy rises with the width of slots", "dim", widths[0], middle, 1)
+            yield self.sweep_verdict("... and falls again", "dim", middle, widths[-1], -1)
+
+    def sweep_verdict(self, claim: str, field: str, first: int, second: int, sign: int) -> Verdict:
+        """A claim on two values of a field that is swept."""
+        delta = above(self.records, self.columns, f"{field}={first}").get(f"{field}={second}")
+        row = f"{self.study.swept[field]}: {second} − {first}"
+        return verdict(f"{claim}, {first} to {second} (figure 3)", row, tests_in_words(self.columns), delta, sign)
+
+    def tables(self) -> dict[str, Rows]:
+        """The tables that there are runs for, by name."""
+        study, tables = self.study, {}
+        if self.selections is not None and len(self.selections):
+            tables["selection"] = selection_table(self.selections)
+        if self.masks:
+            tables["masks"] = mask_table(self.masks)
+        if study.ladder:
+            tables["ladder"] = self.rows_table("ladder", [self.unchanged, *study.ladder])
+        if any(study.sweeps.values()):
+            swept = [f"{name}={value}" for name, values in study.sweeps.items() for value in values]
+            tables["sweeps"] = self.rows_table("sweeps", [self.unchanged, *swept, *self.beside])
+        return tables
+
+    def rows_table(self, name: str, rows: Sequence[str]) -> Rows:
+        """A row for each of some rows: parameters, accuracies, and how the first of these differs from SPARO's."""
+        scores, base = self.shown.scores, self.unchanged
+        deltas, names = above(self.records, self.columns[:1], base), [column_name(*column) for column in self.columns]
+        counts = {arm.labels["row"]: f"{result['parameters']:,}" for arm, result in self.records.results}
+        lines = []
+        for row in rows:
+            own = scores[scores.row == row].dropna(subset="accuracy")
+            accuracies = [100 * own.accuracy[(own.subset == test) & (own.task == task)] for test, task in self.columns]
+            texts = [mean_text(values.tolist(), DASH if row in counts else WAITING) for values in accuracies]
+            difference = DASH if row == base else str(deltas.get(row) or missing(self.records, row, base))
+            lines.append([self.shown_as(row), counts.get(row, ""), *texts, difference])
+        header = ("row", "parameters", *names, f"{names[0]}, difference")
+        says = f"{said(name)} Difference: percentage points above {base}, with the interval."
+        return Rows(name, header, lines, says=says)
+
+    def parts(self) -> Iterator[Part]:
+        """The parts of the page."""
+        study, tables, verdicts = self.study, self.tables(), self.verdicts()
+        if verdicts:
+            yield Sentence(sentence(verdicts))
+        yield from self.figures()
+        yield Paragraph(said("about"))
+        yield from claims(verdicts, "difference, points", said("claims"))
+        for name, table in tables.items():
+            yield Heading(TITLES[name])
+            if name == "ladder" and (says := rows_explained(self.study.spec, [self.unchanged, *study.ladder])):
+                yield Facts(says)
+            yield table
+        base = self.records.where(row=self.unchanged)
+        if base.results and "pictures" in study.parts:
+            arm, _ = base.results[0]
+            yield Heading("What slots attend to")
+            yield SlotPictures("slots", arm.cell, base.folder(arm), arm.file, says=said("slots"), scenes=study.scenes)
+        yield Curves("training", self.trained, ("row",), panels="table", says=said("training"))
+
+    def figures(self) -> Iterator[Part]:
+        """Accuracy by number and width of slots and by parameters, and of each row of table 6."""
+        panels, study = ("subset", "task"), self.study
+        beside = self.shown.where(row=tuple(self.beside)) if self.beside else None
+        for field, values in study.sweeps.items():
+            swept = self.shown.where(lambda arm, field=field: field in arm.labels)
+            if values and swept.results:
+                says = f"Accuracy by {self.study.swept[field]} (`--sparo.{field}`). Dashed lines: the models beside it."
+                yield Lines(f"sweep-{field}", swept, x=field, panels=panels, log=True, beside=beside, says=says)
+                says = f"The same by parameters, of which models have more or fewer by their {study.swept[field]}."
+                yield Lines(f"parameters-{field}", swept, x=field, at="parameters", panels=panels, log=True, says=says)
+        rungs = self.shown.where(row=(self.unchanged, *study.ladder))
+        if study.ladder and rungs.results:
+            base = rungs.where(row=self.unchanged)
+            yield Bars("rungs", rungs, ("row",), panels=panels, dots=True, beside=base, says=said("rungs"))
+
+    @property
+    def trained(self) -> Records:
+        """The runs in the figure of how all trained, each once, in the words of reports."""
+        once = {arm.id: arm for arm in reversed(self.records.arms)}
+        arms = [arm for arm in self.records.arms if once[arm.id] is arm]
+        words = (arm._replace(labels=arm.labels | {"row": self.shown_as(arm.labels["row"])}) for arm in arms)
+        return replace(self.records, arms=tuple(words))
+
+    def export(self) -> None:
+        """Write every accuracy of every run, and all tables in one file."""
+        write_scores("accuracies.csv", self.records)
+        if self.records.results:
+            frames = ((pd.DataFrame(its.rows, columns=its.header), its.says) for its in self.tables().values())
+            write_text(self.records.out / "tables.tex", "\n".join(to_latex(*its) for its in frames))
+
+
+def mean_text(values: Sequence[float], missing: str) -> str:
+    """Mean and deviation of seeds."""
+    return number(mean(values), *([stdev(values)] if len(values) > 1 else [])) if values else missing
