@@ -25,9 +25,7 @@ from menagerie.studies.runs.machine import start_server
 POLL_SECONDS = 0.2
 LEAVE_SECONDS = 5.0  # in which a worker without a job ends by itself
 DONE = -1  # in place of a step: the job has ended
-
-# Jobs whose loss is in a line of progress.
-MOST_NAMED = 4
+MOST_NAMED = 4  # jobs whose loss is in a line of progress
 
 
 class News(NamedTuple):
@@ -120,7 +118,6 @@ class Pool:
 
     @property
     def idle(self) -> list[Worker]:
-        """Workers without one."""
         return [worker for worker in self.workers if not worker.job]
 
     def choose(self, waiting: Sequence[AnyJob]) -> int:
