@@ -203,12 +203,10 @@ class Steps:
         self.task = self.bar.add_task("runs")
 
     def add(self, jobs: Iterable[AnyJob]) -> None:
-        """Count further jobs."""
         self.totals |= {job.id: job.steps for job in jobs}
         self.bar.update(self.task, description=f"{len(self.totals)} runs, steps", total=sum(self.totals.values()))
 
     def show(self, pool: Pool) -> None:
-        """Show how far all are."""
         for job, news in pool.news.items():
             self.done[job] = max(self.done.get(job, 0), news.step)
         self.bar.update(self.task, completed=sum(self.done.values()))
