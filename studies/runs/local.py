@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -140,6 +141,7 @@ class Pool:
             self.workers.append(worker)  # before it starts: Ctrl-C in between would leave it behind, waiting for work
             worker.process.start()
         worker.job, worker.group = job, job.group
+        ForkingPickler.dumps(job)  # a queue drops what can't be pickled, and its worker would wait for ever
         worker.inbox.put(job)
 
     def stop(self) -> None:
