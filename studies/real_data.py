@@ -1,5 +1,6 @@
-"""From synthetic scenes to photographs: trains any scorers on captioned photographs, alone, after
-rendered scenes or mixed with them, and scores them on real benchmarks in the same command.
+"""From synthetic scenes to photographs: training on captioned photographs, then real benchmarks.
+
+Photographs alone, after rendered scenes or mixed with them; all in the same command.
 
     python studies/real_data.py --preset smoke             # rendered files in the place of COCO's
     python studies/real_data.py --check --data-root DATA   # what is complete, and what to get

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.frame.cells import SEARCHED, conditions
 from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Rows, Sentence
@@ -110,7 +111,10 @@ def write_rows(path: Path, searched: Sequence[Searched]) -> None:
 
 def write_best(path: Path, entries: Mapping[str, Row]) -> None:
     """Write the chosen recipes, and print those that are new."""
-    before = read_record(path) if path.exists() else {}
+    try:
+        before = read_record(path) if path.exists() else {}
+    except Unreadable:  # it is written anew
+        before = {}
     if not entries or {name: before.get(name) for name in entries} == entries:
         return
     write_record(path, dict(entries), indent=1)

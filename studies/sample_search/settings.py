@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import tyro
+
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, TRAINING, WHAT
 from menagerie.envs.core.validation import RUNS, SEEDS, SHARE, Several
@@ -31,9 +33,9 @@ class SampleStudy(SearchStudy):
     searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
 
     pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Least and most of the trainable animal pairs in training; one value leaves nothing to search."""
+    """Least and most of the trainable animal pairs; one value fixes them."""
     hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Least and most of the training pairs that also have their hard negatives."""
+    """Least and most of these pairs that have hard negatives too."""
     singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
     """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
     views: int = 8
@@ -44,7 +46,7 @@ class SampleStudy(SearchStudy):
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
     """Seeds of each setting. Its median counts, with `budgets` its mean. Each seed decides what is drawn."""
-    trials_at_once: int = 1
+    trials_at_once: Annotated[int, tyro.conf.arg(name="at-once")] = 1
     target: Annotated[float, WHAT, FIRST] = 0.95
     """Accuracy that the second search wants to reach."""
     budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()

@@ -341,7 +341,7 @@ OURS = [
         "predictions",
         lambda f: make_cell(f) / FILE,
         read_scores,
-        ("menagerie.studies.analysis.paired_bootstrap", "menagerie.studies.analysis.errors"),
+        ("menagerie.studies.analysis.errors",),
     ),
     FileKind("training log", lambda f: make_cell(f) / LOG, read_log, ("menagerie.studies.runs.training_log",)),
     FileKind(

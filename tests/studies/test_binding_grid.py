@@ -119,7 +119,7 @@ def test_report_needs_no_other_file(finished):
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)
     assert len(sources) >= 3
     assert all(source.startswith("data:image/png;base64,iVBOR") for source in sources)
-    assert "2 of 2 cells are finished" in html
+    assert "2 of 2 runs are finished" in html
 
 
 def test_two_runs_are_compared_record_by_record(finished, tmp_path):
@@ -144,7 +144,7 @@ def test_a_rerun_skips_what_is_finished(finished):
     again = run_here([*GRID, *QUICK, "--out", "runs/a"], finished)
     assert again.returncode == 0
     assert ", 0 of them to render" in again.stdout
-    assert "2 cells, 2 of them finished before" in again.stdout
+    assert "2 runs, 2 of them finished before" in again.stdout
     assert outcome(out) == before
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
@@ -158,11 +158,11 @@ def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
     other = run_here([*command, "--models", "clip-gap", "oc-clip", "--oc-clip.dim", "8"], finished)
     assert "another configuration: scorers.oc_clip.dim (32 there, 8 now); choose" in other.stderr
     more = run_here([*command, "--models", "clip", "--hard-negatives", "0", "1", "--seeds", "2"], finished)
-    assert "4 cells, 1 of them finished before" in more.stdout, more.stderr
+    assert "4 runs, 1 of them finished before" in more.stdout, more.stderr
     rows = list(csv.DictReader((finished / "runs/more/results.csv").open()))
     assert {(row["seed"], row["hard_negatives"]) for row in rows} == {(s, n) for s in "01" for n in ("0.0", "1.0")}
     fewer = run_here(command, finished)
-    assert "2 cells, 2 of them finished before" in fewer.stdout
+    assert "2 runs, 2 of them finished before" in fewer.stdout
     assert outcome(finished / "runs/more") == outcome(finished / "runs/a")
     assert len(list(finished.glob("runs/more/cells/*/result.json"))) == 5
 
@@ -189,7 +189,7 @@ def test_sigterm_and_ctrl_c_end_in_one_line_and_leave_everything_usable(finished
     assert result.returncode == 143
     assert result.stderr == "stopped: what was finished is kept; the same command goes on from there\n"
     assert not any(out.glob("cells/*/result.json"))  # else the next signal comes too early
-    assert "0 of 2 cells are finished" in (out / "report.html").read_text()
+    assert "0 of 2 runs are finished" in (out / "report.html").read_text()
     assert not (out / "figures/accuracy.png").exists(), "of nothing there is no figure"
     process = started([*command[:-1], "1"], tmp_path)
     until(lambda: any(out.glob("cells/*/result.json")), process)

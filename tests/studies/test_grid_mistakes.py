@@ -50,7 +50,7 @@ def test_a_wrong_comparison_is_one_line(arguments, tmp_path):
     result = run_here([*GRID, *arguments], tmp_path)
     assert result.returncode == 2
     assert len(result.stderr.splitlines()) == 1
-    assert "--compare RUN_A RUN_B" in result.stderr or "is not the folder of a grid" in result.stderr
+    assert "--compare RUN_A RUN_B" in result.stderr or "is not the folder of a study" in result.stderr
 
 
 def test_output_folder_that_is_a_file_or_a_strangers(tmp_path):
