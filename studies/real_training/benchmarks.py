@@ -66,4 +66,4 @@ def how_of(device: str) -> How:
 
 def as_kind(kind: type[BenchmarkPiece], piece: BenchmarkPiece) -> BenchmarkPiece:
     """The piece, of another folder."""
-    return kind(*(getattr(piece, item.name) for item in fields(piece)))
+    return kind(**{item.name: getattr(piece, item.name) for item in fields(piece)})
