@@ -197,7 +197,7 @@ class Tune(CaptionOptions, SearchStudy):
                     "raise it for all models, or choose other --architectures"
                 )
 
-    def searched(self, records: Records) -> list[Searched]:
+    def all_searched(self, records: Records) -> list[Searched]:
         """What came of each model's search so far."""
         return [self.searched_of(model, records) for model in self.models]
 
@@ -224,11 +224,11 @@ class Tune(CaptionOptions, SearchStudy):
 
     def page(self, records: Records) -> Iterable[Part]:
         """Each model's recipe, the course of its trials, and all of them."""
-        return parts(self.searched(records), self.seeds)
+        return parts(self.all_searched(records), self.seeds)
 
     def export(self, records: Records) -> None:
         """Write all trials, and the best recipes as `--tuned` reads them; raise if a model comes to have none."""
-        searched = self.searched(records)
+        searched = self.all_searched(records)
         write_rows(records.out / "trials.csv", searched)
         entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}
         write_best(records.out / "best.json", entries)

@@ -25,7 +25,7 @@ class T5Options:
     """The options of the T5 parser."""
 
     model: str = "lizhuang144/flan-t5-base-VG-factual-sg"
-    """Name of a model on the Hugging Face hub, or its folder."""
+    """A model on the Hugging Face hub, or its folder."""
     device: str = "cpu"
     """Device: cpu or cuda."""
     batch: Annotated[int, COUNT] = 32

@@ -32,7 +32,7 @@ def dry_run(study: Study) -> None:
         arms = all_arms(study)
         seconds = STUDY_SECONDS + rendering(study, arms) + training(arms) / min(study.at_once, len(arms))
     at_once = min(study.at_once, len(arms))
-    print(f"about {shown(seconds)} in all at most, {at_once} runs at once, as busy as this machine is now")
+    print(f"at most about {shown(seconds)} in all, {at_once} runs at once, as busy as this machine is now")
 
 
 def rendering(study: Study, arms: Sequence[Arm]) -> float:

@@ -9,7 +9,6 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
-from menagerie.envs.core.reading import read_text
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.model_table import model_table
@@ -34,6 +33,7 @@ from menagerie.studies.frame.table import OF_RECORDS
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.data import SplitData
 from menagerie.studies.runs.folder import where_it_ran
+from menagerie.studies.runs.results import reason_in
 from menagerie.studies.runs.split_file import SplitFile
 
 NAME = re.compile(r"[\w.-]+")
@@ -143,14 +143,11 @@ def state_of(study: AnyStudy, records: Records) -> dict[str, Any]:
         "called": study.called,
         "finished": len({arm.id for arm, _ in records.results}),
         "arms": len({arm.id for arm in records.arms}),
-        "diverged": {arm.name: why(records.folder(arm)) for arm in records.arms if records.diverged(arm)},
+        "diverged": {
+            arm.name: reason_in(records.folder(arm), DIVERGED) for arm in records.arms if records.diverged(arm)
+        },
         "meaning": meaning(len({arm.cell.seed for arm in trained}), fewest_pairs(records)) if trained else "",
     }
-
-
-def why(folder: Path) -> str:
-    """The reason for which a run has no result."""
-    return read_text(folder / DIVERGED).strip()
 
 
 def on_splits(records: Records) -> bool:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.identity import defaults_version, differing, digest, identity_of
 from menagerie.envs.core.plugins import own_sources
-from menagerie.envs.core.reading import open_file, read_text
+from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.job import AnyJob, Report
-from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.results import finished, reason_in
 from menagerie.studies.runs.states import lacking
 
 if TYPE_CHECKING:
@@ -201,8 +201,7 @@ class Job(AnyJob):
     @property
     def problem(self) -> str:
         """Why it has no result and never will: its loss, weights or scores were no numbers."""
-        file = self.folder / DIVERGED
-        return read_text(file) if file.exists() and finished(self.folder) is None else ""
+        return reason_in(self.folder, DIVERGED)
 
     @property
     def ended(self) -> bool:

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -25,9 +26,7 @@ from menagerie.studies.runs.machine import start_server
 POLL_SECONDS = 0.2
 LEAVE_SECONDS = 5.0  # in which a worker without a job ends by itself
 DONE = -1  # in place of a step: the job has ended
-
-# Jobs whose loss is in a line of progress.
-MOST_NAMED = 4
+MOST_NAMED = 4  # jobs whose loss is in a line of progress
 
 
 class News(NamedTuple):
@@ -120,7 +119,6 @@ class Pool:
 
     @property
     def idle(self) -> list[Worker]:
-        """Workers without one."""
         return [worker for worker in self.workers if not worker.job]
 
     def choose(self, waiting: Sequence[AnyJob]) -> int:
@@ -143,6 +141,7 @@ class Pool:
             self.workers.append(worker)  # before it starts: Ctrl-C in between would leave it behind, waiting for work
             worker.process.start()
         worker.job, worker.group = job, job.group
+        ForkingPickler.dumps(job)  # a queue drops what can't be pickled, and its worker would wait for ever
         worker.inbox.put(job)
 
     def stop(self) -> None:
@@ -206,12 +205,10 @@ class Steps:
         self.task = self.bar.add_task("runs")
 
     def add(self, jobs: Iterable[AnyJob]) -> None:
-        """Count further jobs."""
         self.totals |= {job.id: job.steps for job in jobs}
         self.bar.update(self.task, description=f"{len(self.totals)} runs, steps", total=sum(self.totals.values()))
 
     def show(self, pool: Pool) -> None:
-        """Show how far all are."""
         for job, news in pool.news.items():
             self.done[job] = max(self.done.get(job, 0), news.step)
         self.bar.update(self.task, completed=sum(self.done.values()))

@@ -98,8 +98,13 @@ LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the nex
 
 def left_out(folder: Path) -> str:
     """Why there is no result in a folder; empty where there is one, or nothing has ended yet."""
-    file = folder / LEFT_OUT
-    return read_text(file) if file.exists() and finished(folder) is None else ""
+    return reason_in(folder, LEFT_OUT)
+
+
+def reason_in(folder: Path, name: str) -> str:
+    """The reason why there is no result, from a file beside it; empty where there is one, or no such file."""
+    file = folder / name
+    return read_text(file).strip() if file.exists() and finished(folder) is None else ""
 
 
 # Varied settings besides the fractions have columns after theirs.

@@ -225,7 +225,7 @@ def test_a_bad_file_is_refused(tmp_path, own, animal, message):
 WORLDS = [
     ('animals = ["penguin", "none.py"]', "animal 'none' needs .*none.py, which is not there"),
     ('animals = ["penguin", "../OWN.py"]', "lies outside"),
-    ('animals = ["penguin", "cat.py"]', "animal 'cat' is built in; give your own another name"),
+    ('animals = ["penguin", "cat.py"]', "animal 'cat' is built in"),
     ('animals = ["penguin", "giant_tortoise.py"]', "'giant tortoise' is built in"),
     ('animals = ["penguin", "Lynx2.py"]', "a name is lower-case words"),
     ('animals = ["penguin", "OWN.py", "OWN.py"]', "at least 2 different names"),
