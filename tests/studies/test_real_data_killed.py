@@ -8,10 +8,10 @@ from tests.command import ROOT, kill_when, run_here
 from tests.generators.benchmark_files import MATRICES
 from tests.studies.test_real_data import make_photographs
 
-COMMAND = [sys.executable, str(ROOT / "studies/real_data.py"), "--data-root", "data", "--models", "clip", "oc-clip"]
+COMMAND = [sys.executable, str(ROOT / "studies/real_data.py"), "--data-root", "data", "--models", "clip"]
 COMMAND += ["--architecture", "nano", "--resolution", "32", "--epochs", "0", "--steps", "150", "--batch", "8"]
 COMMAND += ["--benchmarks", "sugarcrepe", "retrieval-coco-val2017", "--unknown-words", "skip", "--workers", "1"]
-UNTIMED = ("seconds", "provenance")
+UNTIMED = ("seconds", "provenance", "digest")  # a digest is of these too
 
 
 def outcome(out):
@@ -37,10 +37,10 @@ def test_killed_while_training_and_while_scoring(tmp_path):
     kill_when(command, tmp_path, lambda: any(killed.glob("cells/*/state.pt")))
     assert not any(killed.glob("cells/*/result.json"))
     kill_when(command, tmp_path, lambda: any(killed.glob("benchmarks/pieces/*/result.json")))
-    assert len(list(killed.glob("cells/*/result.json"))) == 2
+    assert len(list(killed.glob("cells/*/result.json"))) == 1
     scored = len(list(killed.glob("benchmarks/pieces/*/result.json")))
     last = run_here(command, tmp_path)
     assert last.returncode == 0, last.stderr
-    assert f"6 runs, {2 + scored} of them finished before" in last.stdout
+    assert f"3 runs, {1 + scored} of them finished before" in last.stdout
     assert outcome(killed) == outcome(tmp_path / "runs/whole")
     assert not list(killed.rglob("*.tmp*"))
