@@ -33,9 +33,9 @@ class SampleStudy(SearchStudy):
     searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
 
     pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Least and most of the trainable animal pairs; one value fixes them."""
+    """Least and most of the animal pairs; one value fixes them."""
     hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Least and most of these pairs that have hard negatives too."""
+    """Least and most of these with hard negatives."""
     singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
     """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
     views: int = 8
