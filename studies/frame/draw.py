@@ -28,6 +28,7 @@ from menagerie.studies.frame.parts import (
     Cases,
     Curves,
     Facts,
+    Figured,
     Heading,
     HeatMap,
     Lines,
@@ -102,24 +103,12 @@ def of_table(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dic
     return {"kind": "table", **named(part), "rows": to_rows(frame), **plain, **content}
 
 
-@written.register
-def _(part: Lines, out: Path) -> dict[str, Any]:
-    return of_records(part, out, lines(part))
+DRAWN = {Lines: lines, Bars: bars, HeatMap: heat_map, Scatter: scatter}
 
 
 @written.register
-def _(part: Bars, out: Path) -> dict[str, Any]:
-    return of_records(part, out, bars(part))
-
-
-@written.register
-def _(part: HeatMap, out: Path) -> dict[str, Any]:
-    return of_records(part, out, heat_map(part))
-
-
-@written.register
-def _(part: Scatter, out: Path) -> dict[str, Any]:
-    return of_records(part, out, scatter(part))
+def _(part: Figured, out: Path) -> dict[str, Any]:
+    return of_records(part, out, next(draw(part) for kind, draw in DRAWN.items() if isinstance(part, kind)))
 
 
 @written.register

@@ -127,8 +127,8 @@ def run(study: AnyStudy, out: Path) -> None:
     running = Running(study, out)
     for name, text in study.notes().items():
         print(f"{name}: {text}")
-    running.render(running.arms())  # of finished runs too: the page shows their images
     arms = {arm.id: arm for arm in running.arms()}
+    running.render(arms.values())  # of finished runs too: the page shows their images
     known = Records((), out)
     finished = sum(map(known.over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)

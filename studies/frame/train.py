@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.progress import PlainLines
 from menagerie.envs.core.validation import validate
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
@@ -59,8 +60,8 @@ def train(
     `model`: a scorer by name, or FILE.py:Class. `split`: a split file (.h5), a recipe by name or as an object, or a
     TOML file.
     `options`: the model's options (`menagerie scorers`). `settings`: fields of the training recipe (`steps=500`), and
-    options of studies (`architecture="nano"`, `resolution=32`, `device="cuda"`, `store="store"`). Runs in this process,
-    with its progress printed; interrupted, it goes on from its last state when it is called again.
+    options of studies (`architecture="nano"`, `resolution=32`, `device="cuda"`, `store="store"`). Runs in this process;
+    interrupted, it goes on from its last state when it is called again.
 
     Raises `UserError` for input that can't work, and where the loss becomes no number.
     """
@@ -68,6 +69,12 @@ def train(
 
     from menagerie.models.checkpoint import load_checkpoint
     from menagerie.studies.runs.cell import CHECKPOINT
+
+    lines = PlainLines()
+
+    def report(step: int, text: str) -> None:
+        if lines.due():
+            print(f"{job.name}: step {step} of {job.steps}, {text}", flush=True)
 
     study = described(check_scorer(model), split, seed, dict(options or {}), settings)
     validate(study)
@@ -78,7 +85,7 @@ def train(
     try:
         with first_come(job.shared / f"{job.id}.lock", lambda step: None):
             if not job.ended:
-                job.run(lambda step, text: None, lambda: None)
+                job.run(report, lambda: None)
     finally:
         torch.set_num_threads(threads)
     if job.problem:

@@ -215,10 +215,10 @@ class Job(AnyJob):
         """Steps after which its weights are to be kept and aren't yet; after its last one there are none."""
         return lacking(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
 
-    def run(self, report: Report, release: Callable[[], None], **given: Any) -> None:
+    def run(self, report: Report, release: Callable[[], None]) -> None:
         """Train and evaluate, as far as that isn't done."""
         # By name, because what trains a job needs to know this class.
-        import_module("menagerie.studies.runs.run_job").run_job(self, report, release, **given)
+        import_module("menagerie.studies.runs.run_job").run_job(self, report, release)
 
 
 def own_files(*paths: str) -> str:

@@ -23,7 +23,7 @@ def run_task(job: AnyJob, interruption: Interruption) -> None:
         run_interruptible(job, interruption)
 
 
-def run_interruptible(job: AnyJob, interruption: Interruption, **given: Any) -> None:
+def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
     """Run a job that nobody else runs, with what else is `given` to it; requested to end, it does after its next
     step."""
     clear_leftovers(job.folder, below=True, alone=True)
@@ -37,7 +37,7 @@ def run_interruptible(job: AnyJob, interruption: Interruption, **given: Any) -> 
         interruption.check()
 
     try:
-        job.run(report, interruption.release, **given)
+        job.run(report, interruption.release)
     finally:
         interruption.release()  # an error may have ended it between two steps
 

@@ -8,21 +8,21 @@ from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.job import Report
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.states import STATES, keeper
-from menagerie.studies.runs.train import Watch, fresh_scorer, material_of, run_cell, settle_torch
+from menagerie.studies.runs.train import fresh_scorer, material_of, run_cell, settle_torch
 from menagerie.studies.runs.training_log import Latest
 
 if TYPE_CHECKING:
     from menagerie.models.training.loop import Progress
 
 
-def run_job(job: Job, report: Report, release: Callable[[], None], watch: Watch | None = None) -> None:
+def run_job(job: Job, report: Report, release: Callable[[], None]) -> None:
     """Train and evaluate a cell, unless it is finished, and keep the states that it lacks then.
 
     `report` is told of the last row of the training log with each step.
     """
     latest = Latest()
     if finished(job.folder) is None:
-        run_cell(job, lambda step: report(step, latest.text), watch, [latest], release)
+        run_cell(job, lambda step: report(step, latest.text), [latest], release)
     keep_lacking(job, lambda step: report(step, "again, for its states"))
 
 

@@ -37,37 +37,27 @@ POLL_SECONDS = 0.5
 Report = Callable[[int], None]  # receives each finished step, or 0 while a run waits
 
 
-def start_from_shared_phase(
-    job: Job, material: Material, scorer: "Scorer", report: Report, look: int | None, log: TrainingLog
-) -> int:
-    """Put the state after the single-object phase where the cell looks for its state, unless it has one.
-
-    `look` is the first step at which validation is evaluated: a phase that is longer isn't shared. Returns the step
-    from which a cell with a `look` continues, with its weights in `scorer`; 0 if nothing is shared.
-    """
+def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", report: Report, log: TrainingLog) -> None:
+    """Put the state after the single-object phase where the cell looks for its state, unless it has one."""
     from menagerie.models.training.feed import single_steps
-    from menagerie.models.training.loop import build_optimizer
     from menagerie.models.training.sampling import SINGLES
-    from menagerie.models.training.state import StateFile, hand_on, load_state
+    from menagerie.models.training.state import StateFile, hand_on
 
     steps, state = single_steps(job.cell.recipe), job.folder / STATE
     singles = material.train.strata.get(SINGLES, ())
     if job.cell.recipe.decay is not None:  # it shares a longer part (`reach_branch`)
-        return 0
-    if not steps or (look is not None and steps > look) or material.train.shares or not any(singles):
-        return 0
+        return
+    if not steps or material.train.shares or not any(singles):
+        return
     indices = [i for i, single in enumerate(singles) if single]
     if has_false_captions(job.cell, material.train, indices):
-        return 0
+        return
     if not state.exists():
         ready = job.shared / f"{phase_key(job, material, scorer, indices)}.pt"
         with first_come(ready.with_suffix(".lock"), report):
             if not ready.exists():
                 train_phase(job, material, scorer, report, steps, ready, log)
         hand_on(StateFile(ready, ready.stem), StateFile(state, job.cell.id))
-    if look is None:
-        return 0
-    return load_state(StateFile(state, job.cell.id), scorer, build_optimizer(scorer, job.cell.recipe))
 
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int]) -> bool:

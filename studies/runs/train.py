@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,7 +14,7 @@ from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
-from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy, swap_accuracy
+from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
 from menagerie.studies.runs.loggers import Logger
@@ -45,19 +45,9 @@ class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
     folder: str = msgspec.field(name="from")
 
 
-class Watch(NamedTuple):
-    """A watcher that evaluates validation while a cell trains."""
-
-    look: Callable[[int, Callable[[], float]], None]
-    """Receives each finished step, and a function that gives the accuracy on validation; may raise to stop the run."""
-    first: int
-    """First step at which it needs that accuracy."""
-
-
 def run_cell(
     job: Job,
     report: Report,
-    watch: Watch | None = None,
     loggers: Sequence[Logger] = (),
     after_training: Callable[[], None] = lambda: None,
 ) -> None:
@@ -74,7 +64,7 @@ def run_cell(
     started = time.perf_counter()
     material = material_of(job)
     graphs = read_graphs(job, material)
-    scorer, step_seconds = trained(job, material, graphs, report, watch, loggers)
+    scorer, step_seconds = trained(job, material, graphs, report, loggers)
     after_training()
     save_checkpoint(job.folder / CHECKPOINT, cell.model, scorer)
     with noted_divergence(job):
@@ -182,23 +172,20 @@ def trained(
     material: Material,
     graphs: Graphs,
     report: Report,
-    watch: Watch | None,
     loggers: Sequence[Logger],
 ) -> tuple["Scorer", float | None]:
     """The scorer after its last step, and the median processor time of its steps, if any was left."""
-    if watch is None and (before := trained_before(job)):
+    if before := trained_before(job):
         give_readers(before, graphs)
         return before, None
     with noted_divergence(job):  # a divergence before this belongs to the preceding stage
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)
         with training_log(job, loggers) as log:
-            return scorer, train_cell(job, material, scorer, report, watch, log)
+            return scorer, train_cell(job, material, scorer, report, log)
 
 
-def train_cell(
-    job: Job, material: Material, scorer: "Scorer", report: Report, watch: Watch | None, log: TrainingLog
-) -> float | None:
+def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, log: TrainingLog) -> float | None:
     """Train to the end, from the cell's last state or from steps that it shares with others.
 
     Returns the median processor time of a step, without evaluations and saves; None if no step was left.
@@ -217,8 +204,6 @@ def train_cell(
             log.note(lambda: sample_accuracy(scorer, validation))
         log.write()
         report(progress.step)
-        if watch:
-            watch.look(progress.step, lambda: log.aside(lambda: swap_accuracy(scorer, validation)))
         clock.start()
 
     def train_until(step: int | None = None) -> None:
@@ -232,9 +217,7 @@ def train_cell(
             history=log.history,
         )
 
-    shared = start_from_shared_phase(job, material, scorer, report, watch.first if watch else None, log)
-    if watch and shared == watch.first:  # the accuracy that it would have seen at the end of the phase
-        watch.look(shared, lambda: swap_accuracy(scorer, validation))
+    start_from_shared_phase(job, material, scorer, report, log)
     reach_branch(job, train_until)
     train_until()
     return clock.median

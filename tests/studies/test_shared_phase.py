@@ -19,7 +19,7 @@ from menagerie.studies.runs.cell import CHECKPOINT, STATE, Execution, Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import clear_shared, phase_recipe
 from menagerie.studies.runs.states import load_state, state_folder
-from menagerie.studies.runs.train import Watch, run_cell
+from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE
 from tests.grid_cells import cells, chosen_alone, splits
 from tests.models.builders import STAGED
@@ -49,7 +49,7 @@ def made(job):
 def alone(jobs_in, tmp_path_factory):
     """What every cell makes when it trains all steps by itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module, "start_from_shared_phase", lambda *_: 0)
+        patch.setattr(train_module, "start_from_shared_phase", lambda *_: None)
         jobs = jobs_in(tmp_path_factory.mktemp("alone"))
         for job in jobs:
             run_cell(job, lambda step: None)
@@ -103,26 +103,6 @@ def test_a_cell_that_was_stopped_after_it_goes_on_from_its_own_state(jobs_in, al
     assert made(job) == alone[job.cell.id]
 
 
-@pytest.mark.parametrize(("first", "shared"), [(3, 0), (6, 1), (9, 1)])
-def test_who_looks_at_a_cell_sees_the_same(first, shared, jobs_in, tmp_path):
-    """A look inside the phase is worth more than sharing it; one at its end is made from the shared state."""
-    accuracies = []
-    for _ in range(2):
-        looks = {}
-
-        def look(step, accuracy, looks=looks):
-            if step % first == 0:
-                looks[step] = accuracy()
-
-        for job in jobs_in(tmp_path)[:3:2]:  # CLIP's
-            (job.folder / "result.json").unlink(missing_ok=True)
-            run_cell(job, lambda step: None, Watch(look, first))
-        accuracies.append(looks)
-    assert accuracies[0] == accuracies[1]
-    assert list(accuracies[0]) == list(range(first, 13, first))
-    assert len(list((tmp_path / "shared").glob("*.pt"))) == shared
-
-
 def test_a_phase_is_shared_only_where_its_steps_are_the_same(jobs_in, tmp_path):
     """Another rate, batch or seed is another phase; what decides later steps alone is not."""
     base = phase_recipe(RECIPE)
@@ -154,7 +134,7 @@ def test_states_are_the_same_however_a_run_comes_by_them(jobs_in, alone, tmp_pat
             job.run(report, lambda: None)
 
     with monkeypatch.context() as patch:
-        patch.setattr(train_module, "start_from_shared_phase", lambda *_: 0)
+        patch.setattr(train_module, "start_from_shared_phase", lambda *_: None)
         run(job_in("by itself"))
     run(job_in("shared", which=0))
     run(job_in("shared"))
