@@ -49,11 +49,10 @@ most 200 swaps, always the same; the dotted line is chance. Where towers have le
 Speed depends on what else the machine did. All numbers: `cells/*/training.csv`."""
 
 
-def write_report(study: AnyStudy, records: Records, title: str = "", more: bool = False) -> Path:
+def write_report(study: AnyStudy, records: Records) -> Path:
     """Write the files of all parts of a study's page, and `report.html`.
 
-    `records` are of all its arms, each with the file of its split, if it has one. `more`: whether further runs may
-    follow from those that are planned.
+    `records` are of all its arms, each with the file of its split, if it has one.
     """
     out, results = records.out, [result for _, result in records.results]
     parts = checked(named(study, part) for part in study.page(records)) if results else []
@@ -64,11 +63,10 @@ def write_report(study: AnyStudy, records: Records, title: str = "", more: bool 
     return write_page(
         out / "report.html",
         Path(__file__).with_suffix(".html"),
-        title=title or study.title,
+        title=study.title,
         answer=[shown[id(part)] for part in answer],
         rest=[shown[id(part)] for part in rest],
         training=[shown[id(part)] for part in training],
-        more=more,
         **state_of(study, records),
         **models_of(records, results),
         **tests_explained(study, records),
