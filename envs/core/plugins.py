@@ -3,8 +3,9 @@
 import hashlib
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from modulefinder import ModuleFinder
@@ -38,14 +39,23 @@ def run_once(path: Path, changed: int) -> ModuleType:
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     try:
-        spec.loader.exec_module(module)
+        run_module(path, partial(spec.loader.exec_module, module))
+    except BaseException:
+        del sys.modules[spec.name]  # other processes run the files that they find there
+        raise
+    return module
+
+
+def run_module(path: Path, execute: Callable[[], None]) -> None:
+    """Run a file; raise a `UserError` if it can't be run, or if an import got another module than the one beside it."""
+    try:
+        execute()
     except (Exception, SystemExit) as error:
         raise UserError(f"{path} can't be run ({type(error).__name__}: {error}); mend it and start again") from error
     for name, source in imported_beside(path).items():
         loaded = getattr(sys.modules.get(name), "__file__", None)
         if loaded and Path(loaded).resolve() != source:
             raise UserError(f"{path} imports {name}, which lies in {source}, but got {loaded}; rename its own")
-    return module
 
 
 def own_sources(path: Path) -> list[Path]:

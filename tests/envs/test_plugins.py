@@ -1,9 +1,11 @@
 """Files that are added to the package: a mistake in one is a message that names the file and the field."""
 
+import sys
+
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.plugins import Exports, exported
+from menagerie.envs.core.plugins import OWN_MODULES, Exports, exported, own_module
 
 BENCHMARK = """
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
@@ -46,3 +48,14 @@ def test_a_wrong_field_names_file_and_field(tmp_path, monkeypatch, stem, text, n
     if text == BENCHMARK:
         with pytest.raises(UserError, match=field):
             Exports(package.name, package, "BENCHMARK", "benchmark").load("forgotten")
+
+
+@pytest.mark.parametrize(
+    "line", ["1 / 0", "raise SystemExit", "from menagerie.envs.core.errors import choose; choose('a', 'b', ['c'])"]
+)
+def test_a_file_that_fails_leaves_no_module(tmp_path, line):
+    mine = tmp_path / "fails.py"
+    mine.write_text(f"{line}\n")
+    with pytest.raises(UserError):
+        own_module(mine)
+    assert not [name for name in sys.modules if name.startswith(f"{OWN_MODULES}fails")]
