@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 from jaxtyping import Float64
-
-from menagerie.envs.core.figures import chance_line, legend_above, short, show_hidden
-from menagerie.studies.runs.training_log import read_training
-
-matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+
+from menagerie.envs.core.figures import chance_line, legend_above, short, show_hidden
+from menagerie.studies.runs.training_log import read_training
 
 # Told apart by every common kind of colour vision (Okabe and Ito, 2008), on white; then by the stroke too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

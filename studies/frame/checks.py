@@ -13,7 +13,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.models.recipe import negatives_of
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.cluster.options import check_cluster
-from menagerie.studies.frame.imagined import all_arms
+from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import sized

@@ -1,12 +1,17 @@
-"""What papers claim, held against the records of a study: a verdict each, and the table of them."""
+"""What papers claim, held against the records of a study, and what pages of rows share: their tests and accuracies."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import nan
+from typing import Any, NamedTuple
 
-from menagerie.studies.analysis.tables import DASH
+from menagerie.envs.core.files import write_csv
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.studies.analysis.tables import DASH, WAITING, by_task, number
+from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, Part, Rows
 from menagerie.studies.frame.records import Records
+from menagerie.studies.runs.data import CellData
 
 Columns = Sequence[tuple[str, str]]
 """Subset and task of each."""
@@ -79,3 +84,81 @@ def sentence(verdicts: Sequence[Verdict]) -> str:
     counts = {name: sum(its.outcome == name for its in verdicts) for name in OUTCOMES}
     listed = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     return f"Of {len(verdicts)} claims of the paper: {listed}."
+
+
+LOWEST = "lowest of all"
+UNTESTED = {"validation", "train_pairs"}  # one chooses settings, of the other training has shown the scenes
+COLUMNS_OF_SCORES = ("split", "row", "seed", "subset", "task", "accuracy", "n")
+# Kind of split -> subset and task of each column. A row's difference is of the first.
+COLUMNS: dict[str, Columns] = {
+    "spatial": (
+        ("left_right_unseen_order", "swap"),
+        ("above_under_unseen_order", "swap"),
+        ("left_right_unseen_pairs", "swap"),
+        ("above_under_unseen_pairs", "swap"),
+        ("left_right_seen_order", "swap"),
+        ("above_under_seen_order", "swap"),
+    ),
+    "binding": (
+        ("unseen_pairs", "swap"),
+        ("seen_pairs", "swap"),
+        ("unseen_pairs", "replace texture"),
+        ("unseen_pairs", "one animal"),
+    ),
+}
+
+
+def columns_of(data: CellData) -> Columns:
+    """Subset and task of each column of a split's table: those of its kind, and the tests of hold-out rules."""
+    usual = COLUMNS.get(data.kind, tuple((test, "swap") for test in data.tests))
+    rules = tuple((test, "swap") for test in data.tests if test.startswith(HELD_OUT))
+    return tuple(column for column in usual if column[0] in data.tests and column not in rules) + rules
+
+
+def write_scores(name: str, records: Records) -> None:
+    """Write every accuracy of every run."""
+    write_csv(records.out / name, COLUMNS_OF_SCORES, score_rows(records))
+
+
+def score_rows(records: Records) -> Iterator[tuple[Any, ...]]:
+    """A row of `COLUMNS_OF_SCORES` for each accuracy; the split is that of the run's label, or its kind."""
+    for arm, result in records.results:
+        split = arm.labels.get("split", arm.cell.data.kind)
+        for subset, tasks in result["subsets"].items():
+            for task, scores in tasks.items():
+                yield split, arm.labels["row"], arm.cell.seed, subset, task, scores["accuracy"], scores["n"]
+
+
+def missing(records: Records, row: str, base: str) -> str:
+    """The sign in place of a row's difference from another: it is awaited, or there is none to be had."""
+    done = {arm.labels["row"] for arm, _ in records.results}
+    known = {arm.labels["row"] for arm in records.arms}
+    return WAITING if row in known and not {row, base} <= done else DASH
+
+
+def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
+    """Of each row and task the lowest test, and the lowest of all with its name; of finished runs."""
+    scores = records.scores[~records.scores["subset"].isin(UNTESTED)].dropna(subset="accuracy")
+    means = 100 * scores.groupby(["row", "subset", "task"], sort=False)["accuracy"].mean()
+    tasks = sorted({task for *_, task in means.index}, key=by_task)
+    says = (
+        "Every task, on the test where the row is worst at it; at the right the test and the task farthest from 100 %, "
+        "by the part of the way from chance that is left. Mean over seeds."
+    )
+    lines = [(row, *task_line({key[1:]: its for key, its in means.items() if key[0] == row}, tasks)) for row in rows]
+    return Rows(name, ("row", *tasks, LOWEST), lines, shaded=True, says=says)
+
+
+def task_line(found: Mapping[tuple[str, str], float], tasks: Sequence[str]) -> list[str]:
+    """The cells of a row, whose tests and tasks are `found`; a task is only on tests that have records of it."""
+    if not found:
+        return [WAITING] * (len(tasks) + 1)
+    lowest = [min((value for (_, its), value in found.items() if its == task), default=nan) for task in tasks]
+    subset, task = min(found, key=lambda test: part_of_the_way(found[test], test[1]))
+    return [*map(number, lowest), f"{subset.replace('_', ' ')}: {task} {found[subset, task]:.1f}"]
+
+
+def part_of_the_way(accuracy: float, task: str) -> float:
+    """The part of the way from chance to 100 %."""
+    chance = CHANCES.get(task, 50.0)
+    return (accuracy - chance) / (100 - chance)

@@ -1,15 +1,19 @@
-"""What a run costs: images seen, floating-point operations, processor time."""
+"""What a run costs: parameters, images seen, floating-point operations, processor time."""
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.processes import in_child
+from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import result_of
 from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.machine import start_server
 
 UNKNOWN = "–"
 SAMPLES = 3  # steps that are counted of each phase: texts differ from batch to batch
@@ -88,7 +92,7 @@ def step_flops(cell: Cell) -> tuple[float, float]:
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.tokenizers import text_space
     from menagerie.models.training.feed import Feed, single_steps
-    from menagerie.studies.frame.step_cost import Noise
+    from menagerie.studies.frame.dry_run import Noise
 
     fixed = {"seed": 0, "recipe": replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES), "base": None}
     key = replace(cell, **fixed).id
@@ -112,3 +116,22 @@ def operations(scorer: object, batch: object, recipe: object) -> int:
     with FlopCounterMode(display=False) as counter:
         batch_loss(scorer, batch, recipe).backward()
     return int(counter.get_total_flops())
+
+
+SIZES: dict[str, int] = {}
+
+
+def size_of(cell: Cell) -> int:
+    """The number of parameters, counted once for each of a model's sizes, in a process of its own."""
+    key = digest([cell.model, cell.files, str(cell.towers), cell.options])
+    if key not in SIZES:
+        start_server(cell.threads)
+        SIZES[key] = in_child(parameters, cell.model, cell.towers, cell.options)
+    return SIZES[key]
+
+
+def parameters(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> int:
+    """The number of a scorer's parameters. Imports torch."""
+    from menagerie.models.contract import build
+
+    return sum(parameter.numel() for parameter in build(model, towers, options).parameters())

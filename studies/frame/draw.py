@@ -17,11 +17,10 @@ from menagerie.studies.analysis.curves import Curve, alike, training_curves
 from menagerie.studies.analysis.tables import DASH, WAITING, meaning_of_flags, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import text_of
-from menagerie.studies.frame.bars import bars
+from menagerie.studies.frame.bars import bars, heat_map
 from menagerie.studies.frame.cases import pictures_of, sections
 from menagerie.studies.frame.figures import Drawn, lines
 from menagerie.studies.frame.fronts import scatter
-from menagerie.studies.frame.heat import heat_map
 from menagerie.studies.frame.layout import counts
 from menagerie.studies.frame.parts import (
     Bars,

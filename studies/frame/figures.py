@@ -4,8 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from menagerie.envs.core.figures import (
     CHANCE,
@@ -25,12 +28,6 @@ from menagerie.studies.frame.layout import (
     title,
 )
 from menagerie.studies.frame.parts import Figured, Lines, Shown
-
-matplotlib.use("Agg")
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 WIDEST = 10.0  # inches, as wide as a page: more panels go on in a further line
 PANEL = (3.1, 2.5)  # inches of a panel of lines

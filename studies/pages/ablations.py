@@ -21,16 +21,19 @@ from menagerie.studies.frame.claims import (
     above,
     claims,
     column_name,
+    columns_of,
     judged,
+    lowest_by_task,
+    missing,
     sentence,
     tests_in_words,
     verdict,
+    write_scores,
 )
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, HeatMap, Paragraph, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.table import Sheet
-from menagerie.studies.pages.rows import columns_of, lowest_by_task, missing, write_scores
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.data import CellData
 

@@ -8,10 +8,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from menagerie.envs.core.figures import bar_above
 from menagerie.generators.storage.dataset import SplitDataset
@@ -21,13 +25,6 @@ from menagerie.models.scorer import Scorer
 from menagerie.models.towers.tokenizers import Tokenizer
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.runs.cell import CHECKPOINT, Cell
-
-matplotlib.use("Agg")
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 
 MOST = 200  # scenes by which slots are chosen
 AGREE = 0.75  # least cosine of a slot's image and text, as in the paper; without any such slot there is no limit

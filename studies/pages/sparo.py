@@ -19,16 +19,18 @@ from menagerie.studies.frame.claims import (
     above,
     claims,
     column_name,
+    columns_of,
+    missing,
     sentence,
     tests_in_words,
     verdict,
+    write_scores,
 )
 from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.masks import MaskRow, Masks, mask_table, mask_verdicts, masks_in
 from menagerie.studies.measures.selection import Selection, selection_points, selection_table, selection_verdicts
-from menagerie.studies.pages.rows import columns_of, missing, write_scores
 from menagerie.studies.pages.slot_pictures import AGREE, MOST, SlotPictures
 
 TITLES = {

@@ -9,9 +9,8 @@ import pandas as pd
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe, roles_of
 from menagerie.studies.analysis.pareto import Bound, Curve, ImageRatio, Tally, bound, image_ratio
-from menagerie.studies.frame.estimate import Estimate, points_in
+from menagerie.studies.frame.estimate import Estimate, compared, points_in
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.two_groups import compared
 from menagerie.studies.photographs.cells import train_recipe
 from menagerie.studies.photographs.trainings import (
     BINDING,

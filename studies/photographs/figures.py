@@ -9,12 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from menagerie.envs.core.figures import COLOURS, chance_line, legend_above, line_style, short
-from menagerie.studies.analysis.samples import sample_sheet
 from menagerie.studies.frame.bars import draw_dot
-from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.cases import sample_sheet
+from menagerie.studies.frame.estimate import Estimate, compared
 from menagerie.studies.frame.figures import draw_line, dress, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
-from menagerie.studies.frame.two_groups import compared
 from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder
 from menagerie.studies.photographs.data import Tested, samples_of
 from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, OTHERS, OWN, WORTH, ZERO_SHOT

@@ -16,9 +16,16 @@ from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
 from menagerie.studies.runs.evaluation import FILE, evaluate, looks_after, sample_accuracy
 from menagerie.studies.runs.folder import provenance
-from menagerie.studies.runs.graphs import PLAIN, Graphs, give_readers, parsed_record, parsed_texts, read_graphs
+from menagerie.studies.runs.graphs import (
+    PLAIN,
+    Graphs,
+    give_readers,
+    loss_negatives,
+    parsed_record,
+    parsed_texts,
+    read_graphs,
+)
 from menagerie.studies.runs.loggers import Logger
-from menagerie.studies.runs.negatives import loss_negatives
 from menagerie.studies.runs.results import finished, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
 from menagerie.studies.runs.states import keeper

@@ -7,12 +7,11 @@ import pytest
 from menagerie.studies.ablations import PRESETS
 from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.analysis.tables import DASH, WAITING
-from menagerie.studies.frame.claims import OUTCOMES, judged
+from menagerie.studies.frame.claims import OUTCOMES, judged, lowest_by_task
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.table import Sheet
 from menagerie.studies.pages.ablations import export, parts, sections_of
-from menagerie.studies.pages.rows import lowest_by_task
 from tests.studies.stored import stored_run
 
 NAN = float("nan")

@@ -16,9 +16,9 @@ from menagerie.models.towers.config import TextSpace
 from menagerie.studies.ablations import PRESETS
 from menagerie.studies.analysis.ablation_rows import ablated, base_row, changes, chosen_rows, matters, rows_of
 from menagerie.studies.analysis.papers import ABLATIONS
+from menagerie.studies.frame.adaptive import Imagined
+from menagerie.studies.frame.claims import columns_of
 from menagerie.studies.frame.command import further
-from menagerie.studies.frame.imagined import Imagined
-from menagerie.studies.pages.rows import columns_of
 from tests.command import ROOT, run_here
 from tests.studies.browser import CHROMIUM, assert_readable
 from tests.studies.browser import plain as text_of

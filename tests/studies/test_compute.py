@@ -21,14 +21,13 @@ from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
-from menagerie.studies.frame.adaptive import Course, has_stopped
+from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check
 from menagerie.studies.frame.costs import run_flops, step_flops
 from menagerie.studies.frame.dry_run import steps_of
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.figures import lines
-from menagerie.studies.frame.imagined import Imagined, all_arms
 from menagerie.studies.frame.page import write_report
 from menagerie.studies.frame.parts import Lines, Rows, Sentence
 from menagerie.studies.frame.records import Records

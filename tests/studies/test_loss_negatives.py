@@ -9,10 +9,10 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.recipe import Recipe
 from menagerie.studies import binding_grid, spatial_grid
-from menagerie.studies.analysis.model_table import model_table
 from menagerie.studies.frame.checks import check_image_negatives, check_model
+from menagerie.studies.frame.page import model_table
 from menagerie.studies.runs.command_line import scorer_options
-from menagerie.studies.runs.negatives import loss_negatives
+from menagerie.studies.runs.graphs import loss_negatives
 from menagerie.studies.runs.shared import has_false_captions
 from tests.generators.conftest import RECIPE, make_split
 from tests.grid_cells import cells, chosen_alone

@@ -17,11 +17,10 @@ from menagerie.envs.core.figures import line_style
 from menagerie.envs.core.records import RESULT, write_record
 from menagerie.studies.analysis.tables import DASH, FLAG, WAITING
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.bars import bars
+from menagerie.studies.frame.bars import bars, heat_map
 from menagerie.studies.frame.draw import marked, written
 from menagerie.studies.frame.figures import lines
 from menagerie.studies.frame.fronts import scatter
-from menagerie.studies.frame.heat import heat_map
 from menagerie.studies.frame.page import answer_first, checked, write_report
 from menagerie.studies.frame.parts import (
     Bars,

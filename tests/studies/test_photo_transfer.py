@@ -19,9 +19,9 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.image_store import ImageStore
-from menagerie.studies.frame.imagined import all_arms
+from menagerie.studies.frame.adaptive import all_arms
+from menagerie.studies.frame.estimate import compared
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.two_groups import compared
 from menagerie.studies.pages.photo_transfer import gap_words, said, worth_table
 from menagerie.studies.photo_transfer import PRESETS
 from menagerie.studies.photographs import answers, collection

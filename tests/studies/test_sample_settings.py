@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.dataset import SplitDataset
-from menagerie.studies.frame.imagined import all_arms
+from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.sampling import from_cube, to_cube
 from menagerie.studies.runs.data import distinct_images

@@ -13,9 +13,9 @@ from optuna.trial import TrialState
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies import tune
+from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cells import read_tuned
-from menagerie.studies.frame.imagined import all_arms
 from menagerie.studies.frame.parts import Facts, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.tune import Searched, rows_of
