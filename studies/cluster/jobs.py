@@ -1,4 +1,4 @@
-"""Submits tasks through submitit: to a Slurm job array, or to subprocesses of this machine.
+"""Where tasks run, with which resources, and their submission by submitit: to a Slurm job array, or subprocesses here.
 
 submitit pickles a task into the run's folder, from which the task reads it; nothing from elsewhere is unpickled.
 """
@@ -7,14 +7,107 @@ import contextlib
 import io
 import logging
 import os
+import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from menagerie.studies.cluster.options import Cluster, check_folder, refused, sbatch_options
+import tyro
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
+
+# Signs that submitit and Slurm replace in file names (%j, %a; in Slurm a backslash stops that), or can't read in a
+# script.
+SPECIAL = {"local": "%", "slurm": "%\\\n"}
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Resources of each task."""
+
+    partition: str = ""
+    """Partition; empty: the cluster's default."""
+    minutes: Annotated[int, Range(5, 1_000_000)] = 240  # Slurm warns a task 90 seconds before its end
+    """Time limit; a task that reaches it saves its state and queues again."""
+    cpus: Annotated[int, SOME_PROCESSES] = 0
+    """Cores; 0: as many as the task has threads."""
+    gigabytes: Annotated[float, Range(0.0, 10_000_000.0)] = 0.0
+    """Memory; 0: the partition's default."""
+    gpus: Annotated[int, SOME_PROCESSES] = 0
+    """GPUs; with --device cuda at least one."""
+    at_once: Annotated[int, Range(1, 100_000)] = 100
+    """The most tasks of the array that run at once."""
+    sbatch: tuple[str, ...] = ()
+    """Further sbatch options, such as account=mine qos=low."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where tasks run."""
+
+    engine: Annotated[Literal["none", "local", "slurm"], tyro.conf.arg(name="cluster")] = "none"
+    """none: in this command's workers; slurm: in a job array; local: in subprocesses, by the same code as slurm."""
+    slurm: Slurm = field(default_factory=Slurm)
+
+
+def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
+    """Options of sbatch by name; True stands for a flag without a value."""
+    given = {
+        "partition": slurm.partition,
+        "time": slurm.minutes,
+        "cpus-per-task": slurm.cpus or cores,
+        "mem": f"{round(slurm.gigabytes * 1024)}M" if slurm.gigabytes else "",
+        "gpus-per-node": max(slurm.gpus, gpus) or "",
+        "requeue": True,
+    }
+    further = dict(option.lstrip("-").partition("=")[::2] for option in slurm.sbatch)
+    return {name: value for name, value in given.items() if value} | {name: v or True for name, v in further.items()}
+
+
+def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0) -> None:
+    """Raise if tasks can't be submitted, before anything is created; `sbatch --test-only` checks the options.
+
+    `folder` is the folder where tasks will write.
+    """
+    if cluster.engine == "none":
+        return
+    check_folder(cluster, folder)
+    try:
+        import submitit  # noqa: F401
+    except ImportError:
+        raise UserError(f"--cluster {cluster.engine} needs submitit: pip install submitit") from None
+    if cluster.engine == "local":
+        return
+    if missing := [name for name in ("sbatch", "srun", "squeue", "scontrol") if not shutil.which(name)]:
+        raise UserError(f"--cluster slurm: no {missing[0]} here; start it where jobs are submitted, or use local")
+    validate(cluster)
+    given = sbatch_options(cluster.slurm, cores, gpus).items()
+    flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given]
+    result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
+    if result.returncode:
+        raise refused(result.stderr)
+
+
+def check_folder(cluster: Cluster, folder: Path) -> None:
+    """Raise for a folder whose path Slurm or submitit would change: files would be written elsewhere."""
+    path = str(folder.absolute())
+    if special := [character for character in SPECIAL.get(cluster.engine, "") if character in path]:
+        raise UserError(
+            f"--cluster {cluster.engine} can't write to {path!r}: submitit and Slurm read {special[0]!r} in a path as "
+            "something else; choose another folder"
+        )
+
+
+def refused(errors: str) -> UserError:
+    """Make an error from the last line of sbatch's output."""
+    last = (errors.strip().splitlines() or ["no reason given"])[-1]
+    reason = last.rpartition("error: ")[2].rpartition("failure: ")[2]
+    return UserError(f"Slurm refuses the tasks: {reason}; see `sinfo`, and the --slurm options under --help")
+
 
 ENDED = frozenset(  # final states of Slurm; GONE and ENDED are ours
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
@@ -22,8 +115,6 @@ ENDED = frozenset(  # final states of Slurm; GONE and ENDED are ours
 )
 # Requeues after a time limit; it isn't a failure, because tasks continue from saved states. submitit needs a number.
 MOST_TIMEOUTS = 1000
-PAUSES = (2.0, 5.0, 10.0)  # seconds before Slurm is asked again, if it doesn't answer when tasks are to be ended
-NO_LONGER = ("Invalid job id", "already completing or completed")  # messages of scancel for jobs that have ended
 YEAR_MINUTES = 60 * 24 * 365
 
 
@@ -95,8 +186,6 @@ class Status(NamedTuple):
     """State as Slurm gives it; RUNNING or ENDED for a subprocess; UNKNOWN if Slurm doesn't answer; GONE if it isn't
     listed."""
     reason: str = ""
-    script: str = ""
-    """Path of the script that Slurm runs for the task."""
 
 
 def states(handles: Iterable[Handle]) -> dict[str, Status]:
@@ -110,15 +199,15 @@ def queue(jobs: list[str]) -> dict[str, Status]:
     if not jobs:
         return {}
     arrays = ",".join(sorted({job.partition("_")[0] for job in jobs}))
-    command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%o", f"--jobs={arrays}"]
+    command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r", f"--jobs={arrays}"]
     try:
         result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         return dict.fromkeys(jobs, Status("UNKNOWN", str(error)))
     if result.returncode and "Invalid job id" not in result.stderr:
         return dict.fromkeys(jobs, Status("UNKNOWN", result.stderr.strip()))
-    rows = (line.split("|", 3) for line in result.stdout.split("\n") if line)
-    listed = {job: Status(state, "" if reason == "None" else reason, script) for job, state, reason, script in rows}
+    rows = (line.split("|", 2) for line in result.stdout.split("\n") if line)
+    listed = {job: Status(state, "" if reason == "None" else reason) for job, state, reason in rows}
     return {job: listed.get(job, Status("GONE")) for job in jobs}
 
 
@@ -128,50 +217,6 @@ def runs_here(handle: Handle) -> bool:
         words = Path(f"/proc/{handle.job}/cmdline").read_bytes().split(b"\0")
         return words[-3:-1] == [b"submitit.local._local", handle.folder.encode("utf-8", "surrogateescape")]
     return False
-
-
-def cancel(handles: Iterable[Handle], pauses: Sequence[float] = PAUSES) -> None:
-    """End tasks for good, on Slurm and on this machine; their saved states stay.
-
-    If Slurm doesn't answer, it is asked again after each of `pauses`, in seconds; tasks that could not be ended are
-    reported.
-    """
-    handles = list(handles)
-    end_here(handles)
-    slurm = {handle.job: os.path.realpath(handle.folder) for handle in handles if handle.engine == "slurm"}
-    found = queue(list(slurm))
-    for pause in pauses:
-        if not (unknown := unanswered(found)):
-            break
-        time.sleep(pause)
-        found |= queue(unknown)
-    # Slurm may have reused the job id: our job's script lies beside its log.
-    scripts = {job: status.script for job, status in found.items() if os.path.isabs(status.script)}
-    ours = [job for job, script in scripts.items() if os.path.realpath(os.path.dirname(script)) == slurm[job]]
-    if ours and (problem := scancel(ours)):
-        report_left(ours, problem)
-    if unknown := unanswered(found):
-        report_left(unknown, found[unknown[0]].reason)
-
-
-def unanswered(found: Mapping[str, Status]) -> list[str]:
-    """The jobs whose state is unknown because Slurm doesn't answer."""
-    return [job for job, status in found.items() if status.state == "UNKNOWN"]
-
-
-def scancel(jobs: Sequence[str]) -> str:
-    """End Slurm's jobs; returns the reason if some could not be ended. Jobs that have ended already are no problem."""
-    try:
-        result = subprocess.run(["scancel", *jobs], capture_output=True, encoding="utf-8", errors="replace", timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    lines = [line for line in result.stderr.split("\n") if line and not any(end in line for end in NO_LONGER)]
-    return " ".join(lines) if result.returncode else ""
-
-
-def report_left(jobs: Sequence[str], problem: str) -> None:
-    """Print Slurm's jobs that could not be ended, and how to end them."""
-    print(f"warning: Slurm's jobs could not be ended ({problem}); end them with `scancel {' '.join(jobs)}`", flush=True)
 
 
 def end_here(handles: Iterable[Handle]) -> None:

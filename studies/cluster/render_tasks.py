@@ -17,7 +17,7 @@ from menagerie.envs.scene import Scene
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.image_store import SHARD_ROWS, ImageStore
 from menagerie.generators.storage.scene_checks import RenderChecks
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.tasks import Tasks, print_changes
 from menagerie.studies.cluster.worker import Interruption
 

@@ -13,8 +13,7 @@ import msgspec
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.studies.cluster.jobs import ENDED, Handle, end_here, states, submit
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import ENDED, Cluster, Handle, end_here, states, submit
 from menagerie.studies.cluster.worker import Command, Interruption, Task
 
 RECORD = "tasks.json"

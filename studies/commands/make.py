@@ -15,7 +15,7 @@ from menagerie.envs.core.validation import PROCESSES, SIDE, Range
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
-from menagerie.studies.cluster.options import Cluster, check_cluster
+from menagerie.studies.cluster.jobs import Cluster, check_cluster
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.image_store import ImageStore

@@ -1,7 +1,7 @@
 """What a study is refused for, before anything is made."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -10,15 +10,25 @@ from menagerie.envs.core.files import check_place
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
-from menagerie.models.recipe import negatives_of
+from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import check_scorer, spec_of
-from menagerie.studies.cluster.options import check_cluster
+from menagerie.studies.cluster.jobs import check_cluster
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.study import AnyStudy, Study
+from menagerie.studies.frame.cells import PAPER_FIELDS, PAPER_RECIPES, SEARCHED, paper_recipe, parser_hash, tuned
+from menagerie.studies.frame.options import SplitOptions
+from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import sized
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, start_server
+
+
+def check_given(study: AnyStudy, preset: AnyStudy) -> None:
+    """Raise for options that differ from their preset's and would change nothing."""
+    study.check_given(preset)
+    if isinstance(study, SplitStudy):
+        check_overrides(study, preset)
+        check_files(study, preset)
 
 
 def check(study: AnyStudy) -> None:
@@ -32,6 +42,8 @@ def check(study: AnyStudy) -> None:
     check_device(study.device)
     check_place("--store", study.store)
     check_cluster(study.cluster, study.out or Path("runs"), study.threads, int(study.device.startswith("cuda")))
+    if isinstance(study, SplitStudy):
+        check_graphs(study)
     study.check()
     cells = [arm.cell for arm in all_arms(study) if isinstance(arm.cell, Cell)]
     check_splits(cells)
@@ -111,3 +123,56 @@ def check_rows(rows: Mapping[str, Cell]) -> None:
     for line, cell in rows.items():
         scratch = replace(cell.towers, pretrained="")
         attempt(f"{cell.model} in row {line!r}", "can't be built", partial(build, cell.model, scratch, cell.options))
+
+
+def check_graphs(study: SplitOptions) -> None:
+    """Raise for other graphs that nobody reads, and for a parser that can't work here."""
+    if study.graph_source.plain:
+        return
+    if not any("graphs" in spec_of(model).reads for model in study.models):
+        raise UserError(
+            f"none of {', '.join(study.models)} reads scene graphs: --graphs, --dropped-nodes and --moved-attributes "
+            "change nothing; add a model that does, such as oc-clip, or leave them out"
+        )
+    parser_hash(study.graph_source.graphs)
+
+
+def check_overrides(study: SplitOptions, preset: SplitOptions) -> None:
+    """Raise if an option was given that tuned recipes or those of papers would replace."""
+    given = [item.name for item in fields(Recipe) if differ(study.recipe, preset.recipe, item.name)]
+    given += [name for name in ("architecture", "pretrained") if differ(study, preset, name)]
+    # Models whose recipe is the study's own take these options.
+    lost = [f"--{name.replace('_', '-')}" for name in given if all(name in replaced(study, m) for m in study.models)]
+    for model, best in tuned(study).items():
+        spec = spec_of(model)
+        config, plain = getattr(study.scorers, spec.flag), sized(spec, study.scorers.size)
+        before = getattr(preset.scorers, spec.flag, plain)
+        changed = [name for name in best.options if differ(config, before, name)]
+        lost += [f"--{spec.name}.{name.replace('_', '-')}" for name in changed]
+    if lost and study.pretrained and study.tuned in ("", PAPER_RECIPES):
+        raise UserError(f"{lost[0]} is replaced by what each model's paper has with --pretrained weights; leave it out")
+    if lost:
+        raise UserError(f"{lost[0]} is replaced by the recipes of --tuned {study.tuned}; add --tuned '' to set it")
+
+
+def differ(first: object, second: object, name: str) -> bool:
+    """Whether two configurations have different values of a field."""
+    return bool(getattr(first, name) != getattr(second, name))
+
+
+def replaced(study: SplitOptions, model: str) -> Sequence[str]:
+    """The options of which a model doesn't take the study's values."""
+    if model in tuned(study):
+        return (*SEARCHED, "architecture", "pretrained")
+    return PAPER_FIELDS if paper_recipe(study, model) else ()
+
+
+def check_files(study: SplitOptions, preset: SplitOptions) -> None:
+    """Raise for options beside `--split` that would change nothing."""
+    if not study.split:
+        return
+    names = {item.name for item in fields(study)} & {item.name for item in fields(study.recipe_given)} | {"resolution"}
+    given = sorted(name for name in names if differ(study, preset, name))
+    if given or study.base != preset.base:
+        option = "recipe" if study.base != preset.base else given[0].replace("_", "-")
+        raise UserError(f"--{option} changes nothing beside --split, whose files decide it; leave one of them out")

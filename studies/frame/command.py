@@ -8,7 +8,7 @@ from pathlib import Path
 
 from menagerie.envs.core.errors import run_command
 from menagerie.models.registry import spec_of, specs
-from menagerie.studies.frame.checks import check
+from menagerie.studies.frame.checks import check, check_given
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
 
@@ -43,7 +43,7 @@ def start(name: str, description: str, presets: Mapping[str, AnyStudy], default:
         print(compare(*runs))
         return None
     preset, study = parse(presets, default, description, (COMPARE,) if trains else ())
-    study.check_given(presets[preset])
+    check_given(study, presets[preset])
     study = study.settled()
     if (status := study.instead()) is not None:
         return status

@@ -31,7 +31,6 @@ from menagerie.models.registry import spec_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of, recipe_line
 from menagerie.studies.frame.options import AnyOptions, SplitOptions, StudyOptions
-from menagerie.studies.frame.overrides import check_files, check_graphs, check_overrides
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData
 from menagerie.studies.runs.split_file import SplitFile
@@ -196,15 +195,6 @@ class SplitStudy(SplitOptions, Study):
         if len(self.files) < len(self.split):
             raise UserError("--split: two files have the same content; give each once")
         return replace(self, world=next(iter(self.files)).world, resolution=sides.pop())
-
-    def check(self) -> None:
-        """Raise for graphs that no model reads."""
-        check_graphs(self)
-
-    def check_given(self, preset: "SplitStudy") -> None:
-        """Raise for options that tuned recipes, papers or split files replace."""
-        check_overrides(self, preset)
-        check_files(self, preset)
 
     def notes(self) -> dict[str, str]:
         """Each model's recipe in a line."""

@@ -14,7 +14,7 @@ from menagerie.generators.sources.folders import Given
 from menagerie.generators.sources.kept_out import KeptOut
 from menagerie.generators.sources.registry import one_node
 from menagerie.models.towers.config import READ_AS, file_and_tag
-from menagerie.studies.frame.overrides import check_overrides
+from menagerie.studies.frame.checks import check_overrides
 from menagerie.studies.real_training.cells import NONE, grid_of
 from menagerie.studies.real_training.photographs import names_of
 

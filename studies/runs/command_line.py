@@ -19,7 +19,7 @@ from menagerie.envs.core.validation import PARTS, SOME_PROCESSES, STEPS, THREADS
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import Cluster
 
 Config = TypeVar("Config")
 

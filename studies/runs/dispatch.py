@@ -7,7 +7,7 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.progress import PlainLines
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.job import AnyJob

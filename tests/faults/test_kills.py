@@ -26,7 +26,7 @@ import sys, time
 from pathlib import Path
 
 from menagerie.envs.core import processes
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.tasks import Tasks
 
 def wait(*_):

@@ -6,7 +6,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.image_store import ImageStore
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.render_tasks import RenderTask, add_with_tasks, plan, render_parts
 from menagerie.studies.cluster.worker import Interruption
 

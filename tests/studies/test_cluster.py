@@ -18,8 +18,7 @@ from menagerie.envs.core.records import write_record
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.cluster.jobs import Handle, cancel, submit
-from menagerie.studies.cluster.options import Cluster, Slurm, check_cluster
+from menagerie.studies.cluster.jobs import Cluster, Handle, Slurm, check_cluster, end_here, submit
 from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.dispatch import run_jobs
@@ -197,7 +196,7 @@ def test_a_task_that_slurm_will_queue_again_has_not_failed(state, tmp_path, sque
 
     def look(answer, seconds):
         """What Slurm says, and how long it has said so if it is an end."""
-        squeue.write_text(f"7_0|{answer}|None|{tmp_path}/cluster/script.sh\n")
+        squeue.write_text(f"7_0|{answer}|None\n")
         tasks.look()
         tasks.ended = {name: since - seconds for name, since in tasks.ended.items()}
         tasks.look()
@@ -216,11 +215,11 @@ def test_the_next_command_waits_for_what_slurm_will_queue_again(tmp_path, squeue
     write_record(log.parent / RECORD, {"a": Handle("slurm", "7_0", str(log))})
     log.touch()
     os.utime(log, (time.time() - 30,) * 2)
-    squeue.write_text("7_0|PREEMPTED|None|script.sh\n")
-    threading.Timer(0.5, squeue.write_text, ["7_0|PENDING|BeginTime|script.sh\n"]).start()
+    squeue.write_text("7_0|PREEMPTED|None\n")
+    threading.Timer(0.5, squeue.write_text, ["7_0|PENDING|BeginTime\n"]).start()
     assert list(still_running(log.parent)) == ["a"]
     assert "1 tasks again" in capsys.readouterr().out
-    squeue.write_text("7_0|PREEMPTED|None|script.sh\n")
+    squeue.write_text("7_0|PREEMPTED|None\n")
     os.utime(log, (time.time() - 300,) * 2)
     assert not still_running(log.parent), "that was its end"
 
@@ -230,7 +229,7 @@ def test_one_that_follows_and_was_submitted_before_is_waited_for(tmp_path, squeu
     handle = Handle("slurm", "7_0", str(tmp_path / "cluster/7_0_0_log.out"))
     (tmp_path / "cluster").mkdir()
     write_record(tmp_path / "cluster" / RECORD, {"lucky": handle})
-    squeue.write_text("7_0|RUNNING|None|script.sh\n")
+    squeue.write_text("7_0|RUNNING|None\n")
     (tmp_path / "first").touch()
     tasks, ended, running = unlucky_tasks(Cluster("slurm"), tmp_path, "first"), [], []
 
@@ -255,7 +254,7 @@ def test_a_strangers_record_of_tasks_ends_nothing(log, tmp_path):
     try:
         write_record(tmp_path / RECORD, {"a": ("local", str(bystander.pid), log)})
         running = still_running(tmp_path)
-        cancel([*running.values(), *read_tasks(tmp_path).values()])
+        end_here([*running.values(), *read_tasks(tmp_path).values()])
         assert not running
         with pytest.raises(subprocess.TimeoutExpired):
             bystander.wait(0.1)
@@ -269,48 +268,6 @@ def test_only_numbers_of_jobs_are_taken(job, tmp_path):
     write_record(tmp_path / RECORD, {"a": ("slurm", job, str(tmp_path / "log.out"))})
     with pytest.raises(UserError, match=r"tasks\.json is damaged"):
         still_running(tmp_path)
-
-
-def test_a_job_of_another_folder_is_not_cancelled(tmp_path, slurm):
-    """Numbers of jobs begin anew with a new Slurm."""
-    (script := tmp_path / "script.sh").write_text("#!/bin/sh\nsleep 60\n")
-    job = output_of("sbatch", "--parsable", "--output=/dev/null", str(script)).strip()
-    for folder, state in ((tmp_path / "cluster", "RUNNING PENDING"), (tmp_path, "CANCELLED COMPLETING")):
-        cancel([Handle("slurm", job, str(folder / "log.out"))])
-        assert output_of("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T").strip() in state
-
-
-def test_jobs_that_could_not_be_ended_are_told(tmp_path, monkeypatch, capsys):
-    """Here is no Slurm at all."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    cancel([Handle("slurm", f"7_{task}", str(tmp_path / "log.out")) for task in (0, 1)], pauses=(0.0, 0.0))
-    (line,) = capsys.readouterr().out.splitlines()
-    assert "squeue" in line
-    assert "`scancel 7_0 7_1`" in line
-
-
-def test_a_slurm_that_does_not_answer_is_asked_again(tmp_path, squeue, capsys):
-    """Once in vain; what scancel then says is told, but for jobs that have ended by themselves."""
-    asked, ended, complaint = (tmp_path / name for name in ("asked", "ended", "complaint"))
-    squeue.write_text(f"7_0|RUNNING|None|{tmp_path}/script.sh\n8_0|RUNNING|None|{tmp_path}/others/script.sh\n")
-    programs = {
-        "squeue": f"test -e '{asked}' && cat '{squeue}' || {{ touch '{asked}'; exit 1; }}",
-        "scancel": f"echo $@ >> '{ended}'; cat '{complaint}' >&2; exit 1",
-    }
-    for name, script in programs.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
-    handles = [Handle("slurm", job, str(tmp_path / "log.out")) for job in ("7_0", "8_0")]
-    for said, told in (
-        ("Invalid job id specified", ""),
-        ("no controller", "(no controller); end them with `scancel 7_0`"),
-    ):
-        complaint.write_text(said)
-        asked.unlink(missing_ok=True)
-        cancel(handles, pauses=(0.0,))
-        assert told in (printed := capsys.readouterr().out)
-        assert bool(printed) == bool(told)
-    assert ended.read_text().split() == ["7_0", "7_0"]
 
 
 STUDIES = ("binding_grid", "ablations", "compute", "photo_transfer", "sample_efficiency", "sparo", "tune")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.runs.dispatch import run_jobs
 from menagerie.studies.runs.job import AnyJob
 

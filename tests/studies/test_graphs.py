@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.frame.overrides import check_graphs
+from menagerie.studies.frame.checks import check_graphs
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.shared import phase_key
 from menagerie.studies.runs.train import material_of, run_cell

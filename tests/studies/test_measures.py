@@ -15,7 +15,7 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.measure import FOLDER, Measure, measured, write_rows
 from menagerie.studies.frame.measuring import Measuring, Shipped

@@ -24,7 +24,7 @@ from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
 from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.binding_grid import PRESETS
-from menagerie.studies.cluster.options import Cluster
+from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs import dispatch, local
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
