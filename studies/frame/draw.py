@@ -19,8 +19,7 @@ from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.bars import bars, heat_map
 from menagerie.studies.frame.cases import pictures_of, sections
-from menagerie.studies.frame.figures import Drawn, lines
-from menagerie.studies.frame.fronts import scatter
+from menagerie.studies.frame.figures import Drawn, lines, scatter
 from menagerie.studies.frame.layout import counts
 from menagerie.studies.frame.parts import (
     Bars,

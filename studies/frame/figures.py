@@ -1,4 +1,4 @@
-"""The figures of a page: lines, bars and heat maps of estimates, a panel for each combination of some labels."""
+"""The figures of a page along an axis, and what those of rows share: a panel for each combination of some labels."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,34 +10,24 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from menagerie.envs.core.figures import (
-    CHANCE,
-    chance_line,
-    legend_above,
-    line_style,
-)
+from menagerie.envs.core.figures import CHANCE, MOST_TOGETHER, PALE, chance_line, legend_above, line_style
+from menagerie.studies.analysis.pareto import front
 from menagerie.studies.analysis.words import CHANCES, TITLES, wrap
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.layout import (
-    TESTS,
-    Key,
-    called,
-    key_of,
-    keys,
-    places,
-    title,
-)
-from menagerie.studies.frame.parts import Figured, Lines, Shown
+from menagerie.studies.frame.layout import TESTS, Key, called, key_of, keys, places, title
+from menagerie.studies.frame.parts import Figured, Front, Lines, Scatter, Shown
 
 WIDEST = 10.0  # inches, as wide as a page: more panels go on in a further line
-PANEL = (3.1, 2.5)  # inches of a panel of lines
-BARS, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
+PANEL, LARGE = (3.1, 2.5), (6.4, 4.0)  # inches of a panel, and of one of points that stands alone
 STROKES = ("-", "--", "-.", (0, (7, 2)))  # not dots, which are chance
 DASHED: dict[str, Any] = {"color": "0.6", "linewidth": 1, "linestyle": "--"}
+# Of a setting that was tried: wider than a point, so that none hides it.
+RING: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.1, "linestyle": "none"}
 WIDE = 5  # from so many times on, 1, 2 and 5 are ticks enough on a logarithmic axis
 MOST_TICKS = 6  # values of a label that are ticks themselves
 AXES = {"pairs": "animal pairs in training", "hard_negatives": "training pairs with hard negatives"}
 Values = dict[Key, Estimate]
+Style = Mapping[str, Any]
 
 
 class Drawn(NamedTuple):
@@ -59,13 +49,9 @@ def axis_name(name: str) -> str:
 def heading(part: Shown, names: Sequence[str], key: Key, width: int = 24) -> str:
     """The title of a panel: a line for each of its labels, but for the task that all know."""
     said = [pair for pair in zip(names, key, strict=True) if pair != ("task", "swap")]
-    return "\n".join(wrap(titled(part, *pair), width) for pair in said)
-
-
-def titled(part: Shown, name: str, value: Any) -> str:
-    """A label in a title."""
-    known = name == "subset" and value in TITLES and value not in part.words.get(name, {})
-    return TITLES[value] if known else title(part, [name], (value,))
+    known = {value: text for value, text in TITLES.items() if value not in part.words.get("subset", {})}
+    texts = (known.get(value if name == "subset" else "") or title(part, [name], (value,)) for name, value in said)
+    return "\n".join(wrap(text, width) for text in texts)
 
 
 def chance_of(part: Shown, panel: Mapping[str, Any]) -> float:
@@ -99,79 +85,79 @@ def dress(axis: Axes) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
+class Point(NamedTuple):
+    """A number where it stands along `x`."""
+
+    x: float
+    its: Estimate
+    key: Key
+
+
+Along = Lines | Scatter
+
+
+def points_of(part: Along, names: Sequence[str], found: Values) -> Mapping[Key, Mapping[Any, list[Point]]]:
+    """The numbers of each panel by colour and stroke, from left to right; those that stand nowhere are left out."""
+    panels: dict[Key, dict[Any, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    own = [name for name in names if name not in TESTS]
+    where = positions(part, own)
+    for key, its in found.items():
+        labels = dict(zip(names, key, strict=True))
+        if (at := key_of(labels, own)) in where:
+            line = labels[part.colour], labels.get(getattr(part, "stroke", ""))
+            panels[key_of(labels, part.panels)][line].append(Point(where[at], its, key))
+    for lines_of_panel in panels.values():
+        for points in lines_of_panel.values():
+            points.sort(key=lambda point: point.x)
+    return panels
+
+
+def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
+    """Where each value of `x` stands, by the labels of arms: at itself, at the mean of what was measured, or, of words,
+    in the order of the plan."""
+    order, column, found = ordinals(part), getattr(part, "at", "") or part.x, defaultdict(list)
+    for arm in part.records.arms:
+        place = arm.place
+        if place.keys() >= {*names} and isinstance(
+            value := order.get(place.get(column), place.get(column)), int | float
+        ):
+            found[key_of(place, names)].append(value)
+    return {key: float(np.mean(values)) for key, values in found.items()}
+
+
+def ordinals(part: Along) -> dict[Any, int]:
+    """The numbers of the values of `x` where these are words on an axis of lines."""
+    values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
+    return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
+
+
 def lines(part: Lines) -> Drawn:
-    """A line for each colour and stroke, with the interval as a band."""
+    """A line for each colour and stroke, with the interval as a band; larger points of the runs that are to have
+    them."""
     names = list(dict.fromkeys([*part.panels, part.colour, *filter(None, [part.stroke]), part.x]))
-    found, where = part.records.estimates(names), positions(part, names)
+    found, own = part.records.estimates(names), [name for name in names if name not in TESTS]
     colours, strokes = (part.records.labels(name) if name else [None] for name in (part.colour, part.stroke))
-    panels, drawn = panels_of(part, found), series(part, names, found, where)
+    panels, drawn = panels_of(part, found), points_of(part, names, found)
+    large = {key_of(arm.place, own) for arm in part.large.arms} if part.large else ()
     figure, axes = panel_axes(len(panels), PANEL, sharex=not part.at, sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
         axis.set_title(heading(part, part.panels, panel), fontsize=9, parse_math=False)
         for (colour, stroke), points in drawn[panel].items():
-            style = line_style(colours.index(colour)) | {"linestyle": STROKES[strokes.index(stroke) % len(STROKES)]}
-            draw_line(axis, points, style)
-    draw_levels(part, axes, panels, colours)
-    draw_large(part, dict(zip(panels, axes, strict=True)), names, found, where)
-    for axis, panel in zip(axes, panels, strict=True):  # once all is drawn: they share limits, which stay as they are
-        finish(axis, part, dict(zip(part.panels, panel, strict=True)))
-    figure.supylabel("accuracy (%)", fontsize=9)
-    figure.supxlabel(axis_name(part.at or part.x), fontsize=9)
-    legend_above(figure, legend(part, colours, strokes))
-    return Drawn(figure, names, found)
+            style = line_style(colours.index(colour))
+            dashes = {"linestyle": STROKES[strokes.index(stroke) % len(STROKES)]}
+            draw_line(axis, [point[:2] for point in points], style | dashes)
+            for x, its, key in points:
+                if key_of(dict(zip(names, key, strict=True)), own) in large:
+                    axis.plot([x], [100 * its.value], **style, linestyle="none", markersize=8)
+    colours += draw_beside(part, axes, panels, colours)
+    keys_to = [
+        Line2D([], [], label=title(part, [part.stroke], (value,)), color="0.3", linestyle=STROKES[k % len(STROKES)])
+        for k, value in enumerate(strokes if part.stroke else ())
+    ]
+    return dressed(part, figure, dict(zip(panels, axes, strict=True)), names, found, colours, keys_to)
 
 
-Series = dict[tuple[Any, Any], list[tuple[float, Estimate]]]
-
-
-def series(part: Lines, names: Sequence[str], found: Values, where: Mapping[Key, float]) -> Mapping[Key, Series]:
-    """The lines of each panel by colour and stroke: where along `x`, and what."""
-    panels: dict[Key, Series] = defaultdict(lambda: defaultdict(list))
-    for key, its in found.items():
-        labels = dict(zip(names, key, strict=True))
-        line = labels[part.colour], labels.get(part.stroke)
-        panels[key_of(labels, part.panels)][line].append((where[arm_key(names, key)], its))
-    return panels
-
-
-def draw_large(
-    part: Lines, axes: Mapping[Key, Axes], names: Sequence[str], found: Values, where: Mapping[Key, float]
-) -> None:
-    """Larger points of the runs that are to have them."""
-    labels, colours = [name for name in names if name not in TESTS], part.records.labels(part.colour)
-    large = {key_of(arm.place, labels) for arm in part.large.arms} if part.large else ()
-    for key, its in found.items():
-        if (at := arm_key(names, key)) in large:
-            place = dict(zip(names, key, strict=True))
-            style = line_style(colours.index(place[part.colour])) | {"linestyle": "none", "markersize": 8}
-            axes[key_of(place, part.panels)].plot([where[at]], [100 * its.value], **style)
-
-
-def arm_key(names: Sequence[str], key: Key) -> Key:
-    """The labels of a key that are of arms."""
-    return tuple(value for name, value in zip(names, key, strict=True) if name not in TESTS)
-
-
-def positions(part: Lines, names: Sequence[str]) -> dict[Key, float]:
-    """Where each value of `x` stands, by the labels of arms: at itself, at the mean of what was measured, or, of words,
-    in the order of the plan."""
-    order, found = ordinals(part), {}
-    for arm in part.records.arms:
-        place = arm.place
-        if place.keys() >= {*names} - {*TESTS} and isinstance(value := place.get(part.at or part.x), int | float | str):
-            key = tuple(place[name] for name in names if name not in TESTS)
-            found.setdefault(key, []).append(order.get(value, value))
-    return {key: float(np.mean(values)) for key, values in found.items()}
-
-
-def ordinals(part: Lines) -> dict[Any, int]:
-    """The numbers of the values of `x` where these are words."""
-    values = part.records.labels(part.x)
-    words = not part.at and not all(isinstance(value, int | float) for value in values)
-    return {value: number for number, value in enumerate(values)} if words else {}
-
-
-def draw_line(axis: Axes, points: Iterable[tuple[float, Estimate]], style: Mapping[str, Any]) -> None:
+def draw_line(axis: Axes, points: Iterable[tuple[float, Estimate]], style: Style) -> None:
     """Estimates from left to right, with a band where they have an interval."""
     ordered = sorted(points, key=lambda point: point[0])
     x = [where for where, _ in ordered]
@@ -180,18 +166,93 @@ def draw_line(axis: Axes, points: Iterable[tuple[float, Estimate]], style: Mappi
     axis.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
 
 
-def finish(axis: Axes, part: Lines, panel: Mapping[str, Any]) -> None:
-    """Limits, ticks and chance of a panel of lines."""
+def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colours: Sequence[Any]) -> list[Any]:
+    """Dashed lines of what has no `x`; returns the colours that only these have."""
+    beside = part.beside.estimates([*part.panels, part.colour]) if part.beside else {}
+    every = list(dict.fromkeys([*colours, *(key[-1] for key in beside)]))
+    for (*where, colour), its in beside.items():
+        for axis, panel in zip(axes, panels, strict=True):
+            if tuple(where) == panel:
+                axis.axhline(100 * its.value, **DASHED | {"color": line_style(every.index(colour))["color"]})
+    return every[len(colours) :]
+
+
+def scatter(part: Scatter) -> Drawn:
+    """The settings of each colour; of many colours each has a panel, in which the others are pale."""
+    names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
+    found, colours = part.records.estimates(names), part.records.labels(part.colour)
+    judged = part.judged.estimates(names) if isinstance(part, Front) and part.judged else {}
+    panels, drawn = [(key, colours) for key in panels_of(part, found)], points_of(part, names, found)
+    if alone := len(colours) > MOST_TOGETHER and not part.panels:
+        panels = [((), [colour]) for colour in colours]
+    figure, axes = panel_axes(len(panels), LARGE if len(panels) == 1 else PANEL, sharex=True, sharey=True)
+    for axis, (panel, strong) in zip(axes, panels, strict=True):
+        name = title(part, [part.colour], (strong[0],)) if alone else heading(part, part.panels, panel)
+        axis.set_title(name, fontsize=9, parse_math=False)
+        for number, colour in enumerate(colours):
+            style = line_style(number) if colour in strong else PALE
+            draw_settings(axis, part, drawn[panel][colour, None], judged, style)
+    axes_of = {(*panel, *strong): axis for axis, (panel, strong) in zip(axes, panels, strict=True)}
+    marks = {"a setting": {"marker": "o", **RING}, "the best at its cost": {"linewidth": 1}}
+    marks |= {"these on the test": {"marker": "o", "linestyle": "none"}} if judged else {}
+    more = [Line2D([], [], color="0.4", label=label, **its) for label, its in marks.items() if isinstance(part, Front)]
+    return dressed(part, figure, axes_of, names, found, [] if alone else colours, more, "none")
+
+
+def draw_settings(axis: Axes, part: Scatter, points: Sequence[Point], judged: Values, style: Style) -> None:
+    """All settings of one colour; of a front as rings, with a step from each that is on it to the next, and where these
+    stand as they are judged."""
+    x, y = [point.x for point in points], [100 * point.its.value for point in points]
+    marks = {"marker": "none" if isinstance(part, Front) else ".", **style, "linestyle": "none", "markersize": 5}
+    if not isinstance(part, Front):
+        axis.plot(x, y, **marks)
+        return
+    best = front(x, y)
+    if "marker" in style:
+        axis.plot(x, y, **{**style, **RING})
+    there = [k for k in best if points[k].key in judged]
+    axis.plot([x[k] for k in there], [100 * judged[points[k].key].value for k in there], **marks)
+    line = {"color": style["color"], "linewidth": 1, "zorder": style.get("zorder", 2)}
+    axis.step([x[k] for k in best], [y[k] for k in best], where="post", **line)
+
+
+def dressed(
+    part: Along,
+    figure: Figure,
+    axes: Mapping[Key, Axes],
+    names: Sequence[str],
+    found: Values,
+    colours: Sequence[Any],
+    more: Sequence[Line2D],
+    stroke: str = "-",
+) -> Drawn:
+    """A figure with ticks, level, chance and legend, once all is drawn: its panels share their limits."""
+    for panel, axis in axes.items():
+        finish(axis, part, dict(zip(part.panels, panel, strict=False)))
+    figure.supxlabel(axis_name(getattr(part, "at", "") or part.x), fontsize=9)
+    figure.supylabel("accuracy (%)", fontsize=9)
+    texts = [title(part, [part.colour], (value,)) for value in colours]
+    keys_to = [Line2D([], [], label=text, linestyle=stroke, **line_style(k)) for k, text in enumerate(texts)]
+    level = [Line2D([], [], label=f"{part.level:.0%}", **DASHED)] if part.level is not None else []
+    legend_above(figure, [*keys_to, *more, *level, Line2D([], [], label="chance", **CHANCE)])
+    return Drawn(figure, names, found)
+
+
+def finish(axis: Axes, part: Along, panel: Mapping[str, Any]) -> None:
+    """Limits, ticks, level and chance of a panel."""
     dress(axis)
-    order, values = ordinals(part), part.records.labels(part.x)
     axis.set_xscale("log" if part.log else "linear")
-    if order or (len(values) <= MOST_TICKS and not part.at):
+    order, values = ordinals(part), part.records.labels(part.x)
+    if order or (isinstance(part, Lines) and len(values) <= MOST_TICKS and not part.at):
         axis.set_xticks([order.get(v, v) for v in values], [called(part, part.x, v) for v in values], parse_math=False)
         axis.xaxis.set_minor_locator(NullLocator())
     else:
         rounded_ticks(axis, part.log)
     axis.tick_params(labelbottom=True)
-    axis.set_ylim(None, 101)
+    if part.level is not None:
+        axis.axhline(100 * part.level, **DASHED)
+    if isinstance(part, Lines):
+        axis.set_ylim(None, 101)
     chance_line(axis, percent=chance_of(part, panel))
 
 
@@ -202,30 +263,3 @@ def rounded_ticks(axis: Axes, log: bool) -> None:
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9) if wide else MaxNLocator(4))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.xaxis.set_minor_locator(NullLocator())
-
-
-def draw_levels(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colours: list[Any]) -> None:
-    """The level that all are compared with, and what has no `x`."""
-    beside = part.beside.estimates([*part.panels, part.colour]) if part.beside else {}
-    colours += dict.fromkeys(key[-1] for key in beside if key[-1] not in colours)
-    for axis, panel in zip(axes, panels, strict=True):
-        if part.level is not None:
-            axis.axhline(100 * part.level, **DASHED)
-        for *where, colour in beside:
-            if tuple(where) == panel:
-                style = DASHED | {"color": line_style(colours.index(colour))["color"]}
-                axis.axhline(100 * beside[*panel, colour].value, **style)
-
-
-def legend(part: Lines, colours: Sequence[Any], strokes: Sequence[Any]) -> list[Line2D]:
-    """What colours, strokes and level lines mean."""
-    found = [
-        Line2D([], [], label=title(part, [part.colour], (value,)), **line_style(number))
-        for number, value in enumerate(colours)
-    ]
-    for number, value in enumerate(strokes if part.stroke else ()):
-        style = {"color": "0.3", "linestyle": STROKES[number % len(STROKES)]}
-        found.append(Line2D([], [], label=title(part, [part.stroke], (value,)), **style))
-    if part.level is not None:
-        found.append(Line2D([], [], label=f"{part.level:.0%}", **DASHED))
-    return [*found, Line2D([], [], label="chance", **CHANCE)]
