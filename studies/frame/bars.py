@@ -1,8 +1,8 @@
 """Figures of numbers in rows or squares: bars, dots with their intervals, and heat maps."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +17,6 @@ from menagerie.studies.frame.figures import (
     DASHED,
     WIDEST,
     Drawn,
-    Values,
     axis_name,
     chance_of,
     dress,
@@ -25,19 +24,7 @@ from menagerie.studies.frame.figures import (
     panel_axes,
     panels_of,
 )
-from menagerie.studies.frame.layout import (
-    Key,
-    awaited,
-    best_first,
-    called,
-    keys,
-    levels_of,
-    liked,
-    places,
-    title,
-    varying,
-    without_base,
-)
+from menagerie.studies.frame.layout import Key, Numbers, called, title, varying
 from menagerie.studies.frame.parts import Bars, HeatMap
 
 WIDTH, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
@@ -45,65 +32,46 @@ PALE = "A pale bar: the same caption is preferred whatever the image, so that it
 ROW = 0.24  # inches of a row; of several colours each has as much
 
 
-class Marks(NamedTuple):
-    """What is drawn of the rows of all panels."""
-
-    part: Bars
-    found: Values
-    seeds: Mapping[Key, Sequence[float]]
-    """The accuracies of single seeds."""
-    liked: set[Key]
-    awaited: set[Key]
-
-    @property
-    def dotted(self) -> bool:
-        """Whether numbers are dots with an interval."""
-        return self.part.dots or self.part.against is not None
-
-
 def bars(part: Bars) -> Drawn:
     """A bar or a dot for each row and colour."""
-    names = [*part.panels, *part.rows, *filter(None, [part.colour])]
-    found, every = part.records.estimates(names, part.against), places(part.records)
-    rows = without_base(part.rows, keys(every, part.rows), part.against)
-    rows = best_first(part.rows, rows, levels_of(names, found))
-    panels, colours = panels_of(part, found), part.records.labels(part.colour) if part.colour else [None]
-    figure, axes = panel_axes(
-        len(panels), (WIDTH, ROW * len(colours) * len(rows) + 0.75), NAMES, sharex=True, sharey=True
-    )
-    marks = Marks(part, found, seeds_of(part, names), liked(part.records, names), awaited(every, names))
+    numbers = Numbers(part, [*part.panels, *part.rows, *filter(None, [part.colour])])
+    rows, panels = numbers.rows(part.rows), panels_of(part, numbers.found)
+    colours = part.records.labels(part.colour) if part.colour else [None]
+    size = (WIDTH, ROW * len(colours) * len(rows) + 0.75)
+    figure, axes = panel_axes(len(panels), size, NAMES, sharex=True, sharey=True)
+    dotted, seeds = part.dots or part.against is not None, seeds_of(numbers)
     for axis, panel in zip(axes, panels, strict=True):
         axis.set_title(heading(part, part.panels, panel), fontsize=9, parse_math=False)
         for (y, row), (turn, colour) in product(enumerate(rows), enumerate(colours)):
             key = (*panel, *row, *([colour] if part.colour else []))
-            draw_mark(axis, marks, key, y + 0.8 * ((turn + 0.5) / len(colours) - 0.5), COLOURS[turn % len(COLOURS)])
-        finish(axis, marks, panel)
+            at, shade = y + 0.8 * ((turn + 0.5) / len(colours) - 0.5), COLOURS[turn % len(COLOURS)]
+            if dotted:
+                draw_dot(axis, numbers.found.get(key), at, shade, seeds.get(key, ()))
+            else:
+                draw_bar(axis, numbers, key, at, shade, 0.72 / len(colours))
+        finish(axis, part, dotted, panel)
     name_rows(part, figure, axes, rows)
     if part.colour:
         legend_above(figure, [key_to(part, turn, value) for turn, value in enumerate(colours)])
-    pale = marks.liked & found.keys() and not marks.dotted
-    return Drawn(figure, names, found, PALE if pale else "")
+    pale = numbers.liked & numbers.found.keys() and not dotted
+    return Drawn(figure, numbers.names, numbers.found, PALE if pale else "")
 
 
-def seeds_of(part: Bars, names: Sequence[str]) -> dict[Key, list[float]]:
+def seeds_of(numbers: Numbers) -> dict[Key, list[float]]:
     """The accuracies of single seeds, for dots."""
-    scores = part.records.scores
-    if not part.dots or part.against is not None or not len(scores):
+    part, scores = numbers.part, numbers.part.records.scores
+    if not part.dots or numbers.against or not len(scores):
         return {}
-    return {key: values.dropna().tolist() for key, values in scores.groupby([*names], sort=False)["accuracy"]}
+    return {key: its.dropna().tolist() for key, its in scores.groupby([*numbers.names], sort=False)["accuracy"]}
 
 
-def draw_mark(axis: Axes, marks: Marks, key: Key, y: float, colour: str) -> None:
-    """One number, or the sign in its place."""
-    its = marks.found.get(key)
-    if marks.dotted:
-        draw_dot(axis, its, y, colour, marks.seeds.get(key, ()))
-        return
-    text = gap(key not in marks.awaited) if its is None else number(100 * its.value, 100 * its.deviation)
+def draw_bar(axis: Axes, numbers: Numbers, key: Key, y: float, colour: str, height: float) -> None:
+    """One number as a bar with its deviation, pale where one caption is liked; or the sign in its place."""
+    its = numbers.found.get(key)
+    text = gap(key not in numbers.awaited) if its is None else number(100 * its.value, 100 * its.deviation)
     axis.text(103, y, text, va="center", fontsize=8)
     if its is not None:
-        height = 0.72 / max(1, len(marks.part.records.labels(marks.part.colour)) if marks.part.colour else 1)
-        axis.barh(y, 100 * its.value, height=height, color=colour, alpha=0.35 if key in marks.liked else 1)
+        axis.barh(y, 100 * its.value, height=height, color=colour, alpha=0.35 if key in numbers.liked else 1)
         if not np.isnan(its.deviation):
             axis.errorbar(100 * its.value, y, xerr=100 * its.deviation, color="0.2", linewidth=1, capsize=2)
 
@@ -118,11 +86,10 @@ def draw_dot(axis: Axes, its: Estimate | None, y: float, colour: str, seeds: Seq
     axis.plot([100 * its.low, 100 * its.high], [y, y], color=colour, linewidth=1.5)
 
 
-def finish(axis: Axes, marks: Marks, panel: Key) -> None:
+def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
     """Limits, chance and what is compared with, of a panel."""
-    part = marks.part
     dress(axis)
-    if not marks.dotted:
+    if not dotted:
         axis.grid(visible=False)
         axis.tick_params(length=0)
         axis.spines[["left"]].set_visible(False)
@@ -131,7 +98,7 @@ def finish(axis: Axes, marks: Marks, panel: Key) -> None:
         axis.axvline(0, color="0.4", linewidth=1)
     else:
         level = chance_of(part, dict(zip(part.panels, panel, strict=True)))
-        chance_line(axis, "x", percent=level, stretch=not marks.dotted)
+        chance_line(axis, "x", percent=level, stretch=not dotted)
     beside = part.beside.estimates([*part.panels]) if part.beside else {}
     if panel in beside:
         axis.axvline(100 * beside[panel].value, **DASHED)
@@ -159,8 +126,6 @@ def key_to(part: Bars, turn: int, value: Any) -> Line2D:
 NAMES = 1.7  # inches for what stands beside the panels
 BAR = "accuracy (%), dotted line: chance"
 
-Squares = list[list[Key]]
-
 
 def heat_map(part: HeatMap) -> Drawn:
     """Accuracy (%): lines of panels for the labels of panels but the last, which goes to the right.
@@ -168,16 +133,16 @@ def heat_map(part: HeatMap) -> Drawn:
     A place without records shows a dash, one whose run isn't finished other dots.
     """
     names = [*part.panels, *filter(None, [part.y, part.x])]
-    found, every = part.records.estimates(names), places(part.records)
-    waiting = awaited(every, names)
-    down = [key for key in keys(every, part.panels[:-1]) if any(k[: len(key)] == key for k in found)] or [()]
-    right = keys(every, part.panels[-1:]) or [()]
+    numbers = Numbers(part, names)
+    found = numbers.found
+    down = [key for key in numbers.keys(part.panels[:-1]) if any(k[: len(key)] == key for k in found)] or [()]
+    right = numbers.keys(part.panels[-1:]) or [()]
     across, up = sides_of(part, part.x), sides_of(part, part.y)
     figure, blocks = blocks_of(len(down), len(right), (len(across), len(up)))
     for line, block in zip(down, blocks, strict=True):
         name = heading(part, part.panels[:-1], line)
         for place, (panel, axis) in enumerate(zip(right, block.flat, strict=False)):
-            image = draw_squares(axis, [[(*line, *panel, *y, *x) for x in across] for y in up], found, waiting)
+            image = draw_squares(axis, [[(*line, *panel, *y, *x) for x in across] for y in up], numbers)
             axis.set_xticks(range(len(across)), [called(part, part.x, *x) if x else "" for x in across])
             axis.set_yticks(range(len(up)), [called(part, part.y, *y) if y else "" for y in up])
             if len(block) > 1 or block is blocks[0]:
@@ -212,14 +177,15 @@ def blocks_of(down: int, right: int, squares: tuple[int, int]) -> tuple[Figure, 
     return figure, blocks
 
 
-def draw_squares(axis: Axes, squares: Squares, found: Values, waiting: Collection[Key]) -> AxesImage:
+def draw_squares(axis: Axes, squares: list[list[Key]], numbers: Numbers) -> AxesImage:
     """One heat map with its numbers: mean, and deviation where there are several seeds."""
+    found = numbers.found
     values = np.array([[100 * found[key].value if key in found else np.nan for key in row] for row in squares])
     image = axis.imshow(values, **ACCURACY, origin="lower", aspect="auto")
     axis.set_facecolor("0.85")
     for y, row in enumerate(squares):
         for x, key in enumerate(row):
-            text, colour = gap(key not in waiting), "black"
+            text, colour = gap(key not in numbers.awaited), "black"
             if its := found.get(key):
                 text = number(100 * its.value) + ("" if np.isnan(its.deviation) else f"\n±{100 * its.deviation:.1f}")
                 colour = ink(colour_at(100 * its.value, ACCURACY))

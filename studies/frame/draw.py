@@ -20,7 +20,7 @@ from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.bars import bars, heat_map
 from menagerie.studies.frame.cases import pictures_of, sections
 from menagerie.studies.frame.figures import Drawn, lines, scatter
-from menagerie.studies.frame.layout import counts
+from menagerie.studies.frame.layout import Sheet, counts
 from menagerie.studies.frame.parts import (
     Bars,
     Cases,
@@ -40,7 +40,6 @@ from menagerie.studies.frame.parts import (
     Sentence,
     Table,
 )
-from menagerie.studies.frame.table import Sheet
 
 NUMBER = re.compile(rf"[\d+<>-]|{DASH}|{WAITING}")
 
@@ -87,7 +86,7 @@ def _(part: Table, out: Path) -> dict[str, Any]:
     says = " ".join([part.says, *(f"{name}: {text}." for name, text in notes.items() if text)])
     flags = meaning_of_flags(frame)
     shaded = len(sheet.labels) if accuracies else None
-    content = {"says": marked(says.strip()), "flags": f"{flags[:1].upper()}{flags[1:]}", "numbers": sheet.numbers}
+    content = {"says": marked(says.strip()), "flags": f"{flags[:1].upper()}{flags[1:]}", "numbers": sheet.sizes}
     return of_table(part, out, frame, shaded=shaded, chances=sheet.chances, **content)
 
 

@@ -1,15 +1,22 @@
-"""Which labels a part has on its sides, in which order, and what they are called."""
+"""What a part shows, in which order, and what it is called; and the table of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from menagerie.studies.analysis.tables import NEAR, QUAD, by_task
+import pandas as pd
+
+from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, QUAD, WAITING, by_task, number
+from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.parts import Shown
+from menagerie.studies.frame.parts import Shown, Table
 from menagerie.studies.frame.records import Records
 
 TESTS = ("subset", "task")
+OF_RECORDS = {*TESTS, "scene", "caption", "animals", "value"}
 FEW = 2  # models that stay in the order of the plan
 Key = tuple[Any, ...]
 
@@ -61,54 +68,69 @@ def key_of(labels: Mapping[str, Any], names: Sequence[str]) -> Key:
     return tuple(labels[name] for name in names)
 
 
-def awaited(found: Iterable[Place], names: Sequence[str]) -> set[Key]:
-    """The combinations of labels of which no run is finished yet."""
-    sides: tuple[set[Key], set[Key]] = (set(), set())
-    for place in found:
-        if place.labels.keys() >= {*names}:
-            sides[place.finished].add(key_of(place.labels, names))
-    return sides[0] - sides[1]
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of a part by the labels `names`, and the order of its sides."""
 
+    part: Shown
+    names: Sequence[str]
 
-def base_of(names: Sequence[str], key: Key, against: Mapping[str, Any] | None) -> Key:
-    """The combination that one is compared with: the same but for the labels of `against`."""
-    return tuple((against or {}).get(name, value) for name, value in zip(names, key, strict=True))
+    @property
+    def against(self) -> Mapping[str, Any]:
+        """The labels of what all is compared with, if it is."""
+        return getattr(self.part, "against", None) or {}
 
+    @cached_property
+    def places(self) -> list[Place]:
+        """Where they belong."""
+        return places(self.part.records)
 
-def without_base(names: Sequence[str], found: Iterable[Key], against: Mapping[str, Any] | None) -> list[Key]:
-    """The combinations of labels but those that others are compared with."""
-    compared = {*names} & {*(against or {})}
-    return [key for key in found if not compared or base_of(names, key, against) != key]
+    @cached_property
+    def found(self) -> dict[Key, Estimate]:
+        """Those that there are."""
+        return self.part.records.estimates(self.names, self.against or None)
 
+    @cached_property
+    def awaited(self) -> set[Key]:
+        """The combinations of labels of which no run is finished yet."""
+        sides: tuple[set[Key], set[Key]] = (set(), set())
+        for place in self.places:
+            if place.labels.keys() >= {*self.names}:
+                sides[place.finished].add(key_of(place.labels, self.names))
+        return sides[0] - sides[1]
 
-def best_first(names: Sequence[str], rows: Sequence[Key], levels: Mapping[str, float]) -> list[Key]:
-    """Rows in which of three models or more the best comes first, at each place of all else; `levels` are of models."""
-    at = names.index("model") if "model" in names else -1
-    models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
-    if len(models) <= FEW:
-        return list(rows)
-    order = sorted(models, key=lambda model: -levels.get(model, -2.0))
-    others = list(dict.fromkeys(row[:at] + row[at + 1 :] for row in rows))
-    return sorted(rows, key=lambda row: (others.index(row[:at] + row[at + 1 :]), order.index(row[at])))
+    @cached_property
+    def liked(self) -> set[Key]:
+        """Accuracies on swaps that are of one caption, liked whatever the image; none where other tasks are shown
+        too."""
+        scores = self.part.records.scores
+        if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
+            return set()
+        every = replace(self.part.records, chosen=()).scores
+        quads = every[every.task == QUAD].groupby([*self.names], sort=False)["accuracy"]
+        return {key for key, values in quads if values.mean() < NEAR}
 
+    def base_of(self, names: Sequence[str], key: Key) -> Key:
+        """The combination that one is compared with: the same but for the labels of `against`."""
+        return tuple(self.against.get(name, value) for name, value in zip(names, key, strict=True))
 
-def levels_of(names: Sequence[str], found: Mapping[Key, Estimate]) -> dict[str, float]:
-    """The mean of each model's numbers; `names` are the labels of their keys."""
-    if "model" not in names:
-        return {}
-    values: dict[str, list[float]] = {}
-    for key, its in found.items():
-        values.setdefault(key[names.index("model")], []).append(its.value)
-    return {model: sum(numbers) / len(numbers) for model, numbers in values.items()}
+    def keys(self, names: Sequence[str]) -> list[Key]:
+        """The combinations of some labels, but those that others are compared with."""
+        compared = {*names} & {*self.against}
+        return [key for key in keys(self.places, names) if not compared or self.base_of(names, key) != key]
 
-
-def liked(records: Records, names: Sequence[str]) -> set[Key]:
-    """Where accuracies on swaps are of one caption, liked whatever the image; none where other tasks are shown too."""
-    if "task" in names or not len(records.scores) or {*records.scores.task} != {"swap"}:
-        return set()
-    every = type(records)(records.arms, records.out).scores
-    quads = every[every.task == QUAD].groupby([*names], sort=False)["accuracy"]
-    return {key for key, values in quads if values.mean() < NEAR}
+    def rows(self, names: Sequence[str]) -> list[Key]:
+        """Rows in which of three models or more the best comes first, at each place of all else."""
+        rows, at = self.keys(names), list(names).index("model") if "model" in names else -1
+        models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
+        if len(models) <= FEW:
+            return rows
+        values: dict[str, list[float]] = {}
+        for key, its in self.found.items():
+            values.setdefault(key[list(self.names).index("model")], []).append(its.value)
+        models.sort(key=lambda model: -fmean(values.get(model, [-2.0])))
+        others = list(dict.fromkeys(row[:at] + row[at + 1 :] for row in rows))
+        return sorted(rows, key=lambda row: (others.index(row[:at] + row[at + 1 :]), models.index(row[at])))
 
 
 def varying(rows: Sequence[Key]) -> list[int]:
@@ -134,3 +156,104 @@ def title(part: Shown, names: Sequence[str], key: Key) -> str:
 def counts(value: Any) -> bool:
     """Whether a label is a number, which by itself says little."""
     return isinstance(value, int | float)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table's texts, and what is said of them."""
+
+    part: Table
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Its numbers."""
+        return Numbers(self.part, [*self.part.rows, *self.part.columns])
+
+    @cached_property
+    def rows(self) -> list[Key]:
+        """The labels of its rows, from top to bottom."""
+        return self.numbers.rows(self.part.rows)
+
+    @cached_property
+    def texts(self) -> dict[Key, dict[Key, str]]:
+        """Its numbers as texts, by column and row."""
+        columns = self.numbers.keys(self.part.columns)
+        return {column: {row: self.text(row + column) for row in self.rows} for column in columns}
+
+    def text(self, key: Key) -> str:
+        """A number with its interval or its deviation, or the sign that stands in its place."""
+        numbers, found = self.numbers, self.numbers.found.get(key)
+        if found is None:
+            return WAITING if {key, numbers.base_of(numbers.names, key)} & numbers.awaited else DASH
+        whole = self.part.intervals or numbers.against
+        text = str(found) if whole else number(100 * found.value, 100 * found.deviation)
+        return text + FLAG * (key in numbers.liked)
+
+    @property
+    def columns(self) -> list[Key]:
+        """The columns that have records, or may have."""
+        return [key for key, texts in self.texts.items() if {*texts.values()} != {DASH}]
+
+    @property
+    def labels(self) -> list[int]:
+        """The labels of rows, by number, that have several values; the first is always shown."""
+        return varying(self.rows)
+
+    def label(self, name: str, value: object) -> str:
+        """A row's label; of what is compared both."""
+        text, against = called(self.part, name, value), self.numbers.against
+        return f"{text} − {called(self.part, name, against[name])}" if name in against else text
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All as texts."""
+        rows, names = self.part.rows, [self.part.rows[k].replace("_", " ") for k in self.labels]
+        header = [*names, *(title(self.part, self.part.columns, key) for key in self.columns), *self.part.beside]
+        body = [
+            [self.label(rows[k], row[k]) for k in self.labels]
+            + [self.texts[column][row] for column in self.columns]
+            + [its.get(row, DASH) for its in self.part.beside.values()]
+            for row in self.rows
+        ]
+        return pd.DataFrame(body, columns=header)
+
+    @property
+    def same(self) -> str:
+        """The labels of one value."""
+        alone = {*range(len(self.part.rows))} - {*self.labels} if self.rows else ()
+        names = ((self.part.rows[k], self.rows[0][k]) for k in sorted(alone))
+        return ", ".join(f"{name.replace('_', ' ')} {self.label(name, value)}" for name, value in names)
+
+    @property
+    def empty(self) -> str:
+        """The columns without records, which are left out."""
+        return ", ".join(title(self.part, self.part.columns, key) for key in self.texts if key not in self.columns)
+
+    @property
+    def chances(self) -> dict[str, float]:
+        """Chance in percent, by column, where it isn't 50."""
+        scores, at = self.part.records.scores, [k for k, name in enumerate(self.part.columns) if name == "task"]
+        alone = {*scores.task} if len(scores) else set()
+        found = {key: key[at[0]] if at else "".join(alone) for key in self.columns if at or len(alone) == 1}
+        return {title(self.part, self.part.columns, k): CHANCES[task] for k, task in found.items() if task in CHANCES}
+
+    @property
+    def sizes(self) -> str:
+        """Records and animal pairs of each test in one run: "seen pairs 16 (1), unseen pairs 64 to 96 (6)"."""
+        points, tests = self.part.records.points, [name for name in TESTS if name in self.numbers.names]
+        if not len(points):
+            return ""
+        runs = [name for name in points.columns if name not in OF_RECORDS]
+        of_runs = points.groupby([*runs, *tests], sort=False, dropna=False)["animals"].agg(["size", "nunique"])
+        found = dict(iter(of_runs.reset_index().groupby(tests))) if tests else {(): of_runs}
+        return ", ".join(
+            f"{title(self.part, tests, key) or 'all'} {span(found[key]['size'])} ({span(found[key]['nunique'])})"
+            for key in keys(self.numbers.places, tests)
+            if key in found
+        )
+
+
+def span(numbers: Iterable[int]) -> str:
+    """The number, if all are equal, else the smallest and the largest: "64 to 96"."""
+    known = sorted(numbers)
+    return f"{known[0]}" if known[0] == known[-1] else f"{known[0]} to {known[-1]}"

@@ -28,11 +28,10 @@ from menagerie.studies.analysis.words import (
 from menagerie.studies.frame.cases import write_samples
 from menagerie.studies.frame.cells import SEARCHED, untuned
 from menagerie.studies.frame.draw import written
-from menagerie.studies.frame.layout import tests_of
+from menagerie.studies.frame.layout import OF_RECORDS, tests_of
 from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Rows, Sentence, Shown, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
-from menagerie.studies.frame.table import OF_RECORDS
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.data import SplitData
 from menagerie.studies.runs.folder import where_it_ran

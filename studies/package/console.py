@@ -23,6 +23,7 @@ menagerie run FILE.py                       # runs it
 """
 
 import ast
+import inspect
 import runpy
 import sys
 from functools import partial
@@ -32,24 +33,24 @@ from pathlib import Path
 from menagerie.envs.core.command_help import chosen_command, read_options
 from menagerie.envs.core.errors import UserError, run_command
 
-# Each module has `Config`, the options; `run`, which gives the exit status; and `read` where options are read
-# in a way of its own.
+# Each is a class of options with `run`, or a module with both, the options as `Config`; its docstring describes it.
+# `run` gives the exit status; `read`, where there is one, reads the options.
 COMMANDS = {
     "gallery": "envs.checks.gallery",
     "photos": "envs.custom.photos",
     "physics": "envs.checks.physics",
     "check-renderer": "envs.checks.against_direct",
-    "check-world": "studies.commands.check_world",
-    "recipes": "studies.commands.recipes",
+    "check-world": "studies.commands.lists:CheckWorld",
+    "recipes": "studies.commands.lists:Recipes",
     "make": "studies.commands.make",
-    "audit": "studies.commands.audit",
-    "inspect": "studies.commands.inspect",
-    "pack": "studies.commands.pack",
-    "export": "studies.commands.export",
-    "parse": "studies.commands.parse",
-    "import-hf": "studies.commands.import_hf",
-    "scorers": "studies.commands.scorers",
-    "new": "studies.commands.new",
+    "audit": "studies.commands.splits:Audit",
+    "inspect": "studies.commands.splits:Inspect",
+    "pack": "studies.commands.splits:Pack",
+    "export": "studies.commands.splits:Export",
+    "parse": "studies.commands.splits:Parse",
+    "import-hf": "studies.commands.splits:ImportHf",
+    "scorers": "studies.commands.lists:Scorers",
+    "new": "studies.commands.lists:New",
 }
 
 
@@ -87,8 +88,11 @@ def question(script: Path) -> str:
 
 def run_listed(name: str, arguments: list[str]) -> int:
     """Run one of `COMMANDS`; returns its exit status."""
-    command = import_module(f"menagerie.{COMMANDS[name]}")
-    read = getattr(command, "read", None) or partial(read_options, command.Config, description=command.__doc__ or "")
+    module, _, kind = COMMANDS[name].partition(":")
+    command = import_module(f"menagerie.{module}")
+    command = getattr(command, kind) if kind else command
+    options, about = getattr(command, "Config", command), inspect.cleandoc(command.__doc__ or "")
+    read = getattr(command, "read", None) or partial(read_options, options, description=about)
     return int(command.run(read(arguments=arguments, command=f"menagerie {name}")) or 0)
 
 

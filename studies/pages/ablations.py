@@ -31,9 +31,9 @@ from menagerie.studies.frame.claims import (
     write_scores,
 )
 from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, HeatMap, Paragraph, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.table import Sheet
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.data import CellData
 

@@ -6,9 +6,9 @@ from typing import Any
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_latex, to_rows
 from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.table import Sheet
 from menagerie.studies.scoring.cut_texts import unread_texts
 from menagerie.studies.scoring.models import short_labels
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines

@@ -9,8 +9,8 @@ from menagerie.studies.analysis.papers import ABLATIONS
 from menagerie.studies.analysis.tables import DASH, WAITING
 from menagerie.studies.frame.claims import OUTCOMES, judged, lowest_by_task
 from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.table import Sheet
 from menagerie.studies.pages.ablations import export, parts, sections_of
 from tests.studies.stored import stored_run
 

@@ -1,6 +1,7 @@
 """The parts of a page: what they draw are the estimates of written predictions, and gaps are said."""
 
 import csv
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.bars import bars, heat_map
 from menagerie.studies.frame.draw import marked, written
 from menagerie.studies.frame.figures import lines, scatter
+from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.page import answer_first, checked, write_report
 from menagerie.studies.frame.parts import (
     Bars,
@@ -38,7 +40,6 @@ from menagerie.studies.frame.parts import (
 )
 from menagerie.studies.frame.records import Records, StoredCell
 from menagerie.studies.frame.study import SplitStudy
-from menagerie.studies.frame.table import Sheet
 from menagerie.studies.runs.cell import DIVERGED
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 
@@ -141,6 +142,20 @@ def test_tasks_have_their_own_chance_and_empty_columns_are_left_out(records, tmp
     empty = Sheet(Table("empty", records.where(pairs=0.2, task="swap"), ("model",)))
     assert empty.empty == "train pairs"
     assert list(empty.frame.columns) == ["model", "seen pairs", "unseen pairs"]
+
+
+def test_a_table_says_of_how_many_records_and_pairs_it_is(swaps):
+    """Of one run: ranges go over all of them."""
+    by_run = swaps.points.groupby(["model", "pairs", "seed", "subset"])["animals"].agg(["size", "nunique"])
+    found = {}
+    for text in Sheet(Table("sizes", swaps, ("model", "pairs"))).sizes.split(", "):
+        subset, numbers = re.fullmatch(r"(\D+) (.+)", text).groups()
+        found[subset.replace(" ", "_")] = numbers
+    for subset in ("seen_pairs", "unseen_pairs"):
+        least, most = by_run.xs(subset, level="subset").agg(["min", "max"])["size"]
+        (pairs,) = {*by_run.xs(subset, level="subset")["nunique"]}
+        assert found[subset] == (f"{least} ({pairs})" if least == most else f"{least} to {most} ({pairs})")
+    assert Sheet(Table("one", swaps.where(seed=0, subset="seen_pairs"), ("model",), ())).sizes.startswith("all ")
 
 
 def test_intervals_words_and_further_columns(swaps, tmp_path):

@@ -7,7 +7,6 @@ import pytest
 
 from menagerie.envs.core.pages import shade
 from menagerie.envs.core.records import write_record
-from menagerie.studies.analysis.record_counts import Count, record_line
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
 from menagerie.studies.frame.cells import recipe_line
@@ -51,18 +50,6 @@ def test_every_report_of_a_study_says_whether_it_is_of_a_smoke_run_and_where_it_
     for path, values in pages:
         assert "smoke" in values, path
         assert "where_it_ran" in values["notes"], path
-
-
-SWAP = ("unseen_pairs", "swap")
-
-
-def test_a_line_says_of_how_many_records_and_pairs_numbers_are():
-    counts = {SWAP: Count(12, 3)}
-    names = {SWAP: "unseen pairs", ("seen_pairs", "swap"): "seen pairs"}
-    assert record_line([counts, counts], names) == "unseen pairs 12 (3)"
-    assert record_line([counts, {SWAP: Count(8, 1)}], names) == "unseen pairs 8 to 12 (1 to 3)"
-    assert record_line(iter([counts]), names) == "unseen pairs 12 (3)"
-    assert record_line([], names) == ""
 
 
 def test_a_caption_that_is_liked_whatever_the_image_is_no_skill():

@@ -1,0 +1,211 @@
+"""Commands on split files and captions: a class each, with its options and `run`."""
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from menagerie.envs.core.command_help import help_requested, read_options
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.processes import serve
+from menagerie.envs.core.progress import progress_bars
+
+if TYPE_CHECKING:
+    from menagerie.generators.audit.findings import Finding
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Check split files and the images of their stores; exit status 1 if a check fails."""
+
+    files: tyro.conf.Positional[tuple[Path, ...]]
+    """Split files, packed or not, or folders of exports."""
+    pixels: Literal["sample", "all"] = "sample"
+    """Images that are rendered again and compared byte for byte: a sample, or all. All are compared with their
+    digests and their scenes."""
+    world: Path | None = None
+    """The TOML file of the splits' own world, to make the splits and their images again. Its Python files are run; the
+    path that a split itself names is not opened."""
+
+    def run(self) -> bool:
+        """Print every finding on each file; a file that can't be read is one line, and an error if it is the only
+        one."""
+        from menagerie.envs.worlds import load_world
+        from menagerie.generators.audit.run import audit_each
+
+        if not self.files:
+            raise UserError("audit needs a split file: 'menagerie make' prints the path of its own")
+        if self.world is not None:
+            load_world(str(self.world))
+        serve(("menagerie.generators.audit.run",))
+        failed = False
+        with progress_bars("read", "factors", "rendered again") as progress:
+            for path, outcome in audit_each(self.files, self.pixels, progress, self.world):
+                if not isinstance(outcome, UserError):
+                    failed |= self.print_findings(path, outcome)
+                elif len(self.files) == 1:
+                    raise outcome
+                else:
+                    print(f"error: {outcome}", file=sys.stderr)
+                    failed = True
+        return failed
+
+    def print_findings(self, path: Path, findings: "list[Finding]") -> bool:
+        """Print the findings on a file and how many hold; whether one fails."""
+        table = Table("check", "", "detail", title=str(path))
+        for finding in findings:
+            word = "skipped" if finding.skipped else "ok" if finding.holds else "FAILED"
+            table.add_row(finding.claim, word, escape(finding.detail))
+        Console().print(table)
+        failed = sum(not finding.holds for finding in findings)
+        skipped = sum(finding.skipped for finding in findings)
+        print(f"{len(findings) - failed - skipped} checks hold, {failed} fail" + f", {skipped} skipped" * bool(skipped))
+        return failed > 0
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Report the content of a split file: its recipe, its subsets, and what of its world is in train."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    html: Path | None = None
+    """A page to write, with sample images and co-occurrences; an existing file is not overwritten."""
+
+    def run(self) -> None:
+        """Print facts and subsets; with --html, write the page and print its path."""
+        from menagerie.generators.inspection.summary import COLUMNS, facts, open_inspected, subset_rows
+        from menagerie.generators.storage.pack import check_free
+
+        if self.html:
+            check_free(self.html, "--html")
+        split = open_inspected(self.file)
+        fact_table = Table.grid(padding=(0, 2))
+        subsets = Table(box=None, collapse_padding=True, pad_edge=False)  # fits 80 columns
+        for fact in facts(split).items():
+            fact_table.add_row(*fact)
+        for i, name in enumerate(COLUMNS):
+            subsets.add_column(name, justify="right" if i else "left", no_wrap=not i)
+        for row in subset_rows(split):
+            subsets.add_row(*row.texts)
+        Console(markup=False, emoji=False, highlight=False).print(str(self.file), "", fact_table, "", subsets, sep="\n")
+        if self.html:
+            from menagerie.generators.inspection.split_page import write_page
+
+            write_page(split, self.html)
+            print(self.html)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Write a split and its images as one self-contained file to share."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    out: Path = Path("packed.h5")
+    """The file to write; an existing one is not overwritten."""
+    codec: Literal["none", "lz4", "zstd"] = "none"
+    """Compression; all but none need hdf5plugin to read."""
+
+    def run(self) -> None:
+        """Write the packed file and print its path."""
+        from menagerie.generators.storage.pack import pack
+
+        with progress_bars("pack", "check") as progress:
+            pack(self.file, self.out, self.codec, progress)
+        print(self.out)
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a split in the format of another tool, with a data sheet; an interrupted export is continued."""
+
+    file: tyro.conf.Positional[Path]
+    """The split file."""
+    out: Path
+    """The folder to write, new or of the same export."""
+    format: Literal["webdataset", "coco", "sugarcrepe"]
+    """The form of another tool."""
+    subsets: tuple[str, ...] = ()
+    """Subsets to write; default: all."""
+
+    def run(self) -> None:
+        """Write the export, and print the number of samples in it and of records left out."""
+        from menagerie.generators.export.write import export
+
+        with progress_bars("export") as progress:
+            counts = export(self.file, self.format, self.out, self.subsets, progress)
+        for name, (samples, records) in counts.items():
+            lost = f"; {records - samples} left out, {self.format} has no place for them" if samples < records else ""
+            print(f"{name}: {samples} of {records} records{lost}")
+        print(self.out)
+
+
+@dataclass(frozen=True)
+class Parse:
+    """Make scene graphs of captions; with two parsers, report how far they agree. Run again, it goes on from there."""
+
+    file: tyro.conf.Positional[Path]
+    """A text file with one caption a line, or COCO captions (.json)."""
+    parser: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """A parser with its options, NAME or NAME:OPTION=VALUE,OPTION=VALUE; give it twice to compare two."""
+    out: Path = Path("graphs.json")
+    """The file to write; an existing one is not overwritten."""
+    parses: Path = Path("parses")
+    """Folder of the graphs that are kept, for every parser."""
+    allow_unanswered: bool = False
+    """Take captions that a server doesn't answer as one node, in place of an error."""
+
+    @classmethod
+    def read(cls, arguments: list[str], command: str) -> "Parse":
+        """The options, with help that has each parser's own."""
+        from menagerie.generators.parsers.registry import describe
+
+        about = f"\n\nparsers and their options:\n{describe()}" if help_requested(arguments) else ""
+        return read_options(cls, arguments, command, f"{cls.__doc__}{about}")
+
+    def run(self) -> None:
+        """Print the counts of each parser and the agreement of two, and the path that was written."""
+        from menagerie.generators.sources.captions_file import parse_file
+
+        parse_file(self.file, self.parser, self.out, self.parses, self.allow_unanswered)
+        print(self.out)
+
+
+@dataclass(frozen=True)
+class ImportHf:
+    """Make the official files of a benchmark, images and all, of a folder of parquet or arrow files as the Hugging Face
+    hub has them, or of a webdataset of CLIP_benchmark. Nothing is downloaded."""
+
+    folder: tyro.conf.Positional[Path]
+    """The folder, as it was downloaded, or as `datasets` saved it (save_to_disk)."""
+    data_root: Path = Path("data")
+    """Folder of the benchmarks' files (docs/transfer.md); what is there stays."""
+    benchmark: str = ""
+    """Which benchmark it is, where its columns leave that open."""
+    part: str = ""
+    """Which part of a benchmark with several files it is, such as swap_obj, where no name says so."""
+    split: str = ""
+    """Which split to read; default: test, or the only one unless it is called train, validation or dev."""
+
+    def run(self) -> None:
+        """Print what was made, what wasn't read, and what else is needed."""
+        from menagerie.generators.hub.write import import_folder
+
+        made = import_folder(self.folder, self.data_root, self.benchmark, self.part, self.split)
+        for part, records in made.records.items():
+            print(f"{' '.join(filter(None, (made.benchmark, part)))}: {records} records")
+        print(f"{made.images} images in {self.data_root / made.folder}")
+        told = {"read": ", ".join(made.read), "not read": ", ".join(made.left_out), "needed beside it": made.note}
+        for what, text in (told | {"beware": made.warning}).items():
+            if text or what == "read":
+                print(f"{what}: {text}")
+        root = shlex.quote(str(self.data_root))
+        check = f"python studies/transfer.py --check --benchmarks {made.benchmark} --data-root {root}"
+        print(f"whether it is complete: {check}")
