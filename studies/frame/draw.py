@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 
 from menagerie.envs.core.figures import write_figure
 from menagerie.envs.core.files import write_text
-from menagerie.studies.analysis.curves import Curve, alike, training_curves
 from menagerie.studies.analysis.tables import DASH, WAITING, meaning_of_flags, to_csv, to_latex, to_rows
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.bars import bars, heat_map
 from menagerie.studies.frame.cases import pictures_of, sections
+from menagerie.studies.frame.curves import Curve, alike, training_curves
 from menagerie.studies.frame.figures import Drawn, lines, scatter
 from menagerie.studies.frame.layout import Sheet, counts
 from menagerie.studies.frame.parts import (

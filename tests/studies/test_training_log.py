@@ -22,10 +22,10 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged
 from menagerie.models.training.state import History, Row
-from menagerie.studies.analysis.curves import Curve, training_curves
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.worker import Interruption
+from menagerie.studies.frame.curves import Curve, training_curves
 from menagerie.studies.runs import dispatch, local
 from menagerie.studies.runs.cell import CHECKPOINT, Execution, Job
 from menagerie.studies.runs.evaluation import looks_after, sample_accuracy

@@ -13,34 +13,25 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from menagerie.envs.core.figures import chance_line, legend_above, short, show_hidden
+from menagerie.studies.frame.figures import STROKES, dress
 from menagerie.studies.runs.training_log import read_training
 
 # Told apart by every common kind of colour vision (Okabe and Ito, 2008), on white; then by the stroke too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STROKES = ("-", "--", "-.", (0, (7, 2)))  # not dots, which are chance
 MOST_BESIDE = 3  # models in a line of panels, so that a page is wide enough
 MOST_LINES = 12  # of a panel; where there are more, seeds are averaged
 POINTS = 100  # of a curve of all steps: each is the mean of as many neighbours as it takes
 PERCENT = "validation"
+# Rows of panels by the column that they show: what they are called, and their height.
+PANELS = {
+    "loss": ("loss", 3.0),
+    PERCENT: ("validation (%)", 3.0),
+    "learning_rate": ("learning rate", 1.4),
+    "images_per_second": ("images/s", 1.4),
+}
 
 Column = Float64[np.ndarray, " _"]  # runs have different numbers of steps
 Table = dict[str, Column]
-
-
-class Panel(NamedTuple):
-    """A row of panels."""
-
-    column: str
-    name: str
-    height: float
-
-
-PANELS = (
-    Panel("loss", "loss", 3),
-    Panel(PERCENT, "validation (%)", 3),
-    Panel("learning_rate", "learning rate", 1.4),
-    Panel("images_per_second", "images/s", 1.4),
-)
 
 
 class Curve(NamedTuple):
@@ -69,18 +60,22 @@ def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | N
     for axis in axes[:, len(models) :].flat:
         axis.axis("off")
     axes = axes[:, : len(models)]
-    styles = {label: style_of(number) for number, label in enumerate(labels)}
+    styles = {
+        label: {"color": COLOURS[k % len(COLOURS)], "linestyle": STROKES[k // len(COLOURS) % len(STROKES)]}
+        for k, label in enumerate(labels)
+    }
     for curve, table in logged:
-        for row, panel in zip(axes, PANELS, strict=True):
-            draw(row[models.index(curve.model)], panel.column, table, label=curve.label, **styles[curve.label])
+        for row, name in zip(axes, PANELS, strict=True):
+            draw(row[models.index(curve.model)], name, table, label=curve.label, **styles[curve.label])
     for column, model in zip(axes.T, models, strict=True):
         column[0].set_title(short(model), fontsize=10, parse_math=False)
         column[-1].set_xlabel("step", fontsize=9)
         column[-1].tick_params(labelbottom=True)  # which is hidden where more panels follow below
-    for row, panel in zip(axes, PANELS, strict=True):
-        dress(list(row), panel, chance)
+    for row, (column, (name, _)) in zip(axes, PANELS.items(), strict=True):
+        for axis in row:
+            finish(axis, column, chance)
         for axis in row[::columns]:
-            axis.set_ylabel(panel.name, fontsize=9)
+            axis.set_ylabel(name, fontsize=9)
     legend_above(figure, [Line2D([], [], label=label, **style) for label, style in styles.items()])
     return figure
 
@@ -106,14 +101,9 @@ def alike(curves: Sequence[Curve]) -> str:
     return "Some of these runs have the same losses: what they differ in changes none of their steps."
 
 
-def style_of(number: int) -> dict[str, Any]:
-    """Colour and stroke of a label's lines."""
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": STROKES[number // len(COLOURS) % len(STROKES)]}
-
-
 def panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
     """Axes by panel and model: models beside one another on several lines, on each all panels below one another."""
-    heights = [panel.height for panel in PANELS]
+    heights = [height for _, height in PANELS.values()]
     axes = figure.subplots(len(heights) * lines, columns, squeeze=False, sharex="col", height_ratios=heights * lines)
     axes = axes.reshape(lines, len(heights), columns).transpose(1, 0, 2).reshape(len(heights), -1)
     for row in axes[1:]:  # losses are of several kinds, each with a scale of its own
@@ -133,18 +123,15 @@ def draw(axis: Axes, column: str, table: dict[str, Column], **style: Any) -> Non
         axis.plot(thinned(steps), thinned(values), linewidth=1.2, **style)
 
 
-def dress(row: Sequence[Axes], panel: Panel, chance: float) -> None:
-    """Names and limits of one row of panels."""
-    for axis in row:
-        show_hidden(axis)
-        axis.tick_params(labelsize=8)
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
-        if panel.column == PERCENT:
-            chance_line(axis, percent=chance)
-            axis.set_ylim(None, 101)
-        else:
-            axis.set_ylim(bottom=min(0.0, axis.dataLim.y0))
+def finish(axis: Axes, column: str, chance: float) -> None:
+    """Limits of one panel."""
+    show_hidden(axis)
+    dress(axis)
+    if column == PERCENT:
+        chance_line(axis, percent=chance)
+        axis.set_ylim(None, 101)
+    else:
+        axis.set_ylim(bottom=min(0.0, axis.dataLim.y0))
 
 
 def thinned(values: Column) -> Float64[np.ndarray, " points"]:
