@@ -136,6 +136,12 @@ def missing(records: Records, row: str, base: str) -> str:
     return WAITING if row in known and not {row, base} <= done else DASH
 
 
+def differences(records: Records, rows: Iterable[str], columns: Columns, base: str) -> dict[tuple[str, ...], str]:
+    """For tables: how far each row is above `base` in the first column, or the sign in place of that."""
+    found = above(records, columns[:1], base)
+    return {(row,): str(found.get(row) or missing(records, row, base)) for row in rows if row != base}
+
+
 def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
     """Of each row and task the lowest test, and the lowest of all with its name; of finished runs."""
     scores = records.scores[~records.scores["subset"].isin(UNTESTED)].dropna(subset="accuracy")

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, QUAD, WAITING, by_task, number
+from menagerie.studies.analysis.tables import DASH, FLAG, NEAR, QUAD, WAITING, by_task, number, to_latex
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.arm import text_of
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.parts import Shown, Table
+from menagerie.studies.frame.parts import Rows, Shown, Table
 from menagerie.studies.frame.records import Records
 
 TESTS = ("subset", "task")
@@ -257,3 +257,9 @@ def span(numbers: Iterable[int]) -> str:
     """The number, if all are equal, else the smallest and the largest: "64 to 96"."""
     known = sorted(numbers)
     return f"{known[0]}" if known[0] == known[-1] else f"{known[0]} to {known[-1]}"
+
+
+def latex_of(part: Rows | Table) -> str:
+    """A table as LaTeX, with what it says."""
+    frame = Sheet(part).frame if isinstance(part, Table) else pd.DataFrame(part.rows, columns=list(part.header))
+    return to_latex(frame, part.says.replace("`", ""))

@@ -12,7 +12,7 @@ from menagerie.envs.core.files import write_text
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.studies.analysis.ablation_rows import base_row, changes, model_of, rows_explained
 from menagerie.studies.analysis.papers import ablations_of
-from menagerie.studies.analysis.tables import number, to_latex
+from menagerie.studies.analysis.tables import number
 from menagerie.studies.analysis.words import explained_as
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.claims import (
@@ -22,6 +22,7 @@ from menagerie.studies.frame.claims import (
     claims,
     column_name,
     columns_of,
+    differences,
     judged,
     lowest_by_task,
     missing,
@@ -31,7 +32,7 @@ from menagerie.studies.frame.claims import (
     write_scores,
 )
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.layout import Sheet
+from menagerie.studies.frame.layout import latex_of
 from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, HeatMap, Paragraph, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.cell import CHECKPOINT
@@ -184,8 +185,8 @@ class Section:
         """Accuracies, how the first column's differs, and a ratio of weights."""
         ablations, rows = ablations_of(self.study.spec), dict.fromkeys(arm.labels["row"] for arm in self.arms)
         first = column_name(*self.columns[0])
-        texts = {row: str(self.differences.get(row) or self.missing(row)) for row in rows if row != self.base}
-        beside = {f"{first}, difference": {(row,): text for row, text in texts.items()}}
+        every = replace(self.records, arms=tuple(self.arms))
+        beside = {f"{first}, difference": differences(every, rows, self.columns, self.base)}
         says = (
             f"Ablations, {self.split} split: accuracy in percent, mean and deviation over seeds. Difference: "
             f"percentage points above {self.base}, with the interval."
@@ -242,5 +243,4 @@ def export(study: Any, records: Records) -> None:
     write_scores("ablations.csv", records)
     if records.results:
         tables = [section.table() for section in sections_of(study, records).values() if section.records.results]
-        texts = (to_latex(Sheet(table).frame, table.says.replace("`", "")) for table in tables)
-        write_text(records.out / "ablations.tex", "\n".join(texts))
+        write_text(records.out / "ablations.tex", "\n".join(map(latex_of, tables)))

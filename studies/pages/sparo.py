@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import mean, stdev
 from typing import Any
 
 import pandas as pd
@@ -11,7 +10,6 @@ import pandas as pd
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.ablation_rows import rows_explained
 from menagerie.studies.analysis.papers import ablations_of
-from menagerie.studies.analysis.tables import DASH, WAITING, number, to_latex
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import (
     Columns,
@@ -20,14 +18,16 @@ from menagerie.studies.frame.claims import (
     claims,
     column_name,
     columns_of,
+    differences,
     missing,
     sentence,
     tests_in_words,
     verdict,
     write_scores,
 )
+from menagerie.studies.frame.layout import latex_of
 from menagerie.studies.frame.measure import Measure
-from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence
+from menagerie.studies.frame.parts import Bars, Curves, Facts, Heading, Lines, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.masks import MaskRow, Masks, mask_table, mask_verdicts, masks_in
 from menagerie.studies.measures.selection import Selection, selection_points, selection_table, selection_verdicts
@@ -153,7 +153,7 @@ class Page:
         row = f"{self.study.swept[field]}: {second} − {first}"
         return verdict(f"{claim}, {first} to {second} (figure 3)", row, tests_in_words(self.columns), delta, sign)
 
-    def tables(self) -> dict[str, Rows]:
+    def tables(self) -> dict[str, Rows | Table]:
         """The tables that there are runs for, by name."""
         study, tables = self.study, {}
         if self.selections is not None and len(self.selections):
@@ -167,21 +167,17 @@ class Page:
             tables["sweeps"] = self.rows_table("sweeps", [self.unchanged, *swept, *self.beside])
         return tables
 
-    def rows_table(self, name: str, rows: Sequence[str]) -> Rows:
-        """A row for each of some rows: parameters, accuracies, and how the first of these differs from SPARO's."""
-        scores, base = self.shown.scores, self.unchanged
-        deltas, names = above(self.records, self.columns[:1], base), [column_name(*column) for column in self.columns]
-        counts = {arm.labels["row"]: f"{result['parameters']:,}" for arm, result in self.records.results}
-        lines = []
-        for row in rows:
-            own = scores[scores.row == row].dropna(subset="accuracy")
-            accuracies = [100 * own.accuracy[(own.subset == test) & (own.task == task)] for test, task in self.columns]
-            texts = [mean_text(values.tolist(), DASH if row in counts else WAITING) for values in accuracies]
-            difference = DASH if row == base else str(deltas.get(row) or missing(self.records, row, base))
-            lines.append([self.shown_as(row), counts.get(row, ""), *texts, difference])
-        header = ("row", "parameters", *names, f"{names[0]}, difference")
-        says = f"{said(name)} Difference: percentage points above {base}, with the interval."
-        return Rows(name, header, lines, says=says)
+    def rows_table(self, name: str, rows: Sequence[str]) -> Table:
+        """A row for each of some rows: accuracies, how the first of these differs from SPARO's, and parameters."""
+        first, base = column_name(*self.columns[0]), self.unchanged
+        counts = {(arm.labels["row"],): f"{result['parameters']:,}" for arm, result in self.records.results}
+        gaps = differences(self.records, rows, self.columns, base)
+        return Table(
+            *(name, self.shown.where(row=tuple(rows)), ("row",), ("subset", "task")),
+            beside={f"{first}, difference": gaps, "parameters": counts},
+            words={"row": {row: self.shown_as(row) for row in rows}},
+            says=f"{said(name)} Difference: percentage points above {base}, with the interval.",
+        )
 
     def parts(self) -> Iterator[Part]:
         """The parts of the page."""
@@ -231,10 +227,4 @@ class Page:
         """Write every accuracy of every run, and all tables in one file."""
         write_scores("accuracies.csv", self.records)
         if self.records.results:
-            frames = ((pd.DataFrame(its.rows, columns=its.header), its.says) for its in self.tables().values())
-            write_text(self.records.out / "tables.tex", "\n".join(to_latex(*its) for its in frames))
-
-
-def mean_text(values: Sequence[float], missing: str) -> str:
-    """Mean and deviation of seeds."""
-    return number(mean(values), *([stdev(values)] if len(values) > 1 else [])) if values else missing
+            write_text(self.records.out / "tables.tex", "\n".join(map(latex_of, self.tables().values())))

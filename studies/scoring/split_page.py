@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from menagerie.envs.core.files import write_csv, write_text
-from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_latex, to_rows
+from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_rows
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.frame.layout import Sheet
+from menagerie.studies.frame.layout import Sheet, latex_of
 from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.cut_texts import unread_texts
@@ -67,7 +67,7 @@ def write_tables(records: Records) -> None:
 def write_latex(records: Records) -> None:
     """Write the tables of swaps of all splits as results.tex."""
     parts = [swap_table(records.where(split=split), "", short_names(records)) for split in scored_splits(records)]
-    texts = [to_latex(Sheet(part).frame, part.says.replace("`", "")) for part in parts]
+    texts = map(latex_of, parts)
     write_text(records.out / "results.tex", "\n".join(texts))
 
 

@@ -14,6 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.registry import specs
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
 from menagerie.studies.frame.checks import check
+from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.codes import Coded, Record
 from menagerie.studies.measures.masks import (
@@ -338,6 +339,6 @@ def test_sweeps_are_judged_by_their_ends(tmp_path):
         stored_run(tmp_path, "sparo", arm.cell.seed, dict(arm.labels), skills[arm.labels["row"]], name=arm.id)
     found = Page(study, Records(tuple(arms), tmp_path))
     assert [its.outcome for its in found.sweep_verdicts()] == ["confirmed"] * 3
-    table = {row[0]: row for row in found.rows_table("sweeps", list(skills)).rows}
-    assert set(table) == {f"{study.swept[row.partition('=')[0]]}: {row.partition('=')[2]}" for row in skills}
-    assert {row[1] for row in table.values()} == {"1,000"}  # parameters
+    table = Sheet(found.rows_table("sweeps", list(skills))).frame.set_index("row")
+    assert {*table.index} == {f"{study.swept[row.partition('=')[0]]}: {row.partition('=')[2]}" for row in skills}
+    assert {*table["parameters"]} == {"1,000"}
