@@ -84,12 +84,10 @@ class AblationStudy(Study):
 
     @property
     def spec(self) -> ScorerSpec:
-        """The model that is ablated."""
         return ablated(self.model)
 
     @property
     def title(self) -> str:
-        """The heading of the report."""
         return f"Ablations of {base_row(self.spec)}"
 
     @property
@@ -104,7 +102,6 @@ class AblationStudy(Study):
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """The names of the splits to train on."""
         return ("own",) if self.base or self.split else self.splits
 
     def grid(self, split: str) -> tuple[SplitStudy, str]:
@@ -132,11 +129,9 @@ class AblationStudy(Study):
 
     @property
     def models_of_rows(self) -> tuple[str, ...]:
-        """The models of all rows, each once."""
         return tuple(dict.fromkeys(model_of(self.spec, line) for line in self.lines.values()))
 
     def with_recipe(self, recipe: SplitRecipe) -> "AblationStudy":
-        """The study on the split of a recipe of the user's."""
         return replace(self, base=recipe, hold_out=recipe.hold_out)
 
     def settled(self) -> "AblationStudy":
@@ -170,7 +165,6 @@ class AblationStudy(Study):
         return {k: arm for k, arm in found.items() if arm}
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Every row; those that only score another's weights come once that has ended."""
         return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:
@@ -188,11 +182,9 @@ class AblationStudy(Study):
         return arm._replace(cell=cell, labels={"split": split, "row": row})
 
     def label(self, test: str) -> str:
-        """A test for people."""
         return next(iter(self.grids.values())).label(test)
 
     def notes(self) -> dict[str, str]:
-        """The cell of each split, and the rows that are left out."""
         notes = {}
         for split, grid in self.grids.items():
             axes = next(arm.cell.axes for arm in self.arms if arm.labels["split"] == split)
@@ -202,13 +194,11 @@ class AblationStudy(Study):
         return {name: text for name, text in notes.items() if text}
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        """Claims of the paper, and of each split every row."""
         from menagerie.studies.pages.ablations import parts
 
         return parts(self, records)
 
     def export(self, records: "Records") -> None:
-        """Write `ablations.csv` and `ablations.tex`."""
         from menagerie.studies.pages.ablations import export
 
         export(self, records)

@@ -101,21 +101,17 @@ class Compute(Study):
     """First steps, which show lone animals only; the same in all budgets."""
 
     def with_recipe(self, recipe: SplitRecipe) -> "Compute":
-        """The study on the split of a recipe of the user's."""
         return replace(self, base=recipe)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The splits to train on."""
         return ("own",) if self.base else self.splits
 
     @property
     def setups(self) -> list[Setup]:
-        """What is chosen from."""
         return [Setup(*values) for values in product(self.architectures, self.batches, self.learning_rates)]
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Each model at each split on its own course."""
         for split, model in product(self.names, self.models):
             yield from self.course(known, split, model).arms
 
@@ -138,7 +134,6 @@ class Compute(Study):
         return rising._replace(chosen=best, arms=sorted(arms, key=self.rank))
 
     def setup_of(self, arm: Arm) -> Setup:
-        """The choice that a run is of."""
         return Setup(*(arm.labels[name] for name in Setup._fields))
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
@@ -172,7 +167,6 @@ class Compute(Study):
                 raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
-        """What a run cost, and the fractions of its split."""
         kind = [arm.cell.model, arm.labels["split"], self.setup_of(arm)]
         cells = [
             other.cell
@@ -182,7 +176,6 @@ class Compute(Study):
         return cost_of(arm.cell, cells, records.out).columns | arm.cell.data.axes
 
     def page(self, records: Records) -> Iterator[Part]:
-        """What the first model comes to with compute, and how far the others are from it."""
         courses = {
             (split, model): self.course(records, split, model) for split, model in product(self.names, self.models)
         }
@@ -204,19 +197,16 @@ def grid_of(study: Compute, split: str) -> Grid:
 
 
 def split_of(study: Compute, split: str, seed: int) -> SplitRecipe:
-    """The recipe of a split."""
     grid = grid_of(study, split)
     return grid.split_of(seed, **place_of(grid))
 
 
 def place_of(grid: Grid) -> dict[str, float]:
-    """The one place of a grid."""
     return {name: getattr(grid, name)[0] for name in FRACTIONS}
 
 
 @cache
 def run(study: Compute, split: str, model: str, setup: Setup, seed: int, steps: int) -> Arm:
-    """One training run."""
     grid = grid_of(study, split)
     varied = replace(grid, architecture=setup.architecture, recipe=study.recipe_of(setup, steps))
     return varied.at(model, seed, **place_of(grid))._replace(labels={"split": split, **setup._asdict(), "steps": steps})

@@ -85,7 +85,6 @@ class SlotStudy(SplitStudy):
 
     @property
     def unchanged(self) -> str:
-        """The row of SPARO as it is."""
         return base_row(self.spec)
 
     @property
@@ -107,7 +106,6 @@ class SlotStudy(SplitStudy):
 
     @cached_property
     def options(self) -> Any:
-        """The options of SPARO as it is."""
         return self.spec.configured(self.arm(MODEL, self.unchanged, 0).cell.options)
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
@@ -128,11 +126,9 @@ class SlotStudy(SplitStudy):
         return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in range(self.seeds)]
 
     def plan(self, known: Known) -> Sequence[Arm]:
-        """All of them at once."""
         return self.arms
 
     def measures(self, arm: Arm, records: "Records") -> dict[str, int]:
-        """The parameters of its model."""
         return {"parameters": result["parameters"]} if (result := result_of(records.folder(arm))) else {}
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
@@ -166,17 +162,14 @@ class SlotStudy(SplitStudy):
             in_child(check_masks, [self.arm(model, self.unchanged, 0).cell for model in self.models])
 
     def notes(self) -> dict[str, str]:
-        """Where all is trained, and each model's recipe."""
         return {"trained on": place_line(self, self.arm(MODEL, self.unchanged, 0).cell.axes)} | super().notes()
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        """Claims, and the tables and figures of the parts that are wanted."""
         from menagerie.studies.pages.sparo import Page
 
         return Page(self, records).parts()
 
     def export(self, records: "Records") -> None:
-        """Write `accuracies.csv` and `tables.tex`."""
         from menagerie.studies.pages.sparo import Page
 
         Page(self, records).export()

@@ -44,7 +44,6 @@ class Config(Grid):
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
-        """The fractions, and the fields that `--axes` names."""
         given = [axis(type(self.recipe_given), text) for text in self.axes_given]
         names = [name for name, _ in given]
         if twice := next((name for name in names if names.count(name) > 1), None):
@@ -52,7 +51,6 @@ class Config(Grid):
         return super().axes | dict(given)
 
     def with_recipe(self, recipe: SplitRecipe) -> "Config":
-        """The study of another recipe; axes of the one before don't stay."""
         return replace(super().with_recipe(recipe), axes_given=())
 
 

@@ -158,7 +158,6 @@ def types_of(spec: ScorerSpec) -> dict[str, type]:
 
 
 def model_of(spec: ScorerSpec, line: str) -> str:
-    """The model of a row."""
     named = [item.partition("=")[2] for item in line.split() if item.startswith("model=")]
     return choose("model", named[-1], specs()) if named else spec.name
 

@@ -148,7 +148,6 @@ class Tasks:
         print(f"failed: {self.failed[name]}", flush=True)
 
     def forget(self, name: str) -> None:
-        """Drop a task that has ended."""
         self.running.pop(name, None)
         self.ended.pop(name, None)
 

@@ -71,7 +71,6 @@ def under(process: Process) -> Command:
 
 
 def is_local() -> bool:
-    """Whether this is a task of `--cluster local`."""
     return os.environ.get("SUBMITIT_EXECUTOR") == "local"
 
 

@@ -123,11 +123,9 @@ class Imagined:
         return 1 - 0.5 / (1 + steps / 1000)
 
     def over(self, arm: Arm) -> bool:
-        """Whether it has ended."""
         return arm.id in self.ended
 
     def diverged(self, arm: Arm) -> bool:
-        """Never."""
         return False
 
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:

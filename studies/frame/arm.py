@@ -43,7 +43,6 @@ class Arm(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The name of its folder."""
         return self.cell.id
 
     @property
@@ -59,7 +58,6 @@ class Arm(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its place in words."""
         return ", ".join([self.cell.model, *(f"{k} {v}" for k, v in self.labels.items()), f"seed {self.cell.seed}"])
 
 

@@ -118,7 +118,6 @@ def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[K
 
 
 def key_to(part: Bars, turn: int, value: Any) -> Line2D:
-    """What a colour means."""
     style = {"linestyle": "none", "marker": "s", "color": COLOURS[turn % len(COLOURS)]}
     return Line2D([], [], label=title(part, [part.colour], (value,)), **style)
 

@@ -33,7 +33,6 @@ def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
 
 
 def uri_of(image: UInt8[np.ndarray, "h w 3"]) -> str:
-    """An image for a page."""
     return photograph(image) if max(image.shape) > SMALL else picture(image)
 
 
@@ -82,7 +81,6 @@ def section(part: Cases, places: Mapping[Key, Sequence[Source]], at: int) -> dic
 
 
 def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
-    """A record with its scores, as pictures are shown."""
     return {
         "uri": record.uri,
         "true": f"✓ {record.caption}: {record.score_caption}",

@@ -102,7 +102,6 @@ def tuned(study: SplitOptions) -> dict[str, Tuned]:
 
 
 def conditions(study: SplitOptions, model: str) -> dict[str, Any]:
-    """The conditions that a recipe is tuned for."""
     return {
         "kind": study.kind,
         "world": study.world,
@@ -173,7 +172,6 @@ def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -
 
 
 def shown(value: Any) -> str:
-    """The value of an option for people."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

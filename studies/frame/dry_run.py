@@ -160,7 +160,6 @@ class Noise(Captioned):
         return np.asarray(indices, np.int64)
 
     def texts(self) -> Iterator[str]:
-        """All texts of the sample."""
         yield from all_texts(text for row in self.rows for text in row if text)
 
 
@@ -179,7 +178,6 @@ def step_seconds(cell: Cell, data: Captioned) -> float:
 
 
 def shown(seconds: float) -> str:
-    """A time for people."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

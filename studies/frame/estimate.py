@@ -60,7 +60,6 @@ class Estimate(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether there is an interval."""
         return not without_interval(self.low, self.high, self.clusters)
 
     @property
@@ -172,7 +171,6 @@ def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[int]]:
 
 
 def described(part: pd.DataFrame, value: float, low: float, high: float, number: int, signed: bool) -> Estimate:
-    """An estimate with the numbers of what it is of."""
     of_seeds = part.groupby("seed", sort=False)["value"].mean()
     return Estimate(value, float(low), float(high), len(part), number, len(of_seeds), float(of_seeds.std()), signed)
 

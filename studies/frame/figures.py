@@ -42,7 +42,6 @@ class Drawn(NamedTuple):
 
 
 def axis_name(name: str) -> str:
-    """A label as the name of an axis."""
     return AXES.get(name, name.replace("_", " "))
 
 

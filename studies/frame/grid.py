@@ -39,7 +39,6 @@ class Grid(SplitStudy):
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The test subsets, in the report's order."""
         if self.split:
             return tuple(dict.fromkeys(test for data in self.files for test in data.tests))
         return self.split_of(0, **self.places[0]).all_tests  # as at all places
@@ -58,7 +57,6 @@ class Grid(SplitStudy):
 
     @property
     def title(self) -> str:
-        """What the grid measures, and its models."""
         names = [title_of(model) for model in self.models]
         return f"{self._kind.title}: {', '.join(names) if len(names) <= MOST_LISTED else f'{len(names)} models'}"
 
@@ -75,11 +73,9 @@ class Grid(SplitStudy):
         return KINDS[self.kind]
 
     def plan(self, known: Known) -> Iterable[Arm]:
-        """Every model at every place."""
         return grid(self, **self.axes)
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Accuracy on swaps by place, how models differ, all tasks, and where they err."""
         swaps = records.where(task="swap", subset=self.tests)
         place = tuple(self.places[0])
         words = {"pairs": fractions(records), "model": {m: f"{text_of('model', m)} (not tuned)" for m in untuned(self)}}
@@ -163,7 +159,6 @@ def fractions(records: Records) -> dict[float, str]:
 
 
 def tasks_of(records: Records) -> list[str]:
-    """The tasks of finished runs."""
     return list(dict.fromkeys(records.scores["task"])) if len(records.scores) else []
 
 

@@ -82,12 +82,10 @@ class Numbers:
 
     @cached_property
     def places(self) -> list[Place]:
-        """Where they belong."""
         return places(self.part.records)
 
     @cached_property
     def found(self) -> dict[Key, Estimate]:
-        """Those that there are."""
         return self.part.records.estimates(self.names, self.against or None)
 
     @cached_property
@@ -166,7 +164,6 @@ class Sheet:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """Its numbers."""
         return Numbers(self.part, [*self.part.rows, *self.part.columns])
 
     @cached_property
@@ -191,7 +188,6 @@ class Sheet:
 
     @property
     def columns(self) -> list[Key]:
-        """The columns that have records, or may have."""
         return [key for key, texts in self.texts.items() if {*texts.values()} != {DASH}]
 
     @property
@@ -206,7 +202,6 @@ class Sheet:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """All as texts."""
         rows, names = self.part.rows, [self.part.rows[k].replace("_", " ") for k in self.labels]
         header = [*names, *(title(self.part, self.part.columns, key) for key in self.columns), *self.part.beside]
         body = [
@@ -219,7 +214,6 @@ class Sheet:
 
     @property
     def same(self) -> str:
-        """The labels of one value."""
         alone = {*range(len(self.part.rows))} - {*self.labels} if self.rows else ()
         names = ((self.part.rows[k], self.rows[0][k]) for k in sorted(alone))
         return ", ".join(f"{name.replace('_', ' ')} {self.label(name, value)}" for name, value in names)

@@ -73,7 +73,6 @@ def file_of(kind: type) -> Path:
 
 
 def is_ours(kind: type) -> bool:
-    """Whether a class is of this project."""
     return file_of(kind).is_relative_to(Path(__file__).resolve().parents[1])
 
 

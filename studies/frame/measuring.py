@@ -60,7 +60,6 @@ class Measuring(AnyJob):
 
     @cached_property
     def id(self) -> str:
-        """Of the cell and of what is measured."""
         return f"{self.of.id}-{digest([measure.file(step) for measure, step in self.parts])}"
 
     @cached_property
@@ -90,7 +89,6 @@ class Measuring(AnyJob):
 
     @cached_property
     def here(self) -> tuple[Measure, ...]:
-        """The measures, in this process."""
         return tuple(each.opened() if isinstance(each, Shipped) else each for each in self.measures)
 
     @property
@@ -110,7 +108,6 @@ class Measuring(AnyJob):
 
     @property
     def ended(self) -> bool:
-        """Whether all is measured."""
         return not self.missing
 
     def run(self, report: Report, release: Callable[[], None]) -> None:

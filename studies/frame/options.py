@@ -101,7 +101,6 @@ class SplitOptions(ModelOptions, StudyOptions):
 
     @property
     def kind(self) -> str:
-        """The kind of its splits."""
         return next(iter(self.files)).kind if self.split else self.recipe_given.kind
 
     def label(self, test: str) -> str:
@@ -110,7 +109,6 @@ class SplitOptions(ModelOptions, StudyOptions):
         return test_label(test, rules.pop()) if len(rules) == 1 else test  # several files may have several of one name
 
     def split_of(self, seed: int, **place: Any) -> SplitRecipe:
-        """The recipe of the split at a place of the study."""
         given = self.recipe_given
         values = {item.name: getattr(self, item.name) for item in fields(given) if hasattr(self, item.name)}
         if not self.template:

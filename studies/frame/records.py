@@ -44,7 +44,6 @@ class Records:
         return given or str(self.out / "journal.log")
 
     def folder(self, arm: Arm) -> Path:
-        """The folder of the files that an arm made."""
         return self.out / getattr(arm.cell, "below", "cells") / arm.id
 
     def diverged(self, arm: Arm) -> bool:

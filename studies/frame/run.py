@@ -42,7 +42,6 @@ class Running:
         return bool(lacking(records.folder(arm), steps))
 
     def job(self, arm: Arm) -> Any:
-        """An arm as the executor runs it."""
         if not isinstance(arm.cell, Cell):
             return arm.cell.job(self.out)
         what = ", ".join(f"{name} {value}" for name, value in arm.labels.items() if name not in arm.cell.axes)
@@ -115,7 +114,6 @@ class Running:
 
 
 def data_of(arm: Arm) -> Any:
-    """What an arm is trained on."""
     return getattr(arm.cell, "data", None)
 
 

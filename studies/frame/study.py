@@ -62,7 +62,6 @@ class AnyStudy(AnyOptions, ABC):
         return (type(self).__doc__ or "").partition("\n")[0].removesuffix(".")
 
     def label(self, test: str) -> str:
-        """A test for people."""
         return test
 
     def check(self) -> None:

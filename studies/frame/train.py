@@ -38,12 +38,10 @@ class OneRun(SplitStudy):
     """One run of one model."""
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """The run on its split, or on the file that was given."""
         model, seed = self.models[0], self.seeds - 1
         yield self.of_file(model, seed, next(iter(self.files))) if self.split else self.at(model, seed)
 
     def page(self, records: Records) -> Iterator[Part]:
-        """No page is written."""
         return iter(())
 
 
@@ -97,7 +95,6 @@ def train(
 def described(
     model: str, split: str | Path | SplitRecipe, seed: int, options: dict[str, Any], settings: dict[str, Any]
 ) -> OneRun:
-    """The run as a study of one arm."""
     known = {item.name for item in fields(OneRun)} - {"models", "seeds", "split", "base", "recipe", "scorers", "out"}
     training = {item.name for item in fields(Recipe)}
     for name in settings:

@@ -64,7 +64,6 @@ class Coded(NamedTuple):
         return (scores[:, 0] > scores[:, 1]) + 0.5 * (scores[:, 0] == scores[:, 1])
 
     def rows(self, values: Mapping[str, Float[np.ndarray, " n"]]) -> Iterator[dict[str, Any]]:
-        """A row for each item: what it is of, and the value of each column."""
         columns = [array.tolist() for array in values.values()]
         for record, *numbers in zip(self.records, *columns, strict=True):
             yield record._asdict() | dict(zip(values, numbers, strict=True))
@@ -83,7 +82,6 @@ def binary(test: Benchmark) -> list[Item]:
 
 
 def of_test(scorer: Scorer, name: str, test: Benchmark) -> Coded:
-    """The items of a test."""
     items = binary(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
     texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts[:2]))}
@@ -104,7 +102,6 @@ def image_vectors(scorer: Scorer, test: Benchmark, numbers: Sequence[int]) -> Fl
 
 @torch.no_grad()
 def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, "m d"]:
-    """The vectors of texts."""
     blocks = [texts[k : k + BLOCK] for k in range(0, len(texts), BLOCK)]
     read = (scorer.read(*zip(*block, strict=True)) for block in blocks)
     return vectors(scorer, (scorer.encode_texts(block) for block in read))
@@ -141,5 +138,4 @@ def accuracy(values: pd.Series) -> float:
 
 
 def tasks_of(items: pd.DataFrame) -> list[str]:
-    """The tasks of some items, in the order of reports."""
     return sorted(set(items.task), key=by_task)

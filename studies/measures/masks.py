@@ -69,7 +69,6 @@ def scale_of(alpha: Tensor) -> Tensor:
 
 
 def mask_of(theta: Tensor, alpha: Tensor) -> Tensor:
-    """The weight of each part, from 0 to 1."""
     return torch.sigmoid(scale_of(alpha) * theta / 4)
 
 

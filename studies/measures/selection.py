@@ -54,7 +54,6 @@ class Selection(Measure):
 
 
 def selected(validation: Coded, tests: Coded, random_halves: int, seed: int) -> Iterator[dict[str, Any]]:
-    """The items of the tests with each selection."""
     chosen = selections(validation, tests.products.shape[-1], random_halves, seed)
     return tests.rows({SEPARATOR.join(kept): tests.values(weights).mean(1) for kept, weights in chosen.items()})
 
@@ -74,7 +73,6 @@ def selections(
 
 
 def slot_accuracies(validation: Coded, tasks: Sequence[str]) -> Float[np.ndarray, " slots"]:
-    """Accuracy of each slot by itself on some tasks."""
     items = validation.of_tasks(tasks)
     return items.values(np.eye(items.products.shape[-1], dtype=items.products.dtype)).mean(0)
 

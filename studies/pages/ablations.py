@@ -48,12 +48,10 @@ Validation: accuracy on at most 200 swaps, always the same ones. All numbers: `c
 
 
 def sections_of(study: Any, records: Records) -> "dict[str, Section]":
-    """A section for each split."""
     return {split: Section(study, split, records) for split in dict.fromkeys(arm.labels["split"] for arm in study.arms)}
 
 
 def parts(study: Any, records: Records) -> Iterator[Part]:
-    """The parts of the page."""
     sections, base = sections_of(study, records), base_row(study.spec)
     verdicts = [its for section in sections.values() for its in section.verdicts()]
     if verdicts:
@@ -110,17 +108,14 @@ class Section:
 
     @cached_property
     def records(self) -> Records:
-        """The records of the split."""
         return self.every.where(split=self.split)
 
     @cached_property
     def columns(self) -> Columns:
-        """Subset and task of each column."""
         return columns_of(self.data)
 
     @cached_property
     def shown(self) -> Records:
-        """The records in the columns."""
         return self.records.where(test=tuple(self.columns))
 
     @cached_property

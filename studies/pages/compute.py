@@ -68,7 +68,6 @@ class Point(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """In the columns of `HEADER`."""
         level = percent(self.level).replace(" %", "")
         return [str(self.steps), *self.cost.texts, f"{100 * self.validation:.1f}", level]
 
@@ -152,7 +151,6 @@ def lines_of(study: Any, records: Records, courses: Courses, unseen: Mapping[str
 
 
 def only(points: Iterable[Point], records: Records) -> Records:
-    """The records of some points."""
     ids = {arm.id for point in points for arm in point.arms}
     return records.where(lambda arm: arm.id in ids)
 
@@ -199,7 +197,6 @@ def on_other(first: Line, line: Line, gap: "Estimate") -> str:
 
 
 def verdict(study: Any, line: Line) -> str:
-    """One of `VERDICTS`."""
     if line.best is None:
         return DASH
     level, outlook = line.best.level, line.course.outlook(study.rise)

@@ -85,12 +85,10 @@ class Page:
 
     @cached_property
     def shown(self) -> Records:
-        """The records in the columns."""
         return self.records.where(test=tuple(self.columns))
 
     @property
     def unchanged(self) -> str:
-        """The row of SPARO as it is."""
         return str(self.study.unchanged)
 
     @property
@@ -154,7 +152,6 @@ class Page:
         return verdict(f"{claim}, {first} to {second} (figure 3)", row, tests_in_words(self.columns), delta, sign)
 
     def tables(self) -> dict[str, Rows | Table]:
-        """The tables that there are runs for, by name."""
         study, tables = self.study, {}
         if self.selections is not None and len(self.selections):
             tables["selection"] = selection_table(self.selections)
@@ -180,7 +177,6 @@ class Page:
         )
 
     def parts(self) -> Iterator[Part]:
-        """The parts of the page."""
         study, tables, verdicts = self.study, self.tables(), self.verdicts()
         if verdicts:
             yield Sentence(sentence(verdicts))

@@ -68,7 +68,6 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
-        """Hash of all settings."""
         return digest(self.settings)
 
     @property
@@ -163,7 +162,6 @@ class Job(AnyJob):
 
     @property
     def folder(self) -> Path:
-        """The folder of the files that the cell makes."""
         return self.out / "cells" / self.cell.id
 
     @property
@@ -173,12 +171,10 @@ class Job(AnyJob):
 
     @property
     def name(self) -> str:
-        """Short text for progress bars."""
         return f"{self.what}: {self.cell.name}" if self.what else self.cell.name
 
     @property
     def id(self) -> str:
-        """The cell's."""
         return self.cell.id
 
     @property
@@ -195,7 +191,6 @@ class Job(AnyJob):
 
     @property
     def has_processes(self) -> bool:
-        """Whether it has loaders or loggers."""
         return bool(self.execution.loaders or self.execution.log)
 
     @property
@@ -205,7 +200,6 @@ class Job(AnyJob):
 
     @property
     def ended(self) -> bool:
-        """Whether it has a result and all states that it is to keep, or never will."""
         if finished(self.folder) is not None:
             return not self.lacking
         return (self.folder / DIVERGED).exists()

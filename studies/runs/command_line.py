@@ -111,7 +111,6 @@ def sized(spec: ScorerSpec, size: str) -> object:
 
 
 def scorer_options(size: str, more: Iterable[str] = ()) -> ScorerOptions:
-    """The options of all registered scorers in one of `SIZES`, and of `more` models."""
     return options_class(size, (*specs(), *(model for model in more if model not in specs())))()
 
 

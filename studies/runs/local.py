@@ -114,7 +114,6 @@ class Pool:
 
     @property
     def busy(self) -> list[Worker]:
-        """Workers with a job."""
         return [worker for worker in self.workers if worker.job]
 
     @property

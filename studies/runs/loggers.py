@@ -118,5 +118,4 @@ def numbers(row: "Row") -> Iterator[tuple[str, float]]:
 
 
 def plain_name(text: str) -> str:
-    """A text as part of a file name."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-")
