@@ -133,8 +133,8 @@ class SlotStudy(SplitStudy):
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
         """Selections of the slots of SPARO as it is, and masks of its vectors and those of models beside it."""
+        from menagerie.studies.measures.codes import Selection
         from menagerie.studies.measures.masks import Masks
-        from menagerie.studies.measures.selection import Selection
 
         plain, slots, tests = arm.labels["row"] == self.unchanged, self.options.slots, arm.cell.tests
         selections = [Selection(slots, self.random_halves, tests)] if plain and "selection" in self.parts else []

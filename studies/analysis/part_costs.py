@@ -164,8 +164,13 @@ class Cost(NamedTuple):
     """Number of parameters of the vision tower, of the text tower, and of the scorer itself."""
     multiplications: tuple[int, int, int]
     """Multiply-adds of each part of a forward pass."""
-    images_per_second: float | None
-    """Speed of a whole forward pass; None if it wasn't timed."""
+    speed: str
+    """Images per second of a whole forward pass; empty if it wasn't timed."""
+
+    def total(self, workers: int) -> int:
+        """Multiply-adds of one worker's step: its images and texts once, its images with the texts of all workers."""
+        images, texts, comparison = self.multiplications
+        return images + texts + comparison * workers
 
 
 def parsed_row(text: str) -> Row:
@@ -179,19 +184,10 @@ def parsed_row(text: str) -> Row:
 
 
 def cost_of(row: Row, config: Parts, captions: list["Caption"]) -> Cost:
-    scorer = build(row, config.resolution, captions)
-    counts = multiplications(scorer, captions[: config.batch], config.resolution)
-    timed = None
-    if config.timed:
-        texts = captions[: config.timed]
-        timed = images_per_second(scorer, texts, config.resolution, config.repeats, config.device)
-    return Cost(parameters(scorer), counts, timed)
-
-
-def total(cost: Cost, workers: int) -> int:
-    """Multiply-adds of one worker's step: its images and texts once, its images with the texts of all workers."""
-    images, texts, comparison = cost.multiplications
-    return images + texts + comparison * workers
+    scorer, texts, side = build(row, config.resolution, captions), captions[: config.timed], config.resolution
+    counts = multiplications(scorer, captions[: config.batch], side)
+    speed = f"{images_per_second(scorer, texts, side, config.repeats, config.device):.2f}" if texts else ""
+    return Cost(parameters(scorer), counts, speed)
 
 
 def check(config: Parts) -> list[Row]:
@@ -212,15 +208,6 @@ def check(config: Parts) -> list[Row]:
     return rows
 
 
-def shares(config: Parts, costs: dict[Row, Cost]) -> dict[Row, float]:
-    """Each total divided by that of the last clip row before it, or of the first row."""
-    base, ratios = next(iter(costs.values())), {}
-    for row, cost in costs.items():
-        base = cost if row.scorer == "clip" else base
-        ratios[row] = total(cost, config.workers) / total(base, config.workers)
-    return ratios
-
-
 def parts(config: Parts) -> int:
     import torch
 
@@ -232,7 +219,7 @@ def parts(config: Parts) -> int:
     if config.device == "cpu":
         torch.set_num_threads(1)
     costs = {row: cost_of(row, config, captions) for row in rows}
-    ratios = shares(config, costs)
+    base = next(iter(costs.values()))
     read = f"{config.nodes} phrases each" if config.nodes else f"the world {config.world}"
     print(
         f"{config.resolution} px, {config.batch} images with as many texts of {read}, forward; total: with the "
@@ -241,11 +228,12 @@ def parts(config: Parts) -> int:
         f"{'':<32}{'vision':>8}{'text':>8}{'own':>8}{'images':>10}{'texts':>10}{'compare':>10}"
     )
     for row, cost in costs.items():
+        base = cost if row.scorer == "clip" else base
+        ratio = cost.total(config.workers) / base.total(config.workers)
         weights = "".join(f"{cost.parameters[name] / 1e6:>8.1f}" for name in ("vision", "text", "own"))
         counts = "".join(f"{count / 1e9:>10.1f}" for count in cost.multiplications)
-        speed = "" if cost.images_per_second is None else f"{cost.images_per_second:.2f}"
         theirs = PAPER.get((row.scorer, row.architecture), "")
-        print(f"{row.scorer + ' ' + row.architecture:<32}{weights}{counts}{ratios[row]:>8.2f}{theirs:>8}{speed:>10}")
+        print(f"{row.scorer + ' ' + row.architecture:<32}{weights}{counts}{ratio:>8.2f}{theirs:>8}{cost.speed:>10}")
     if config.timed:
         print(f"images/s: {config.timed} at a time, forward, {processor() if config.device == 'cpu' else 'GPU'}")
     return 0

@@ -99,7 +99,7 @@ def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
     return max(means[-patience:]) <= max(means[:-patience]) + rise
 
 
-class Imagined:
+class Imagined(Known):
     """What would be known if accuracy rose with every step: an adaptive plan then trains the most."""
 
     owner = "imagined"
@@ -127,11 +127,6 @@ class Imagined:
 
     def diverged(self, arm: Arm) -> bool:
         return False
-
-    def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
-        """The mean of the arms' scores; None until all have ended."""
-        scores = [self.score(arm) for arm in arms]
-        return None if not scores or None in scores else sum(scores) / len(scores)
 
     def weights(self, arm: Arm, name: str) -> Start | None:
         """Weights that nobody has trained, of an arm that has ended."""

@@ -12,30 +12,12 @@ if TYPE_CHECKING:
     from menagerie.studies.runs.cell import Start
 
 
-@runtime_checkable
-class Runnable(Protocol):
-    """What the frame reads of whatever an arm runs: a cell, a piece of evaluation, or a result that was read back."""
-
-    @property
-    def id(self) -> str:
-        """Hash of all that decides the result; names its folder."""
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """Names of the test subsets, in the order of tables."""
-
-
 class Arm(NamedTuple):
     """A training run, or a piece of an evaluation, with its place in a study."""
 
     cell: Any
-    """A `Runnable`."""
+    """A training run, a piece of an evaluation, or a result that was read back. It has `id`, which names its folder,
+    `model`, `seed` and `tests`, its subsets in the order of tables."""
     labels: Mapping[str, Any]
     """Columns of the results beside model and seed."""
     file: Path | None = None
@@ -76,6 +58,9 @@ class Known(Protocol):
 
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
         """The mean of their scores; None until all have ended."""
+        scores = [self.score(arm, subset, task) for arm in arms]
+        known = [score for score in scores if score is not None]
+        return sum(known) / len(known) if known and len(known) == len(scores) else None
 
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""

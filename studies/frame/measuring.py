@@ -135,7 +135,8 @@ def make(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path
     import torch
 
     from menagerie.studies.runs.graphs import give_readers, read_graphs
-    from menagerie.studies.runs.train import material_of, settle_torch
+    from menagerie.studies.runs.machine import settle_torch
+    from menagerie.studies.runs.train import material_of
 
     settle_torch(job.threads)
     material, cell = material_of(job), job.cell

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import RESULT, write_records
-from menagerie.studies.frame.arm import Arm, as_column
+from menagerie.studies.frame.arm import Arm, Known, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
@@ -26,7 +26,7 @@ PAIRS = "test"  # narrows to pairs of both
 
 
 @dataclass(frozen=True)
-class Records:
+class Records(Known):
     """The arms of a study in the order of its plan, with what their folders hold; `where` narrows."""
 
     arms: tuple[Arm, ...]
@@ -67,12 +67,6 @@ class Records:
         if accuracy is None:
             raise UserError(f"{arm.name} has no records of {subset}, {task}; give its split a {subset} subset")
         return float(accuracy)
-
-    def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
-        """The mean of their scores; None until all have ended."""
-        scores = [self.score(arm, subset, task) for arm in arms]
-        known = [score for score in scores if score is not None]
-        return sum(known) / len(known) if known and len(known) == len(scores) else None
 
     def weights(self, arm: Arm, name: str) -> Start | None:
         """The weights of a finished arm, for another to start with; None of one that has none (yet)."""

@@ -212,7 +212,7 @@ class Job(AnyJob):
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Train and evaluate, as far as that isn't done."""
         # By name, because what trains a job needs to know this class.
-        import_module("menagerie.studies.runs.run_job").run_job(self, report, release)
+        import_module("menagerie.studies.runs.train").run_job(self, report, release)
 
 
 def own_files(*paths: str) -> str:

@@ -70,7 +70,7 @@ MODULES = (
     "menagerie.models.evaluation.scoring",
     "menagerie.models.training.feed",
     "menagerie.models.training.loop",
-    "menagerie.studies.runs.run_job",
+    "menagerie.studies.runs.train",
 )
 
 
@@ -81,3 +81,12 @@ def start_server(threads: int) -> None:
     if threads:
         os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch are loaded
     serve(MODULES)
+
+
+def settle_torch(threads: int) -> None:
+    """Have torch compute the same every time, with so many threads."""
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # otherwise every new tensor is written twice

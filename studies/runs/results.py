@@ -14,6 +14,7 @@ from menagerie.envs.core.records import (
     damaged,
     file_digest,
     noted_in,
+    read_record,
     read_records,
     result_in,
     write_record,
@@ -123,3 +124,21 @@ def read_results(run: Path) -> list[dict[str, Any]]:
     if not results:
         raise UserError(f"{run} has no finished cell yet; start its command again")
     return results
+
+
+CARRIED = "carried.json"  # in a cell that starts from weights of another study
+
+
+class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The form of `carried.json`: menagerie.models.carry_over.Carried, and the checkpoint that it comes from."""
+
+    words: int
+    new_words: list[str]
+    positions: int
+    new_positions: int
+    folder: str = msgspec.field(name="from")
+
+
+def read_carried(folder: Path) -> dict[str, Any]:
+    """Read what the cell's scorer took over from the one that it started from."""
+    return read_record(folder / CARRIED, CarriedFile)

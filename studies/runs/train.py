@@ -1,16 +1,13 @@
-"""Trains and evaluates one cell."""
+"""Trains and evaluates one cell; a job of it does what isn't finished, and makes the states that are lacking."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from menagerie.envs.core.files import copy_file, write_text
-from menagerie.envs.core.records import read_record, write_record
+from menagerie.envs.core.records import write_record
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
@@ -26,30 +23,19 @@ from menagerie.studies.runs.graphs import (
     read_graphs,
 )
 from menagerie.studies.runs.loggers import Logger
-from menagerie.studies.runs.results import finished, write_result
+from menagerie.studies.runs.machine import settle_torch
+from menagerie.studies.runs.results import CARRIED, finished, read_carried, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
-from menagerie.studies.runs.states import keeper
+from menagerie.studies.runs.states import STATES, keeper
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
+from menagerie.studies.runs.training_log import Latest, StepClock, TrainingLog, training_log
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
     from menagerie.models.training.loop import Progress
 
-
-CARRIED = "carried.json"
 # The data that this process opened last
 OPENED: dict[tuple[Any, ...], Material] = {}
-
-
-class CarriedFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The form of `carried.json`: menagerie.models.carry_over.Carried, and the checkpoint that it comes from."""
-
-    words: int
-    new_words: list[str]
-    positions: int
-    new_positions: int
-    folder: str = msgspec.field(name="from")
 
 
 def run_cell(
@@ -91,15 +77,6 @@ def run_cell(
     (job.folder / STATE).unlink(missing_ok=True)
 
 
-def settle_torch(threads: int) -> None:
-    """Have torch compute the same every time, with so many threads."""
-    import torch
-
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # otherwise every new tensor is written twice
-
-
 def material_of(job: Job) -> Material:
     """Open a cell's data; it is kept for the next cell on the same file, because opening takes seconds."""
     stat = job.data_file.stat() if job.data_file.exists() else None
@@ -131,11 +108,6 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
     if "captions" in spec_of(cell.model).reads and not material.may_be_cut:
         check_whole(cell.towers, scorer.texts, material.texts)
     return scorer
-
-
-def read_carried(folder: Path) -> dict[str, Any]:
-    """Read what the cell's scorer took over from the one that it started from."""
-    return read_record(folder / CARRIED, CarriedFile)
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
@@ -228,3 +200,46 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
     reach_branch(job, train_until)
     train_until()
     return clock.median
+
+
+def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], None]) -> None:
+    """Train and evaluate a cell, unless it is finished, and keep the states that it lacks then.
+
+    `report` is told of the last row of the training log with each step.
+    """
+    latest = Latest()
+    if finished(job.folder) is None:
+        run_cell(job, lambda step: report(step, latest.text), [latest], release)
+    keep_lacking(job, lambda step: report(step, "again, for its states"))
+
+
+def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
+    """Keep the states that a finished cell lacks: it was finished or stopped before they were asked for, or went on
+    from what others had trained. A fresh scorer takes the same steps again; the result stays as it is.
+
+    It prepares its batches itself, so that it can be ended at any moment.
+    """
+    from menagerie.models.training.loop import train
+    from menagerie.models.training.state import StateFile
+
+    file = StateFile(job.folder / STATES / STATE, job.id)
+    while steps := job.lacking:  # twice where this was stopped behind a step that is asked for only now
+        settle_torch(job.threads)
+        material = material_of(job)
+        graphs = read_graphs(job, material)
+        scorer = fresh_scorer(job, material, report, graphs)
+        give_readers(scorer, graphs)
+        keep = keeper(job.folder, steps, job.cell.model, scorer)
+        keep(0)
+
+        def pass_on(progress: "Progress", keep: Callable[[int], None] = keep) -> None:
+            keep(progress.step)
+            report(progress.step)
+
+        train(
+            *(scorer, material.train, job.cell.recipe, job.cell.seed, file),
+            report=pass_on,
+            until=max(steps),
+            negatives=job.cell.negatives,
+        )
+        file.path.unlink(missing_ok=True)

@@ -33,10 +33,9 @@ from menagerie.studies.frame.measure import Measure, measured, write_rows
 from menagerie.studies.frame.storage import opened
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
-from menagerie.studies.runs.results import finished, read_results, write_result
+from menagerie.studies.runs.results import CARRIED, finished, read_carried, read_results, write_result
 from menagerie.studies.runs.states import keep_state
 from menagerie.studies.runs.states import load_state as load_kept
-from menagerie.studies.runs.train import CARRIED, read_carried
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
 from tests.faults.file_kinds import FileKind
@@ -356,7 +355,7 @@ OURS = [
         lambda p: read_tasks(p.parent) or ANEW,
         ("menagerie.studies.cluster.tasks",),
     ),
-    FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.train",)),
+    FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.results",)),
     FileKind("kept state", make_kept, read_kept, ("menagerie.studies.runs.states",)),
     FileKind("measured rows", make_measured, read_measured, ("menagerie.studies.frame.measure",)),
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),

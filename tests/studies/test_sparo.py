@@ -16,7 +16,19 @@ from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer
 from menagerie.studies.frame.checks import check
 from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.records import Records
-from menagerie.studies.measures.codes import Coded, Record
+from menagerie.studies.measures.codes import (
+    ALL,
+    BEST,
+    RANDOM,
+    WORST,
+    Coded,
+    Record,
+    selected,
+    selection_points,
+    selection_table,
+    selection_verdicts,
+    slot_accuracies,
+)
 from menagerie.studies.measures.masks import (
     LEAST_SCALE,
     MaskRow,
@@ -28,17 +40,6 @@ from menagerie.studies.measures.masks import (
     masks_in,
     scale_of,
     trained_mask,
-)
-from menagerie.studies.measures.selection import (
-    ALL,
-    BEST,
-    RANDOM,
-    WORST,
-    selected,
-    selection_points,
-    selection_table,
-    selection_verdicts,
-    slot_accuracies,
 )
 from menagerie.studies.pages.slot_pictures import Seen, chosen_slots, lines_of, slot_sheet, words_and_shares
 from menagerie.studies.pages.sparo import Page
