@@ -39,7 +39,6 @@ from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import GROWS
 from menagerie.studies.frame.study import SplitStudy, Study
-from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import ScorerOptions, scorer_options
 from menagerie.studies.runs.data import FRACTIONS
 
@@ -161,7 +160,8 @@ class AblationStudy(Study):
     def first(self) -> dict[int, Arm]:
         """The arms, by their number, that train the weights which others score with other graphs."""
         by_id = {arm.id: arm for arm in self.arms}
-        found = {k: by_id.get(arm.cell.trained_as.id) for k, arm in enumerate(self.arms) if borrows(arm.cell)}
+        others = {k: arm.cell for k, arm in enumerate(self.arms) if arm.cell.graphs.trained_with != arm.cell.graphs}
+        found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}
         return {k: arm for k, arm in found.items() if arm}
 
     def plan(self, known: Known) -> Iterator[Arm]:
@@ -202,11 +202,6 @@ class AblationStudy(Study):
         from menagerie.studies.pages.ablations import export
 
         export(self, records)
-
-
-def borrows(cell: Cell) -> bool:
-    """Whether another cell is trained the same, and differs in the graphs that tests read."""
-    return cell.graphs.trained_with != cell.graphs
 
 
 PRESETS: dict[str, AblationStudy] = {

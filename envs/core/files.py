@@ -234,3 +234,8 @@ def is_writable(folder: Path) -> bool:
     """Whether files can be made in a folder, or the folder itself if it doesn't exist."""
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
     return os.path.isdir(there) and os.access(there, os.W_OK)
+
+
+def file_name(text: str) -> str:
+    """A text as a part of file names: tests of hold-out rules hold signs that those may not."""
+    return re.sub(r"[^\w.-]+", "-", text)

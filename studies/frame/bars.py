@@ -1,8 +1,7 @@
 """Figures of numbers in rows or squares: bars, dots with their intervals, and heat maps."""
 
 from collections.abc import Sequence
-from itertools import product
-from typing import Any
+from itertools import cycle, product
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -52,7 +51,9 @@ def bars(part: Bars) -> Drawn:
         finish(axis, part, dotted, panel)
     name_rows(part, figure, axes, rows)
     if part.colour:
-        legend_above(figure, [key_to(part, turn, value) for turn, value in enumerate(colours)])
+        texts = [title(part, [part.colour], (value,)) for value in colours]
+        style = {"linestyle": "none", "marker": "s"}
+        legend_above(figure, [Line2D([], [], label=text, color=c, **style) for text, c in zip(texts, cycle(COLOURS))])
     pale = numbers.liked & numbers.found.keys() and not dotted
     return Drawn(figure, numbers.names, numbers.found, PALE if pale else "")
 
@@ -115,11 +116,6 @@ def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[K
         axis.tick_params("y", labelsize=9)
     what = "accuracy (%), dotted line: chance" if part.against is None else "percentage points"
     figure.supxlabel(what, x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
-
-
-def key_to(part: Bars, turn: int, value: Any) -> Line2D:
-    style = {"linestyle": "none", "marker": "s", "color": COLOURS[turn % len(COLOURS)]}
-    return Line2D([], [], label=title(part, [part.colour], (value,)), **style)
 
 
 NAMES = 1.7  # inches for what stands beside the panels

@@ -1,6 +1,5 @@
 """Images on pages: samples of splits, pictures with their texts, and where models err."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from jaxtyping import UInt8
 from matplotlib.figure import Figure
 
 from menagerie.envs.core.figures import photograph, picture, write_png
+from menagerie.envs.core.files import file_name
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.studies.analysis.errors import Record, Source, breakdown, surest, table
 from menagerie.studies.analysis.tables import to_csv, to_rows
@@ -29,11 +29,10 @@ def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
         sheet = sample_sheet(framed([its.image for its in part.pictures]), [its[1:3] for its in part.pictures])
         write_png(file, sheet)
         to_csv(file.with_suffix(".csv"), pd.DataFrame([its[1:] for its in part.pictures], columns=Picture._fields[1:]))
-    return [its._asdict() | {"uri": uri_of(its.image)} for its in part.pictures]
-
-
-def uri_of(image: UInt8[np.ndarray, "h w 3"]) -> str:
-    return photograph(image) if max(image.shape) > SMALL else picture(image)
+    return [
+        its._asdict() | {"uri": (photograph if max(its.image.shape) > SMALL else picture)(its.image)}
+        for its in part.pictures
+    ]
 
 
 def framed(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[np.ndarray, "h w 3"]]:
@@ -106,11 +105,6 @@ def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, s
         file = out / "figures" / f"samples-{file_name(subset)}.png"
         sheets[subset] = write_png(file, sample_sheet(images, captions))
     return sheets
-
-
-def file_name(subset: str) -> str:
-    """The name of a subset as a part of file names: rules hold signs that those may not."""
-    return re.sub(r"[^\w.-]+", "-", subset)
 
 
 def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from menagerie.envs.core.files import write_csv
 from menagerie.generators.rules.hold_out import HELD_OUT
@@ -10,7 +10,7 @@ from menagerie.studies.analysis.tables import DASH, WAITING, by_task, number
 from menagerie.studies.analysis.words import CHANCES
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, Part, Rows
-from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.records import Records, result_rows
 from menagerie.studies.runs.data import CellData
 
 Columns = Sequence[tuple[str, str]]
@@ -117,16 +117,8 @@ def columns_of(data: CellData) -> Columns:
 
 def write_scores(name: str, records: Records) -> None:
     """Write every accuracy of every run."""
-    write_csv(records.out / name, COLUMNS_OF_SCORES, score_rows(records))
-
-
-def score_rows(records: Records) -> Iterator[tuple[Any, ...]]:
-    """A row of `COLUMNS_OF_SCORES` for each accuracy; the split is that of the run's label, or its kind."""
-    for arm, result in records.results:
-        split = arm.labels.get("split", arm.cell.data.kind)
-        for subset, tasks in result["subsets"].items():
-            for task, scores in tasks.items():
-                yield split, arm.labels["row"], arm.cell.seed, subset, task, scores["accuracy"], scores["n"]
+    rows = ({"split": arm.cell.data.kind} | row for arm, result in records.results for row in result_rows(arm, result))
+    write_csv(records.out / name, COLUMNS_OF_SCORES, ([row[name] for name in COLUMNS_OF_SCORES] for row in rows))
 
 
 def missing(records: Records, row: str, base: str) -> str:

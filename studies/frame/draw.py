@@ -51,18 +51,8 @@ def written(part: Part, out: Path) -> dict[str, Any]:
 
 
 @written.register
-def _(part: Sentence, out: Path) -> dict[str, Any]:
-    return {"kind": "sentence", "text": marked(part.text)}
-
-
-@written.register
-def _(part: Paragraph, out: Path) -> dict[str, Any]:
-    return {"kind": "paragraph", "text": marked(part.text)}
-
-
-@written.register
-def _(part: Heading, out: Path) -> dict[str, Any]:
-    return {"kind": "heading", "title": part.title, "text": marked(part.text), "level": part.level}
+def _(part: Sentence | Paragraph | Heading, out: Path) -> dict[str, Any]:
+    return vars(part) | {"kind": type(part).__name__.lower(), "text": marked(part.text)}
 
 
 @written.register

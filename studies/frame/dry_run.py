@@ -74,7 +74,8 @@ def training(arms: Sequence[Arm]) -> float:
         cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
         key = given, cells[0].data.kind, towers.resolution
         if key not in samples:
-            samples[key] = sample_of(same[0].file, cells[0])
+            file, data = same[0].file, cells[0].data  # a file's, or a recipe's without its images
+            samples[key] = data.open(file).train if file else Noise(data.splits[0].recipe, towers.resolution)
         sample = samples[key]
         steps, each = steps_of(cells), step_seconds(without_weights(cells[0]), sample)
         bases = [cell.base for cell in cells if cell.base]
@@ -89,11 +90,6 @@ def training(arms: Sequence[Arm]) -> float:
 def without_weights(cell: Cell) -> Cell:
     """The cell with random weights, which takes as long a step: others may not be here yet."""
     return replace(cell, towers=replace(cell.towers, pretrained="", load=True))
-
-
-def sample_of(file: Path | None, cell: Cell) -> Captioned:
-    """Data to time steps on: a file's, or a recipe's without its images."""
-    return cell.data.open(file).train if file else Noise(cell.data.splits[0].recipe, cell.towers.resolution)
 
 
 def steps_of(cells: Sequence[Cell]) -> int:

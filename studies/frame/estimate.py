@@ -132,7 +132,9 @@ def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
     sums, counts, seeds = clusters([part])
     low, high = interval(sums.tobytes(), counts.tobytes(), tuple(seeds))
     low, high = np.clip([low, high], -1.0 if signed else 0.0, 1.0)
-    return described(part, float(sums.sum() / counts.sum()), low, high, len(seeds), signed)
+    of_seeds = part.groupby("seed", sort=False)["value"].mean()
+    numbers = (len(part), len(seeds), len(of_seeds), float(of_seeds.std()))
+    return Estimate(float(sums.sum() / counts.sum()), float(low), float(high), *numbers, signed)
 
 
 @lru_cache(maxsize=10_000)  # pages ask for the same groups again, and are drawn after every run
@@ -168,11 +170,6 @@ def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[int]]:
     both = pd.concat(summed, axis=1, keys=range(len(parts))).fillna(0.0)
     sums, counts = (both.xs(name, axis=1, level=1).to_numpy(float) for name in ("sum", "count"))
     return sums, counts, [seed for seed, _ in both.index]
-
-
-def described(part: pd.DataFrame, value: float, low: float, high: float, number: int, signed: bool) -> Estimate:
-    of_seeds = part.groupby("seed", sort=False)["value"].mean()
-    return Estimate(value, float(low), float(high), len(part), number, len(of_seeds), float(of_seeds.std()), signed)
 
 
 def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estimate]:

@@ -4,12 +4,12 @@ A grid is a subclass of `Grid` that names the recipe of its splits (`plain_recip
 `studies/binding_grid.py`. `--recipe` puts a recipe of the user's in its place, of any kind, and `--split` a file.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any
 
+from menagerie.envs.core.files import file_name
 from menagerie.envs.core.validation import SHARE
 from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.generators.rules.hold_out import HELD_OUT
@@ -91,12 +91,13 @@ class Grid(SplitStudy):
             found = records.where(subset=test)
             if not len(found.scores) or found.scores["n"].any():  # some tests have no scenes in any split
                 yield Heading(self.label(test), level=3)
-                yield Table(f"tasks-{name_of(test)}", found, ("model", *place), ("task",))
-        others = [task for task in tasks_of(records) if task in TASKS and task != "swap"]
+                yield Table(f"tasks-{file_name(test)}", found, ("model", *place), ("task",))
+        tasks = records.scores["task"].unique() if len(records.scores) else ()
+        others = [task for task in tasks if task in TASKS and task != "swap"]
         for test in self.unseen if others else ():
             found = records.where(subset=test, task=tuple(others))
             folded = f"All tasks of {self.label(test)} as a figure"
-            yield self.figure(f"recognition-{name_of(test)}", found, "Accuracy (%) by task.", ("task",), folded)
+            yield self.figure(f"recognition-{file_name(test)}", found, "Accuracy (%) by task.", ("task",), folded)
         if ONE_ANIMAL in others:
             found = records.where(task=ONE_ANIMAL, subset=self.tests)
             folded = "Captions that mention one animal, on every test (the lower row of OC-CLIP's figure 6)"
@@ -156,12 +157,3 @@ def fractions(records: Records) -> dict[float, str]:
             text = f"({result['training_pairs']} of {result['all_pairs']})"
             found.setdefault(arm.place["pairs"], {})[text] = None
     return {share: " ".join([text_of("pairs", share), *sorted(texts)]) for share, texts in found.items()}
-
-
-def tasks_of(records: Records) -> list[str]:
-    return list(dict.fromkeys(records.scores["task"])) if len(records.scores) else []
-
-
-def name_of(test: str) -> str:
-    """A test as a part of file names: rules hold signs that those may not."""
-    return re.sub(r"[^\w.-]+", "-", test)

@@ -56,7 +56,8 @@ class Measure(ABC):
         """All that decides the numbers, beside the cell."""
         kind = type(self)
         known = {"name": kind.__qualname__, "version": self.version, "settings": differing(self)}
-        return known | ({} if is_ours(kind) else {"source": digest(source_of(kind))})
+        ours = file_of(kind).is_relative_to(Path(__file__).resolve().parents[1])
+        return known | ({} if ours else {"source": digest(source_of(kind))})
 
     def file(self, step: int | None = None) -> str:
         """The name of its file in a cell's folder."""
@@ -70,10 +71,6 @@ def file_of(kind: type) -> Path:
     if not file or not Path(file).is_file():
         raise homeless(kind)
     return Path(file).resolve()
-
-
-def is_ours(kind: type) -> bool:
-    return file_of(kind).is_relative_to(Path(__file__).resolve().parents[1])
 
 
 def source_of(kind: type) -> str:

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -129,13 +129,8 @@ def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
 def with_own_scorers(config: Config, arguments: list[str]) -> Config:
     """Add the options of each `file.py:Class` that a command line gives after --models."""
     classes = [model for model in values_of("--models", arguments) if ".py:" in model]
-    for name in ("scorers", "grid"):
-        inner = getattr(config, name, None)
-        if classes and isinstance(inner, ScorerOptions):
-            return replace(config, scorers=scorer_options(inner.size, classes))
-        if classes and is_dataclass(inner):
-            return replace(config, **{name: with_own_scorers(inner, arguments)})
-    return config
+    options = getattr(config, "scorers", None)
+    return replace(config, scorers=scorer_options(options.size, classes)) if classes and options else config
 
 
 def values_of(option: str, arguments: list[str]) -> list[str]:

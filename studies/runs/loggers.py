@@ -3,12 +3,12 @@
 import importlib.util
 import math
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import file_name
 from menagerie.studies.runs.cell import Job
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class TensorBoard:
     """Event files in the run's `tensorboard/`, in a folder for each cell."""
 
     def __init__(self, job: Job) -> None:
-        self.folder = job.out / "tensorboard" / f"{plain_name(job.name)}-{job.cell.id}"
+        self.folder = job.out / "tensorboard" / f"{file_name(job.name).strip('-')}-{job.cell.id}"
         self.writer: Any = None
 
     def write(self, rows: Sequence["Row"]) -> None:
@@ -71,7 +71,7 @@ class WeightsAndBiases:
         import wandb
 
         out = self.job.out.resolve()
-        name = plain_name(f"{out.name}-{self.job.cell.id}")
+        name = file_name(f"{out.name}-{self.job.cell.id}").strip("-")
         for earlier in out.glob(f"wandb/offline-run-*-{name}"):  # of a stopped process: all rows will come again
             shutil.rmtree(earlier)
         try:
@@ -115,7 +115,3 @@ def numbers(row: "Row") -> Iterator[tuple[str, float]]:
     for name, value in zip(row._fields[1:], row[1:], strict=True):
         if not (name == "validation" and math.isnan(value)):
             yield name, value
-
-
-def plain_name(text: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", text).strip("-")
