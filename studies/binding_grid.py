@@ -18,9 +18,8 @@ from dataclasses import dataclass
 
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import Grid
+from menagerie.studies.frame.grid import APART, BREADTH, PAPER, SMOKE, Grid
 from menagerie.studies.frame.options import CaptionOptions
-from menagerie.studies.frame.presets import APART, BREADTH, PAPER, SMOKE
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import place_line, title_of
 from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grid import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
-from menagerie.studies.frame.presets import SMOKE
 from menagerie.studies.frame.records import result_of
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.cell import Cell

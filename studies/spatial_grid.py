@@ -21,8 +21,7 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import Grid
-from menagerie.studies.frame.presets import APART, BREADTH, PAPER, SMOKE
+from menagerie.studies.frame.grid import APART, BREADTH, PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)

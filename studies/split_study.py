@@ -25,8 +25,7 @@ from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import Grid
-from menagerie.studies.frame.presets import PAPER, SMOKE
+from menagerie.studies.frame.grid import PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import size_of
+from menagerie.studies.frame.grid import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
-from menagerie.studies.frame.presets import APART, BREADTH, SMOKE
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import SearchStudy
 from menagerie.studies.pages.tune import OWN, Searched, entry, leaders, own_options, parts, write_best, write_rows

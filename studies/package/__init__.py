@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from menagerie.models.library.load import load_scorer
     from menagerie.models.scorer import Scorer
     from menagerie.models.spec import ScorerSpec
-    from menagerie.studies.frame.train import train
+    from menagerie.studies.frame.run import train
 
 MODULES = {
     "ImageStore": "generators.storage.image_store",
@@ -25,7 +25,7 @@ MODULES = {
     "UserError": "envs.core.errors",
     "load_scorer": "models.library.load",
     "parse": "generators.parsers.any_caption",
-    "train": "studies.frame.train",
+    "train": "studies.frame.run",
 }
 __all__ = ["ImageStore", "Scorer", "ScorerSpec", "SplitDataset", "UserError", "load_scorer", "parse", "train"]
 

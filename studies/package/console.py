@@ -40,17 +40,17 @@ COMMANDS = {
     "photos": "envs.custom.photos",
     "physics": "envs.checks.physics",
     "check-renderer": "envs.checks.against_direct",
-    "check-world": "studies.commands.lists:CheckWorld",
-    "recipes": "studies.commands.lists:Recipes",
-    "make": "studies.commands.make",
+    "check-world": "studies.commands.worlds:CheckWorld",
+    "recipes": "studies.commands.worlds:Recipes",
+    "make": "studies.commands.worlds:Make",
     "audit": "studies.commands.splits:Audit",
     "inspect": "studies.commands.splits:Inspect",
     "pack": "studies.commands.splits:Pack",
     "export": "studies.commands.splits:Export",
     "parse": "studies.commands.splits:Parse",
     "import-hf": "studies.commands.splits:ImportHf",
-    "scorers": "studies.commands.lists:Scorers",
-    "new": "studies.commands.lists:New",
+    "scorers": "studies.commands.worlds:Scorers",
+    "new": "studies.commands.worlds:New",
 }
 
 

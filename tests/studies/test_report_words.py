@@ -10,8 +10,7 @@ from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
 from menagerie.studies.frame.cells import recipe_line
-from menagerie.studies.frame.grid import Grid
-from menagerie.studies.frame.presets import SMOKE
+from menagerie.studies.frame.grid import SMOKE, Grid
 from menagerie.studies.runs.folder import where_it_ran
 from tests.command import ROOT
 

@@ -1,0 +1,197 @@
+"""Commands on worlds and recipes, lists of what there is, and a study to start from: a class each."""
+
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from menagerie.envs.core.command_help import by_group, help_requested, help_text, read_options
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import check_place, write_text
+from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT, Option, options_of
+from menagerie.envs.core.processes import serve
+from menagerie.envs.core.progress import progress_bars
+from menagerie.envs.core.validation import PROCESSES, SIDE, Range
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
+from menagerie.models.registry import specs
+from menagerie.models.towers.config import SMALL_TOWERS
+from menagerie.studies.cluster.jobs import Cluster, check_cluster
+
+if TYPE_CHECKING:
+    from menagerie.generators.storage.image_store import ImageStore
+
+RENDERING = ("menagerie.envs.render.renderer",)  # what processes that render load
+TEMPLATE = Path(__file__).with_name("own_study.txt")
+
+
+@dataclass(frozen=True)
+class Make:
+    """Render what is missing and write a split."""
+
+    recipe: Annotated[SplitRecipe, tyro.conf.arg(name=""), DATA] = field(default_factory=BindingRecipe)
+    resolution: Annotated[int, DATA, FIRST, SIDE] = 64
+    """Side of the square images, in pixels."""
+    store: Annotated[Path, PLACE, FIRST] = Path("store")
+    """Folder below which image stores live."""
+    codec: Annotated[Literal["none", "lz4", "zstd"], PLACE] = "none"
+    """Compression of new shards; all but none need hdf5plugin to read."""
+    workers: Annotated[int, PLACE, FIRST, PROCESSES] = 1
+    """Processes that render."""
+    cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
+    """Where scenes are rendered; this doesn't affect the store."""
+    tasks: Annotated[int, PLACE, Range(1, 10_000)] = 8
+    """With --cluster, number of tasks that share the rendering."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report how many scenes each subset would hold, and what rendering would take."""
+
+    @classmethod
+    def read(cls, arguments: list[str], command: str) -> "Make":
+        """The options of `make`, which depend on the kind of its recipe; that comes first."""
+        if arguments and not arguments[0].startswith("-"):
+            start = cls(read_recipe(arguments[0]))
+            description = f"{cls.__doc__} Its kind is {start.recipe.kind}."
+            return read_options(cls, arguments[1:], f"{command} {arguments[0]}", description, start)
+        if requested := help_requested(arguments):
+            print(help_of_all(command, everything=requested == "--help-all"))
+            sys.exit()
+        return read_options(cls, arguments, command, cls.__doc__ or "")
+
+    def run(self) -> None:
+        """Write the split and print its path."""
+        from menagerie.envs.worlds import load_world
+        from menagerie.generators.storage.image_store import ImageStore, codec_options
+        from menagerie.generators.storage.split_file import make_split
+
+        codec_options(self.codec)
+        check_place("--store", self.store)
+        check_cluster(self.cluster, self.store)
+        store = ImageStore(self.store, load_world(self.recipe.world), self.resolution)
+        if self.dry_run:
+            print_plan(self.recipe, store, self.workers)
+            return
+        scenes = self.recipe.scenes_to_render()
+        missing = len(store.missing(scenes))
+        print(f"{missing} scenes to render, {missing * store.scene_bytes / 1e6:.0f} MB")
+        if self.cluster.engine == "none":
+            if self.workers > 1:
+                serve(RENDERING)
+            store.add(scenes, self.workers, self.codec)
+        else:
+            from menagerie.studies.cluster.render_tasks import add_with_tasks
+
+            add_with_tasks(store, self.recipe.world, scenes, self.cluster, self.tasks, self.codec)
+        print(make_split(store, self.recipe))
+
+
+def help_of_all(command: str, everything: bool) -> str:
+    """The help of `make` without a recipe: all of them, the options of all kinds, and those of each."""
+    recipes = [Option(name, about(name)) for name in SHIPPED]
+    recipes.append(Option("FILE.toml", "A recipe of your own; its fields are named as these options (docs/splits.md)."))
+    by_kind = {f"kind {kind}": options for kind, options in options_by_kind().items()}
+    alone = {option.usage for options in by_kind.values() for option in options}
+    shared = [option for option in options_of(Make) if option.usage not in alone]
+    about_defaults = "Defaults are those of `binding`; `make RECIPE --help` shows those of another recipe."
+    groups = {"RECIPE": recipes, **by_group(shared), **by_kind}
+    return help_text(f"{command} RECIPE", f"{Make.__doc__}\n{about_defaults}", groups, everything)
+
+
+def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:
+    """Print the scenes that a split would hold, those that are still to be rendered, and what that takes."""
+    from menagerie.generators.storage.estimate import estimate
+
+    counts = recipe.counts()
+    print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
+    subsets = recipe.subsets()
+    for name, scenes in subsets.items():
+        print(f"{name:<28}{len(scenes):>9} scenes")
+    scenes = recipe.with_partners(subsets)
+    cost = estimate(store, scenes, workers)
+    print(f"{len(scenes)} scenes in all, with the partners of tests; {cost.scenes} to render in {store.folder}")
+    print(f"about {cost.seconds:.0f} s with --workers {workers}, {cost.megabytes:.0f} MB, by a sample rendered here")
+
+
+@dataclass(frozen=True)
+class CheckWorld:
+    """Render every scene of a world in memory; check visibility, frame, spatial captions, and that no two are alike."""
+
+    world: str = "pug"
+    """A world by name, or a TOML file."""
+    resolution: Annotated[int, SIDE] = 64
+    """Side of the square images, in pixels."""
+    view: Annotated[int, Range(0, 1_000_000)] = 0
+    """Number of the view."""
+    workers: Annotated[int, PROCESSES] = 2
+    """Processes that render factors."""
+
+    def run(self) -> bool:
+        """Print the problems, if any, and the time taken."""
+        from menagerie.envs.worlds import load_world
+        from menagerie.generators.storage.scene_checks import check_factorial
+
+        start = time.perf_counter()
+        with progress_bars("factors", "scenes") as progress:
+            world = load_world(self.world)
+            if self.workers > 1:
+                serve(RENDERING)
+            scenes, problems = check_factorial(world, self.resolution, self.view, self.workers, progress)
+        for problem in problems[:20]:
+            print(problem)
+        seconds = time.perf_counter() - start
+        print(f"{scenes} scenes rendered and checked in {seconds:.1f} s; {len(problems)} problems")
+        return bool(problems)
+
+
+@dataclass(frozen=True)
+class Recipes:
+    """List the built-in recipes."""
+
+    def run(self) -> None:
+        """Print the name and description of every built-in recipe."""
+        for name in SHIPPED:
+            print(f"{name:<16}{about(name)}")
+
+
+@dataclass(frozen=True)
+class Scorers:
+    """List the scorers and towers that studies can train."""
+
+    def run(self) -> None:
+        """Print the names, below the options that take them."""
+        scorers = {name: ", ".join(filter(None, (spec.title, spec.source))) for name, spec in specs().items()}
+        sizes = {name: size["vision_cfg"] for name, size in SMALL_TOWERS.items()}
+        towers = {name: f"layers: {size['layers']}, width: {size['width']}" for name, size in sizes.items()}
+        listed = {
+            "scorers, for --models": scorers | {"FILE.py:Class": "one of your own (docs/scorers.md)"},
+            "towers, for --architecture": towers | {"ViT-B-16": "or any of open_clip, also with --pretrained"},
+        }
+        print("usage: python studies/STUDY.py --models NAME ... --architecture NAME [OPTIONS]")
+        for title, names in listed.items():
+            print(f"\n{title}:")
+            for name, text in names.items():
+                print(f"  {name:<18}{text}")
+
+
+@dataclass(frozen=True)
+class New:
+    """Write a starting file for a study of your own: it runs as it is.
+
+    menagerie new my_question.py
+    menagerie run my_question.py --preset smoke
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """A Python file that isn't there yet."""
+
+    def run(self) -> None:
+        """Write the file."""
+        if self.file.suffix != ".py":
+            raise UserError(f"{self.file} is no name of a Python file; write {self.file.with_suffix('.py')}")
+        if self.file.exists():
+            raise UserError(f"{self.file} is there already; choose another name, or delete it")
+        write_text(self.file, TEMPLATE.read_text("utf-8"))
+        print(f"{self.file}: run it by `menagerie run {self.file} --preset smoke`")
