@@ -3,11 +3,10 @@
     menagerie check-renderer --scenes 100 --resolution 224 --seed 0
     menagerie check-renderer --external --scenes 50
 
-Renders every scene both ways and requires that they agree; also reports whether the animals
-stay inside the frame and how much of each the other leaves visible. 100 scenes at 224 pixels
-take about half a minute on one core. With `--external`, external renderers draw the same
-scenes instead, and their silhouettes and depth must agree with ours. The animals that a world file
-defines are measured first, against the limits of docs/worlds.md.
+Renders every scene both ways and requires that they agree; also reports whether the animals stay inside the frame, and
+how much of each animal remains visible where two overlap. 100 scenes at 224 pixels take about half a minute on one
+core. With `--external`, external renderers draw the same scenes instead, and their silhouettes and depth must agree
+with ours. The animals that a world file defines are measured first, against the limits of docs/worlds.md.
 """
 
 from collections.abc import Mapping

@@ -4,7 +4,7 @@
     menagerie gallery --out animals.html --kind animals      # every animal in every texture
     menagerie gallery --out slots.png --kind slots --renderer pyrender
 
-The file's ending decides: .png, or .html with what each picture shows below it.
+The file's ending decides the format: .png, or .html with a description below each picture.
 """
 
 from collections.abc import Callable

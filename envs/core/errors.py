@@ -32,7 +32,8 @@ class UserError(Exception):
 
 
 class Stopped(BaseException):
-    """A task was asked to end. Like `KeyboardInterrupt` it is no `Exception`: error handlers don't catch it."""
+    """Raised when a task is asked to end. It isn't an `Exception`, like `KeyboardInterrupt`, so that general error
+    handlers don't catch it."""
 
 
 def choose(kind: str, name: str, options: Iterable[str]) -> str:

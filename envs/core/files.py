@@ -196,7 +196,8 @@ def clear_leftovers(folder: Path, below: bool = False, alone: bool = False) -> N
 
 @cache
 def clear_once(folder: Path) -> None:
-    """Clear a folder the first time this process writes there, and only then: it may hold very many files."""
+    """Delete the leftovers in a folder the first time that this process writes there. Once is enough: listing a large
+    folder takes long."""
     with contextlib.suppress(OSError):  # somebody else's file
         clear_leftovers(folder)
 

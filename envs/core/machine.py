@@ -38,7 +38,7 @@ def lacking(error: BaseException) -> str:
 
 
 def free_shared() -> float:
-    """Free bytes of shared memory; infinite on systems without `SHARED`."""
+    """Free bytes of shared memory (`SHARED`, /dev/shm); infinite on systems without it."""
     try:
         return shutil.disk_usage(SHARED).free
     except OSError:

@@ -79,9 +79,9 @@ def imported_beside(path: Path) -> dict[str, Path]:
 
 
 def exported(module: str, name: str) -> Any:
-    """The value called `name` in a module of this package, to which files can be added.
+    """The value called `name` in a module of this package, in a folder to which users may add files.
 
-    Raises a `UserError` that names the file if the value is missing, or is made with a wrong field.
+    Raises a `UserError` that names the file if the value is missing, or if the module can't build it (a wrong field).
     """
     try:
         return getattr(import_module(module), name)
@@ -92,9 +92,10 @@ def exported(module: str, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Exports:
-    """The exports of a package's files: `NAME = ...`, named like its file, or `NAME_OTHER = ...`, named "other".
+    """The exports of a package's files. A file exports `NAME`, which is called like the file, and `NAME_OTHER`, which is
+    called "other".
 
-    So two exports that differ little can share a file. A file is imported when one of its exports is loaded.
+    Two exports that differ little can thus share a file. A file is imported when one of its exports is loaded.
     """
 
     package: str

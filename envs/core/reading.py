@@ -39,9 +39,9 @@ class Unreadable(UserError, ValueError):
 
 
 class Inaccessible(UserError):
-    """The system doesn't let a file be read, whose content may be fine: no permission, no file handle, no memory.
+    """The system refuses to read a file (no permission, no file handle, no memory); the file's content may be fine.
 
-    It is no `ValueError`, so that no caller takes it for damage.
+    Not a `ValueError`, so that no caller takes it for damage.
     """
 
 

@@ -106,7 +106,7 @@ def frame_gap(screen: Float32[np.ndarray, "n 3"], slot: str) -> tuple[float, str
 
 
 def at(found: tuple[float, str, str], unit: str, low: float = -np.inf, high: float = np.inf) -> tuple:
-    """Make the fields of a measure after its name."""
+    """Make all fields of a `Measure` except its name; `found` has the value, the place, and the dimension to change."""
     value, where, side = found
     return value, unit, low, high, where, side
 

@@ -48,7 +48,7 @@ _NAME_OF = {f"{ANIMALS}/{path}.png": name for name, paths in OF_PUG.items() for 
 
 
 class Stamp(NamedTuple):
-    """A photographed thing."""
+    """A photograph of a named thing."""
 
     name: str
     path: Path

@@ -64,7 +64,8 @@ class Source:
 
 
 def listed(value: object) -> list[str]:
-    """The files in a field, as a list: one without the function behind its colon, or several."""
+    """The files that a field names, as a list; the field is one file, perhaps with a function (file.py:function), or a
+    list of files."""
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]
 
 

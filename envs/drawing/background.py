@@ -83,7 +83,8 @@ class Backdrop:
 
 @dataclass(frozen=True)
 class Background:
-    """`draw` renders it along rays; `light` lights the things too."""
+    """A background: `draw` makes its picture along the camera's rays, and `light` lights both the picture and the
+    things."""
 
     light: Light
     draw: Callable[[Rays, Light], Backdrop]
@@ -118,7 +119,7 @@ def lay_ground(
     light: Light,
     albedo: Float32[np.ndarray, "h w 3"],
 ) -> Backdrop:
-    """Put sunlit ground of this albedo in front of scenery, which no shadow darkens."""
+    """Put sunlit ground of this albedo in front of scenery; shadows can fall on the ground, but not on the scenery."""
     distance = rays.to_ground()
     near = distance < np.minimum(scenery_distance, 60)
     ambient = paint(scenery, near, albedo * light.ambient(np.ones_like(albedo[..., :1])))

@@ -175,7 +175,8 @@ class Cutout:
         return width, height
 
     def pixels_at(self, resolution: int) -> float:
-        """The least number of pixels along a photograph's longest side to be drawn at a resolution."""
+        """The number of pixels that the longest side of a photograph must have at least, to be drawn at a
+        resolution."""
         largest = self.size * max(slot.widest for slot in SLOTS.values()) * Camera(resolution).focal / DISTANCE
         return largest * LEAST_SHARP
 

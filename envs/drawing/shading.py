@@ -1,7 +1,8 @@
-"""The one shader: sun, sky and bounce on skin; then to display values.
+"""The one shader: lights surfaces by sun, sky and light reflected from the ground, and converts the result to display
+values.
 
-A surface has two display colours, lit and unlit. Shadow mixes them *in display space*, both
-here and in the compositor, so that factors can be shaded separately and mixed later.
+A surface has two display colours, lit and unlit. Shadow mixes them *in display space*, both here and in the compositor,
+so that factors can be shaded separately and mixed later.
 """
 
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ def tonemap(linear: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
 
 
 def mix(unlit: np.ndarray, lit: np.ndarray, visibility: Float32[np.ndarray, "*n"]) -> np.ndarray:
-    """Display colours under a share of the sun."""
+    """Mix unlit and lit display colours by `visibility`, the share of the sun that reaches each point."""
     return unlit + (lit - unlit) * visibility[..., None]
 
 
