@@ -37,7 +37,7 @@ class Stopped(BaseException):
 
 
 def choose(kind: str, name: str, options: Iterable[str]) -> str:
-    """Return `name` if it is among `options`; else raise with the nearest option."""
+    """Return `name` if it is among `options`; else raise, and suggest the nearest option."""
     known = list(options)
     if name in known:
         return name

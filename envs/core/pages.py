@@ -19,7 +19,7 @@ TAG = re.compile(r"<[^>]*>")
 
 
 def write_page(out: Path, template: Path, **values: object) -> Path:
-    """Fill `template` and write the page, whole or not at all; a missing value raises."""
+    """Fill `template` and write the page, whole or not at all; raises if a value is missing."""
     loader = jinja2.FileSystemLoader([template.parent, Path(__file__).parent])
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters |= {"shade": shade, "unbroken": unbroken, "foldable": foldable, "used": used}

@@ -92,8 +92,7 @@ def exported(module: str, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Exports:
-    """The exports of a package's files. A file exports `NAME`, which is called like the file, and `NAME_OTHER`, which is
-    called "other".
+    """The exports of a package's files. A file exports `NAME`, called like the file, and `NAME_OTHER`, called "other".
 
     Two exports that differ little can thus share a file. A file is imported when one of its exports is loaded.
     """
@@ -111,7 +110,7 @@ class Exports:
         return tuple(sorted(self._found()))
 
     def load(self, name: str) -> Any:
-        """The export called `name`; an unknown name raises with the nearest one."""
+        """The export called `name`; raises for an unknown name, and suggests the nearest."""
         found = self._found()
         module, attribute = found[choose(self.kind, name, sorted(found))]
         return exported(f"{self.package}.{module}", attribute)

@@ -42,7 +42,7 @@ TEXTS = {
 
 
 class Incomparable(Exception):
-    """Why a split can't be regenerated here."""
+    """Raised if a split can't be regenerated here; its text says why."""
 
 
 def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator[Finding]:

@@ -162,7 +162,7 @@ def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[
 
 
 def with_way_out(finding: Finding) -> Finding:
-    """Add the way out to a failed finding: the file is wrong as it is."""
+    """Add to a failed finding what to do about the file."""
     return finding if finding.holds else finding._replace(detail="; ".join(filter(None, (finding.detail, REMEDY))))
 
 

@@ -77,7 +77,7 @@ def bound(contrasts: int, rate: float) -> float:
 
 
 TALLY_RATE = 1 / 10_000
-"""Largest share of sound splits in which a finding by tallies fails by chance."""
+"""Probability with which a finding by tallies fails by chance for a correct split, at most."""
 IMPOSSIBLE = 1e-9  # expected counts below this are rounding errors
 
 

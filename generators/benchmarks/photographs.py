@@ -73,8 +73,8 @@ class Place:
     folders: Given = field(default_factory=dict)
     """Further folders of images to search, by the path below the root that they stand for."""
     tag: Tagger | None = spacy_tags
-    """Tags a text's parts of speech, for benchmarks that shuffle words by them; None for no shuffling, if only counts
-    matter."""
+    """Tags a text's parts of speech, for benchmarks that shuffle words by them. With None no texts are shuffled, which
+    is enough to count records."""
 
     def path(self, name: str) -> Path:
         """The path of a file or folder: the first existing one, below the root or in `folders`."""

@@ -21,7 +21,7 @@ ARTICLES = ("a", "an", "the")
 
 
 class NotAGraph(ValueError):
-    """Something isn't a scene graph. The text is "KIND: DETAIL"."""
+    """Raised for something that isn't a scene graph. The text is "KIND: DETAIL"."""
 
 
 def as_json(graph: SceneGraph) -> dict[str, Any]:

@@ -42,7 +42,8 @@ class KeptOut:
     images: Mapping[PhotographId, str] = field(default_factory=dict)
     """Reason for leaving out each photograph, such as "in sugarcrepe"."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """By collection, the missing information without which photographs of tests may be trained on."""
+    """For each collection, the information that is missing; without it, photographs that tests show may get into
+    training."""
     allow_unknown: bool = False
     """Whether sources may be used in spite of missing information; otherwise they raise."""
 

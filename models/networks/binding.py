@@ -112,7 +112,7 @@ class RelationScorer(nn.Module):
     def forward(
         self, relation: Float[Tensor, "*b r"], subject: Float[Tensor, "*b d"], object_: Float[Tensor, "*b d"]
     ) -> Float[Tensor, "*b"]:
-        """Score two slots as subject and object of the relation, within -1 and 1."""
+        """Score two slots as subject and object of the relation, between -1 and 1."""
         predicted = self.subject(torch.cat([relation, subject], -1)) + self.object(torch.cat([relation, object_], -1))
         return F.cosine_similarity(relation, predicted, dim=-1)
 
@@ -127,7 +127,7 @@ class JointRelationScorer(nn.Module):
     def forward(
         self, relation: Float[Tensor, "*b r"], subject: Float[Tensor, "*b d"], object_: Float[Tensor, "*b d"]
     ) -> Float[Tensor, "*b"]:
-        """Score two slots as subject and object of the relation, within -1 and 1."""
+        """Score two slots as subject and object of the relation, between -1 and 1."""
         return F.cosine_similarity(relation, self.both(torch.cat([relation, subject, object_], -1)), dim=-1)
 
 

@@ -107,8 +107,8 @@ class AverageScorer(CLIPScorer):
 
 
 class ReadOutScorer(CLIPScorer):
-    """CLIP with other read-outs of the towers' tokens than CLS, end token and projections; one unit vector per image
-    and per caption."""
+    """CLIP that turns its towers' tokens into vectors in another way than by CLS, end token and projections; one unit
+    vector per image and per caption."""
 
     needs = "tokens"
 

@@ -18,7 +18,8 @@ class FLAIRConfig:
     logit_scale: float = 1 / 0.07
     """Where the learned inverse temperature starts."""
     logit_bias: float = -10.0
-    """Where the learned bias starts; -ln(B - 1) is balanced for B images."""
+    """Where the learned bias starts; -ln(B - 1) balances the one positive and the B - 1 negatives of each image in a
+    batch."""
 
 
 FLAIR = ScorerSpec(

@@ -1,6 +1,6 @@
 """CLIP and SigLIP of Hugging Face's transformers, from a folder or the hub, as towers.
 
-Each setting of their image processor is followed; one that can't be is refused by name.
+Each setting of their image processor is followed; a setting that can't be followed raises an error that names it.
 """
 
 import math
