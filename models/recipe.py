@@ -25,17 +25,17 @@ class Recipe:
     batch: Annotated[int, Range(2, 1_000_000)] = 64
     """Images per step."""
     learning_rate: Annotated[float, RATE] = 2e-3
-    """Peak learning rate of what is trained from scratch."""
+    """Peak learning rate of the parameters that are trained from scratch."""
     vision_learning_rate: Annotated[float | None, RATE] = None
-    """The same for the image tower; None takes `learning_rate`."""
+    """Peak learning rate of the image tower; None takes `learning_rate`."""
     text_learning_rate: Annotated[float | None, RATE] = None
-    """The same for the text tower; None takes `learning_rate`."""
+    """Peak learning rate of the text tower; None takes `learning_rate`."""
     warmup: Annotated[int, WARMUP] = 50
     """Steps of linear warm-up."""
     vision_warmup: Annotated[int | None, WARMUP] = None
-    """The same for the image tower; None takes `warmup`."""
+    """Steps of linear warm-up of the image tower; None takes `warmup`."""
     text_warmup: Annotated[int | None, WARMUP] = None
-    """The same for the text tower; None takes `warmup`."""
+    """Steps of linear warm-up of the text tower; None takes `warmup`."""
     decay: Annotated[float | None, Range(1e-9, 1.0)] = None
     """Share of the steps, at the end, over which the learning rate falls from its peak to zero as 1 - sqrt. It is
     constant before, so that runs of any length share their first steps. None: a cosine over all steps."""
@@ -54,8 +54,8 @@ class Recipe:
     `menagerie.models.objectives.contrastive_loss`). This applies only to data whose captions describe scenes
     completely."""
     text_negatives: Annotated[tuple[FalseCaption, ...], Several()] = ()
-    """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md); empty: those
-    that a model trains with by itself, such as the swaps of negclip."""
+    """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md). If empty, each
+    model has its own, such as the swaps of negclip."""
     image_negatives: bool = False
     """Show training images together with their partners, which show the same things swapped; the number of images per
     step stays the same. For data in which pairs have partners (--hard-negatives)."""

@@ -37,7 +37,7 @@ class Config:
     write: bool = False
     """Write the settled poses to envs/drawing/poses.json; otherwise compare with those in the file."""
     animals: tuple[str, ...] = ()
-    """Animals by name; without any, all of them."""
+    """Names of animals; if empty, all of them."""
 
 
 @contextlib.contextmanager

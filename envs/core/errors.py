@@ -13,7 +13,7 @@ from menagerie.envs.core.machine import lacking
 
 
 class UserError(Exception):
-    """Bad input, reported in one line: what is wrong, where, and the way out.
+    """Bad input, reported in one line: what is wrong, where, and what to do about it.
 
     For a value that isn't allowed, `what`, `value` and `allowed` hold the parts of that line as data.
     """

@@ -86,8 +86,8 @@ def count_locator(low: float, high: float) -> Locator:
 
 
 def panels_size(models: Sequence[str], together: tuple[float, float], each: tuple[float, float]) -> tuple[float, float]:
-    """Width and height of a figure in inches: `together` for few models in one panel, or several panels of size
-    `each`."""
+    """Width and height of a figure in inches: `together` if the models are few and share one panel, else enough for
+    panels of size `each`."""
     if len(models) <= MOST_TOGETHER:
         return together
     return each[0] * min(BESIDE, len(models)) + 0.6, each[1] * -(-len(models) // BESIDE) + 0.9

@@ -40,7 +40,7 @@ class Unwritable(UserError, OSError):
 
 
 def unwritable(path: Path, error: OSError) -> Unwritable:
-    """Make the error for a `path` that can't be written, with a way out."""
+    """Make the error for a `path` that can't be written; it says what to do."""
     way = "choose another place"
     if error.errno == errno.EFBIG:
         most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]

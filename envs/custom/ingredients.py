@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnimalEntry:
-    """The fields of an animal that is no cut-out."""
+    """The fields of an animal in a world file that is made from a mesh or a Python file, not from photographs."""
 
     mesh: str = ""
     file: str = ""

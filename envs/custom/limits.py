@@ -144,7 +144,7 @@ def measures(name: str, animal) -> list[Measure]:
 
 
 def misplaced(name: str, animal) -> str | None:
-    """Describe the first required limit that `animal` misses, with the way out; None if it keeps them all."""
+    """Describe the first required limit that `animal` misses, and say what to do; None if it keeps them all."""
     mesh, stand = animal_mesh(animal), stand_of(animal)
     for measure in required(mesh, settled_of(name, animal), stand=stand):
         if not measure.kept:

@@ -73,7 +73,8 @@ ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
 
 
 def check_upright(paths: Iterable[Path]) -> None:
-    """Raise for a picture that viewers show rotated or mirrored; a file that is no picture is left to its reader."""
+    """Raise for a picture that viewers show rotated or mirrored. Files that aren't pictures pass: the code that reads
+    them reports them."""
     from PIL import Image
 
     for path in paths:

@@ -1,4 +1,4 @@
-"""What a background is: a light, and a picture drawn along the camera's rays."""
+"""The definition of a background: a light, and a picture drawn along the camera's rays."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -162,7 +162,8 @@ def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
 def contact(
     card: Card, light_points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]
 ) -> Float32[np.ndarray, "*n"]:
-    """The share of the sun that reaches ground points (in light space) near the card: less close to its feet."""
+    """The share of the sun that reaches ground points (in light space) near the card; it is smaller near the card's
+    feet."""
     if card.foot[2] > 3 * CONTACT_HEIGHT:
         return np.ones(light_points.shape[:-1], np.float32)
     turned = np.concatenate([(light_points[..., :2] / TEXELS - 0.5) * 2 * REACH, light_points[..., 2:]], -1)

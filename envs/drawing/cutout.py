@@ -98,7 +98,7 @@ def bilinear(
 
 
 def read_photograph(path: Path, content: bytes) -> Photograph:
-    """The cut-out in a picture file's content; raises with the way out if it can't be drawn."""
+    """The cut-out in a picture file's content; raises if it can't be drawn, and says what to do."""
     return trimmed(read_pixels(path, content), path)
 
 

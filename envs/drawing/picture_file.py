@@ -73,7 +73,7 @@ class PictureTexture:
     gloss: float
 
     def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-        """Linear colours of points in metres."""
+        """Linear colours at points, whose coordinates are in metres."""
         x, y, z = points.T
         return sample(self.picture, (x + 0.6 * y) / self.tile, -(z + 0.35 * y) / self.tile, repeat=True)
 

@@ -1,4 +1,4 @@
-"""Rasteriser: triangles to samples with depth, normals and body coordinates."""
+"""Rasteriser: turns triangles into samples with depth, normals and body coordinates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

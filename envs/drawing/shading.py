@@ -41,7 +41,7 @@ class Light:
 
 
 def tonemap(linear: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
-    """Linear light to display values in 0..1, with a soft shoulder."""
+    """Convert linear light to display values in 0..1, with a soft shoulder."""
     c = linear * np.float32(1.05)
     c = c * (1 + c / 6) / (1 + c * np.float32(0.62))
     return np.clip(c, 0, 1) ** np.float32(1 / 2.2)

@@ -1,18 +1,19 @@
-"""Checks that no text gives away, without the picture, that it is true.
+"""Checks that nobody can tell from the texts alone, without the picture, which of them is true.
 
 A negative must have its caption's order and phrasing: once the exchanged words are masked, both texts are equal. And a
 small classifier, which sees two texts and no picture, must not tell the true one from the false one. It is a ridge
 regression on the difference of both texts' features, fitted on half of a test's animal pairs and scored on the other
-half, and vice versa. Its features are one of these:
+half, and vice versa. There are two classifiers, with different features; for each, a random draw of the split (a coin,
+see `statistics`) should make its answers right in half of the cases:
 
 - `order`: neighbouring words, with all animals and all sizes masked, and which animal and which texture comes first.
-  The coin of the mention order decides these, scene by scene; where slots decide that order, the coin of the places
-  does, which in `unseen_order` and `seen_order` is tossed once for each pair;
-- `words`: neighbouring words as they are ("red cat"). The coin of the answer decides these. Dependence splits are
-  excluded: there an animal's texture is the same throughout a test, by design.
+  The draw is that of the order of mention, for each scene. If captions mention things in the order of their slots, it
+  is the draw of the places, which in `unseen_order` and `seen_order` is made once for each pair;
+- `words`: neighbouring words as they are ("red cat"). The draw is that of the answer. Dependence splits are excluded,
+  because there an animal's texture is the same throughout a test, by design.
 
-Under a fair coin, a classifier fitted on other pairs is right and wrong equally often, so the same bound as for balance
-holds (see `statistics`): both halves of both classifiers in all tests form one test.
+If the draw is fair, a classifier fitted on other pairs is right and wrong equally often, so the same bound as for
+balance holds (see `statistics`): both halves of both classifiers in all tests form one test.
 """
 
 import re

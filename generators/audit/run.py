@@ -143,7 +143,7 @@ def check_file(split: Split) -> list[Finding]:
 
 
 def check_records(split: Split, world_file: Path | None = None) -> list[Finding]:
-    """The findings on scenes and texts; each failed one gives the way out."""
+    """The findings on scenes and texts; each failed one says what to do."""
 
     def made_again(split: Split) -> Iterator[Finding]:
         return regeneration.check_regeneration(split, world_file)

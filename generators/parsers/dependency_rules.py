@@ -113,7 +113,7 @@ def graph_of(words: Sequence[Word]) -> SceneGraph | None:
 
     Nodes are nouns with the words before them, in order of mention. An edge is a preposition between two nodes, or
     between a verb's subject and its object, together with the verb; or a verb with subject and object; or a possessive
-    ("of"). Negated nodes ("no cat") have no edges. Pronouns are no nodes, so statements about them are lost.
+    ("of"). Negated nodes ("no cat") have no edges. Pronouns don't become nodes, so statements about them are lost.
     """
     tree = Tree(words)
     things = [place for place in range(len(words)) if tree.is_thing(place)]

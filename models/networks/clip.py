@@ -1,4 +1,4 @@
-"""CLIP (Radford et al. 2021) on towers of open_clip, and variants that pool their tokens otherwise."""
+"""CLIP (Radford et al. 2021) on towers of open_clip, and variants that pool their tokens in other ways."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -81,12 +81,12 @@ class FunctionalReader(CaptionReader):
 
     @cached_property
     def number_of(self) -> dict[str, int]:
-        """The number, from 1, of every functional word."""
+        """Maps every functional word to its number, from 1."""
         return {word.lower(): number for number, word in enumerate(self.words, start=1)}
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """A pattern that matches any functional word that stands by itself."""
+        """A pattern that matches any functional word, as a whole word."""
         return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, self.number_of))})(?![\w-])", re.IGNORECASE)
 
 
@@ -101,7 +101,8 @@ class TextCode(NamedTuple):
 
 
 class DCSMScorer(Scorer):
-    """Convolutions over the map of cosines give one number per map. Scores are unbounded."""
+    """A scorer whose score is the output of a small convolutional network on the map of cosines. Scores are
+    unbounded."""
 
     config_class = DCSMConfig
 

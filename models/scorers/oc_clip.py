@@ -31,7 +31,7 @@ class OCCLIPConfig:
     heads: int = 4
     """Heads of those layers."""
     competitive: bool = True
-    """Queries compete for each patch (equation 1). If false, each query has a softmax over the patches to itself,
+    """Queries compete for each patch (equation 1). If false, each query has a softmax of its own over the patches,
     without default tokens: the regular cross-attention of the paper's ablation."""
     focus: bool = False
     """With competition, also weigh each query's patches by their similarity to it, as in regular cross-attention, so

@@ -208,7 +208,7 @@ def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
 
 
 def check_numbers(name: str, field: str, value: object) -> None:
-    """Raise unless a setting is a list of finite numbers, one a channel; deviations must not be 0."""
+    """Raise unless a setting is a list of finite numbers, one per channel; deviations must not be 0."""
     numbers = value if isinstance(value, list) else [value] * 3
     right = len(numbers) == 3 and all(map(number, numbers))
     if not right or (field != "image_mean" and 0 in numbers):

@@ -80,7 +80,7 @@ def without_advice(error: Exception) -> str:
 
 
 def check_tensors(path: Path, content: Any, above: str) -> None:
-    """Raise if there are no tensors, or only at deeper levels; `above` is the key that was looked under."""
+    """Raise if there are no tensors, or only at deeper levels; `above` is the key whose value was searched."""
     named = content if isinstance(content, Mapping) else {}
     inner = {name: part for name, part in named.items() if isinstance(part, Mapping) and any_tensor(part)}
     if inner:
