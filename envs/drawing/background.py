@@ -102,7 +102,7 @@ def blend(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarra
 
 
 def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarray) -> np.ndarray:
-    """`colors` where `where` holds, `picture` elsewhere."""
+    """`colors` where `where` is true, `picture` elsewhere."""
     return np.where(where[..., None], colors, picture).astype(np.float32)
 
 
@@ -137,7 +137,8 @@ def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
 
 
 def fog(backdrop: Backdrop, color: np.ndarray, share: Float32[np.ndarray, "h w"], where: np.ndarray) -> None:
-    """Blend the samples where `where` holds into fog of a colour, by `share`, in place."""
+    """Mix fog of a colour into the samples where `where` is true, with the weight `share`; changes `backdrop` in
+    place."""
     share = np.where(where, share, 0)[..., None].astype(np.float32)
     backdrop.ambient = backdrop.ambient * (1 - share) + color * share
     backdrop.direct = backdrop.direct * (1 - share)

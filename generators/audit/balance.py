@@ -47,7 +47,8 @@ TOGETHER = "all tests"
 
 
 class Turned(NamedTuple):
-    """A scene, a product of its signs, and the group of scenes that share the coin that decides it."""
+    """A scene, the value of a product of its signs, and its group: the scenes that share the random draw that decided
+    it."""
 
     scene: Scene
     sign: int
@@ -121,7 +122,7 @@ def signs_of(scene: Scene, graph: SceneGraph) -> dict[str, int]:
 
 
 def products(split: Split, name: str, records: Records) -> dict[str, list[Turned]]:
-    """For each product of signs, its value in the subset's scenes of two in which a coin decides it."""
+    """For each product of signs, its value in those scenes of two things in which a random draw (`Coin`) decides it."""
     kind, rules = split.recipe["kind"], rules_for(split, name)
     drawn = split.recipe.get("mention_order", "") in ("", "random")
     rows = [

@@ -118,7 +118,8 @@ def accuracy(half: Contrast) -> float:
 
 
 def classifiers(split: Split, name: str) -> Iterator[tuple[str, Coin, Features]]:
-    """For each classifier of a test, its name, the coin whose fall it must not predict, and its features."""
+    """For each classifier of a test, its name, the random draw (`Coin`) whose result it must not predict, and its
+    features."""
     if name == "train":
         return
     kind, words = split.recipe["kind"], split.vocabulary
@@ -136,7 +137,7 @@ ANY_NUMBER = Coin(lambda scene: (scene.background, scene.view, *scene.things[0][
 
 
 def pairs_of(split: Split, name: str, records: Records, coin: Coin) -> list[Pair]:
-    """The two texts of each record of a subset in which a coin decides which text is true."""
+    """The two texts of each record of a subset in which a random draw, `coin`, decides which text is true."""
     rules = rules_for(split, name)
     rows = map(Pair, records.scenes, records.captions, records.negatives)
     return [pair for pair in rows if pair.false and is_open(coin, rules, pair.scene)]
@@ -204,7 +205,7 @@ def fitted(table: Float64[np.ndarray, "n features"]) -> Float64[np.ndarray, " fe
 def right_less_wrong(what: str, signs: Sequence[tuple[Hashable, int]]) -> Contrast:
     """The contrast of a classifier's signs, 1 if it is right and -1 if it is wrong.
 
-    The bound for a group is its number of records: reversing its coin need not reverse every sign.
+    The bound for a group is its number of records, because the other result of its draw need not reverse every sign.
     """
     sizes: dict[Hashable, int] = {}
     for group, _ in signs:

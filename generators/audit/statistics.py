@@ -146,7 +146,8 @@ class Tallies:
 
 
 class Coin(NamedTuple):
-    """A fair coin: maps a scene to the group that shares its toss, and to the scene that the other side would give."""
+    """A fair draw between two scenes: maps a scene to the group of scenes that share the draw, and to the scene of the
+    other result."""
 
     group: Callable[[Scene], Hashable]
     other: Callable[[Scene], Scene]
@@ -181,9 +182,9 @@ PAIR_PLACES = Coin(by_pair, swap_places)
 
 
 def coin_of(signs: str, kind: str, subset: str) -> Coin | None:
-    """The coin that decides a product of signs (`balance.SIGNS`) in a test; None if none does.
+    """The random draw (`Coin`) that decides a product of signs (`balance.SIGNS`) in a test; None if none does.
 
-    In dependence splits, animals have one texture each in a test, so no coin decides textures.
+    In dependence splits, animals have one texture each in a test, so no draw decides textures.
     """
     if "m" in signs:
         return MENTION
@@ -199,10 +200,10 @@ def coin_of(signs: str, kind: str, subset: str) -> Coin | None:
 
 
 def answer_coin(kind: str, subset: str) -> Coin | None:
-    """The coin that decides which of a record's two texts is true."""
+    """The random draw (`Coin`) that decides which of a record's two texts is true."""
     return coin_of("p" if kind == "spatial" else "a", kind, subset)
 
 
 def is_open(coin: Coin, rules: Sequence[Rule], scene: Scene) -> bool:
-    """Whether hold-out rules allow both sides of the coin: they match both scenes or neither."""
+    """Whether hold-out rules allow both results of a draw: they match both scenes or neither."""
     return not rules or matched(rules, scene) == matched(rules, coin.other(scene))

@@ -23,9 +23,9 @@ class OCCLIPConfig:
     """How a relation is combined with its subject and object: additive (equation 3), or joint, the single MLP of table
     7."""
     alpha: float = 1.5
-    """Where the weight of the nodes in equation 2 starts."""
+    """Initial weight of the nodes in equation 2."""
     beta: float = 0.5
-    """Where the weight of the edges starts."""
+    """Initial weight of the edges."""
     layers: int = 2
     """Self-attention layers over the patches."""
     heads: int = 4
@@ -44,8 +44,8 @@ class OCCLIPConfig:
     """Standard deviation of the position embeddings at the start. Figure 9 has 1, which from
     scratch drowns the patches."""
     logit_scale: float = 1 / 0.07
-    """Where the learned inverse temperature starts, with pretrained towers too, because their own belongs to another
-    similarity. Equation 5 has none, and without one similarities between -1 and 1 can't tell a batch apart."""
+    """Initial value of the learned inverse temperature, with pretrained towers too, because their own belongs to
+    another similarity. Equation 5 has none, and without one similarities between -1 and 1 can't tell a batch apart."""
     local_weight: Annotated[float, RATE] = 1.0
     """Weight of the local loss, which compares graphs that state relations with altered ones; 0 leaves it out."""
     local_negatives: Annotated[tuple[Altered, ...], Several(1)] = ALTERED
