@@ -196,8 +196,8 @@ def clear_leftovers(folder: Path, below: bool = False, alone: bool = False) -> N
 
 @cache
 def clear_once(folder: Path) -> None:
-    """Delete the leftovers in a folder the first time that this process writes there. Once is enough: listing a large
-    folder takes long."""
+    """Delete the leftovers in a folder the first time that this process writes there. It isn't done again, because
+    listing a large folder takes a long time."""
     with contextlib.suppress(OSError):  # somebody else's file
         clear_leftovers(folder)
 

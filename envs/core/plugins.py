@@ -92,7 +92,8 @@ def exported(module: str, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Exports:
-    """The exports of a package's files. A file exports `NAME`, called like the file, and `NAME_OTHER`, called "other".
+    """The exports of a package's files. For `name` "PARSER", the constant `PARSER` of `t5.py` is the export "t5", and
+    `PARSER_LARGE` is the export "large", in whichever file it is.
 
     Two exports that differ little can thus share a file. A file is imported when one of its exports is loaded.
     """

@@ -17,6 +17,7 @@ def entry_identity(resolution: int, world: World) -> str:
 
 
 def image_identity(world: World, resolution: int) -> str:
-    """A name for everything that decides the images of a world; groups of animals decide none."""
+    """A name for everything that decides the images of a world. Groups of animals aren't part of it: they change no
+    image."""
     names = (world.name, world.animals, world.textures, world.backgrounds, world.sizes)
     return digest([RENDER_VERSION, resolution, *names, world.own])
