@@ -92,7 +92,7 @@ def named(folder: Path) -> Iterator[Stamp]:
 
 
 def is_photograph(path: Path) -> bool:
-    """Whether a picture is in colour and no drawing: a drawing has the `.svg` that it was made from beside it."""
+    """Whether a picture is in colour and isn't a drawing. The package has an `.svg` file beside each drawing."""
     from PIL import Image
 
     data = path.with_suffix(".dat")

@@ -98,7 +98,7 @@ class TextCode(NamedTuple):
 
 
 class FLAIRScorer(Scorer):
-    """Each text pools an image's patches by attention, and is compared with the result."""
+    """A scorer in which each text pools the patches of an image by attention, and is compared with the result."""
 
     config_class = FLAIRConfig
 

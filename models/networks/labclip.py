@@ -21,7 +21,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class LABCLIPScorer(Scorer):
-    """The vectors of `base`, with a linear map on those of texts."""
+    """The scorer LABCLIP: the vectors of `base`, those of texts after a linear map."""
 
     config_class = LABCLIPConfig
 

@@ -45,7 +45,8 @@ class TextCode(NamedTuple):
 
 
 class OCCLIPScorer(Scorer):
-    """Binds the phrases of a scene graph to image patches, and compares each phrase with its slot."""
+    """The scorer OC-CLIP: binds the phrases of a scene graph to image patches, and compares each phrase with its
+    slot."""
 
     capabilities = frozenset({"attention"})
     config_class = OCCLIPConfig

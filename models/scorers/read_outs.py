@@ -28,7 +28,7 @@ class AttPoolConfig(CLIPConfig):
     """Sizes of the pooling; defaults are those of SPARO's table 6 (440M parameters with ViT-B/32)."""
 
     heads: int = 128
-    """Heads of the one learned query."""
+    """Number of heads of the attention, which has one learned query."""
     head_dim: int = 64
     """Width of a head's query, keys and values; a vector has heads x head_dim numbers."""
 

@@ -22,8 +22,7 @@ OBJECT = re.compile(r"GLOBAL ([\w.]+) was not an allowed global")
 def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
     """Raise unless a file maps names to tensors, at its top level or under the first existing key of `under`.
 
-    For large files only names are read. Errors never repeat torch's advice about pickles, which is to let them run
-    code.
+    For large files only names are read. Errors leave out torch's advice for pickles, which would let the file run code.
     """
     check_regular(path)
     if path.suffix in NUMPY:
