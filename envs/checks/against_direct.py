@@ -39,7 +39,7 @@ class Config:
     resolution: Annotated[int, SIDE] = 224
     """Pixels along a scene's side."""
     seed: Annotated[int, FIRST_SEED] = 0
-    """Seed of the draw."""
+    """Seed with which the scenes are drawn."""
     world: str = "pug"
     """World to draw from: a name, or a TOML file, whose own animals are measured against the limits first."""
     cache: Path | None = None

@@ -37,7 +37,7 @@ class OCCLIPConfig:
     """With competition, also weigh each query's patches by their similarity to it, as in regular cross-attention, so
     that no query absorbs an object that the text doesn't name. Not in the paper."""
     default_tokens: int = 4
-    """Queries that take what the caption doesn't mention."""
+    """Number of default tokens: learned queries that take the patches that no phrase describes."""
     query_norm: bool = True
     """Normalise the queries (table 11 does, figure 9 doesn't)."""
     position_scale: float = 0.02
