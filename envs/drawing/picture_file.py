@@ -46,7 +46,7 @@ def sample(
 ) -> Float32[np.ndarray, "*n 3"]:
     """Bilinear colours at columns `u` and rows `v`, as shares of width and height.
 
-    Outside the picture either the whole repeats or its edge pixels do.
+    Outside the picture the whole picture repeats if `repeat` is set; otherwise its edge pixels do.
     """
     height, width = picture.shape[:2]
     x, y = u * width - 0.5, v * height - 0.5
