@@ -40,7 +40,8 @@ from menagerie.generators.rules.rule import Rule
 
 
 class Contrast(NamedTuple):
-    """A test of whether chance decided a statement evenly in a subset: a sum over groups of records, with its width."""
+    """A test of whether a statement holds for half of a subset's records, as chance makes it: a sum over groups of
+    records, and the width that chance gives this sum."""
 
     what: str
     subset: str
