@@ -71,7 +71,8 @@ def numbered(names: Sequence[str], *given: str) -> tuple[int, ...]:
 
 
 def single_position(split: Split, scene: Scene, *outer: int) -> Position:
-    """The position of a single thing in a binding or spatial split: within its view and slot."""
+    """The position of a scene of a single thing in a binding or spatial split, which lists such scenes by view and
+    slot."""
     v, (thing,) = split.vocabulary, scene.things
     relations = split.recipe.get("relations", ("left/right",))
     slots = split.recipe.get("singles_slots") or [slot for relation in relations for slot in SINGLE_SLOTS[relation]]

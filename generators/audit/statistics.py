@@ -40,8 +40,8 @@ from menagerie.generators.rules.rule import Rule
 
 
 class Contrast(NamedTuple):
-    """A test of whether a statement holds for half of a subset's records, as chance makes it: a sum over groups of
-    records, and the width that chance gives this sum."""
+    """A test of whether a statement is true of about half of a subset's records, as it is if chance decides it: a sum
+    over groups of records, and the width of its spread under chance."""
 
     what: str
     subset: str
@@ -100,7 +100,7 @@ class Tally(NamedTuple):
 
     @property
     def evidence(self) -> float:
-        """n D(q || p); 0 if the count is as expected."""
+        """n times the divergence D(q || p) of the actual from the expected share; 0 if the count is as expected."""
         return divergence(self.count, self.expected, self.draws)
 
     @property
@@ -110,7 +110,7 @@ class Tally(NamedTuple):
 
 
 def divergence(count: int, expected: float, draws: int) -> float:
-    """n D(count / n || expected / n); infinite if the count is impossible."""
+    """n times the divergence D(count / n || expected / n), with n draws; infinite if the count is impossible."""
     total = 0.0
     for seen, chance in ((count, expected), (draws - count, draws - expected)):
         if seen:
