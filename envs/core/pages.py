@@ -39,7 +39,7 @@ def shade(cell: str, chance: float = 50.0) -> Markup:
 
 def unbroken(text: object) -> Markup:
     """A command or a path that a browser may break after a slash, an underscore or a colon, but not within an option's
-    name or a short hyphenated word. Browsers alone break after each hyphen."""
+    name or a short hyphenated word. By default, browsers break after each hyphen."""
 
     def whole(found: re.Match[str]) -> str:
         word = found[0]
