@@ -35,7 +35,7 @@ OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, err
 
 
 class Unreadable(UserError, ValueError):
-    """A file can't be read as what it should be. Also a `ValueError`, for callers that catch those."""
+    """Raised if a file's content isn't what it should be. Also a `ValueError`, for callers that catch such errors."""
 
 
 class Inaccessible(UserError):

@@ -93,7 +93,7 @@ def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
 
 
 def drawable(stamps: Sequence["Stamp"], resolution: int) -> tuple[list["Stamp"], dict["Stamp", str]]:
-    """The stamps that can be drawn at a resolution, and for each of the others the reason why not."""
+    """The photographs that can be drawn at a resolution, and for each of the others the reason why not."""
     from menagerie.envs.custom.source import check_upright
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 

@@ -55,7 +55,8 @@ class Card:
     def lookup(
         self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
     ) -> Float32[np.ndarray, "*n 4"]:
-        """Colours of the photograph at these shares; neighbouring places are `spacing` metres apart."""
+        """Colours of the photograph at shares of its width (from the middle) and of its height (from the ground);
+        neighbouring places are `spacing` metres apart."""
         side = -right if self.flipped else right
         per_metre = self.photograph.size[0] / self.width
         return self.photograph.lookup(side + np.float32(0.5), up, spacing * per_metre)

@@ -45,7 +45,7 @@ class KeptOut:
     """For each collection, the information that is missing; without it, photographs that tests show may get into
     training."""
     allow_unknown: bool = False
-    """Whether sources may be used in spite of missing information; otherwise they raise."""
+    """Whether sources may be used in spite of missing information; otherwise missing information raises."""
 
     def reason(self, numbers: Iterable[PhotographId]) -> str:
         """The reason for leaving out a photograph with any of these numbers; empty if it isn't left out."""

@@ -32,7 +32,7 @@ class SourcePlace:
     parse: Callable[[str], SceneGraph] = one_node
     """Makes scene graphs of captions that have none; a `CaptionParser` gets all captions at once."""
     folders: Mapping[str, Path] = field(default_factory=dict)
-    """Folders outside the root, by the path below it that they stand for: `--images FOLDER=PATH`."""
+    """Folders outside the root; a key is the path below the root that its folder replaces (`--images FOLDER=PATH`)."""
     kept_out: KeptOut = field(default_factory=KeptOut)
     """Photographs to leave out because tests show them."""
     caption: str = ""

@@ -21,7 +21,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class LABCLIPScorer(Scorer):
-    """The scorer LABCLIP: the vectors of `base`, those of texts after a linear map."""
+    """The scorer LABCLIP: the vectors of a frozen model, `base`, with a linear map applied to those of texts."""
 
     config_class = LABCLIPConfig
 

@@ -25,11 +25,11 @@ class OCCLIPConfig:
     alpha: float = 1.5
     """Initial weight of the nodes in equation 2."""
     beta: float = 0.5
-    """Initial weight of the edges."""
+    """Initial weight of the edges in equation 2."""
     layers: int = 2
     """Self-attention layers over the patches."""
     heads: int = 4
-    """Heads of those layers."""
+    """Heads of the self-attention layers."""
     competitive: bool = True
     """Queries compete for each patch (equation 1). If false, each query has a softmax of its own over the patches,
     without default tokens: the regular cross-attention of the paper's ablation."""

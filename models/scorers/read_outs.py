@@ -127,9 +127,9 @@ class SPAROConfig(CLIPConfig):
     """sparo, or a variant of table 6: separate (two maps for keys and values), or multi (separate, and a map that mixes
     the outputs of the heads)."""
     slot_norm: bool = True
-    """For the variants: apply LayerNorm to each slot by itself, not to all as one vector. sparo has no LayerNorm."""
+    """With `attention` separate or multi: apply LayerNorm to each slot by itself, not to all as one vector."""
     slot_projection: bool = True
-    """For the variants: project each slot by itself, not all as one vector. sparo has no projection."""
+    """With `attention` separate or multi: project each slot by itself, not all as one vector."""
 
     def __post_init__(self) -> None:
         if self.attention != "sparo" and self.group != 1:
