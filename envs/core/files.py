@@ -32,7 +32,7 @@ TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
 
 class Unwritable(UserError, OSError):
-    """Raised if a file can't be written, because the disk is full or read-only."""
+    """Raised if a file can't be written, because the disk is full or writing isn't allowed."""
 
     def __init__(self, message: str, number: int = 0) -> None:
         super().__init__(message)

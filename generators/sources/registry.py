@@ -82,7 +82,7 @@ class SourceSpec:
     image_folders: tuple[str, ...] = ()
     """The folders among `images` of which at least one must hold images."""
     recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
-    """Ways of making captions, the default first, each with alternative further files, of which it needs one."""
+    """Ways of making captions, the default first, each with its alternative annotation files, one of which it needs."""
     get: str = ""
     """Text that says where to get the files."""
     licence: str = ""
