@@ -18,7 +18,7 @@ FALSE_CAPTIONS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """AdamW with warm-up and decay; towers may have other learning rates than the rest."""
+    """A training recipe: AdamW with warm-up and decay; towers may have other learning rates than the rest."""
 
     steps: Annotated[int, FIRST, STEPS] = 1000
     """Optimiser steps; every model of a study takes as many."""

@@ -32,7 +32,7 @@ class UserError(Exception):
 
 
 class Stopped(BaseException):
-    """Raised when a task is asked to end. It isn't an `Exception`, like `KeyboardInterrupt`, so that general error
+    """Raised when a task is asked to end. Like `KeyboardInterrupt`, it isn't an `Exception`, so that general error
     handlers don't catch it."""
 
 

@@ -102,7 +102,8 @@ def visual_slots(attention: Float[Tensor, "n *b m p"], values: Float[Tensor, "n 
 
 
 class RelationScorer(nn.Module):
-    """cosine(r, f_s([r, S_s]) + f_o([r, S_o])) with two-layer MLPs (equation 3, table 11)."""
+    """Scores a relation between two slots: cosine(r, f_s([r, S_s]) + f_o([r, S_o])) with two-layer MLPs (equation 3,
+    table 11)."""
 
     def __init__(self, relation_dim: int, slot_dim: int) -> None:
         super().__init__()
@@ -118,7 +119,8 @@ class RelationScorer(nn.Module):
 
 
 class JointRelationScorer(nn.Module):
-    """cosine(r, f([r, S_s, S_o])): one MLP for both slots, "+ MLP relation" of table 7."""
+    """Scores a relation between two slots by one MLP for both: cosine(r, f([r, S_s, S_o])), "+ MLP relation" of table
+    7."""
 
     def __init__(self, relation_dim: int, slot_dim: int) -> None:
         super().__init__()
@@ -149,7 +151,7 @@ def structured_similarity(
     alpha: Float[Tensor, ""],
     beta: Float[Tensor, ""],
 ) -> Float[Tensor, "*b"]:
-    """(alpha sum_nodes + beta sum_edges) / (alpha M + beta P)  (equation 2).
+    """The score of a graph: (alpha sum_nodes + beta sum_edges) / (alpha M + beta P)  (equation 2).
 
     For a graph without edges alpha cancels exactly and is left out: the gradient of the full formula would be rounding
     noise, which Adam scales up to full steps.
