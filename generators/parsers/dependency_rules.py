@@ -101,7 +101,7 @@ class Tree:
         return " ".join([*words, *([] if behind is None else ["of", self.phrase(behind)])])
 
     def modified(self, place: int) -> set[int]:
-        """The indices of the words before a word that modify it, and of those that modify these."""
+        """The indices of the words before a word that modify it, directly or through another modifier."""
         before = [child for child in self.below(place, *MODIFIERS) if child < place]
         before += [child for child in self.below(place, "det") if self.text(child) == "no"]
         before += [child for outer in before for child in self.below(outer, *JOINED) if child < place]
