@@ -61,7 +61,7 @@ class Result(NamedTuple):
 
 
 def psnr(squared_error: "np.ndarray") -> float:
-    """Peak signal to noise of uint8 images, in dB; 99 where they are equal."""
+    """Peak signal-to-noise ratio of uint8 images in dB, from their squared error; 99 for equal images."""
     import numpy as np
 
     return float(min(99.0, 10 * np.log10(255**2 / max(float(squared_error.mean()), 1e-9))))

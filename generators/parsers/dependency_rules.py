@@ -17,9 +17,9 @@ class Word(NamedTuple):
     part: str
     """Part of speech: NOUN, VERB, ADP, …"""
     label: str
-    """Index of the word that it depends on; a root has its own index."""
+    """Label of its dependency on another word: nsubj, amod, prep, …"""
     head: int
-    """Place of the word that it depends on, its own for a root."""
+    """Index of the word that it depends on; a root has its own index."""
 
 
 NOUNS = {"NOUN", "PROPN"}
