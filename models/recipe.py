@@ -44,7 +44,7 @@ class Recipe:
     betas: Annotated[tuple[float, float], Range(0.0, 1 - 1e-9)] = (0.9, 0.98)
     """Decay rates of Adam's two moments."""
     singles_share: Annotated[float | None, SHARE] = None
-    """Share of a batch that shows single-object scenes; None sees every image equally often."""
+    """Share of a batch that shows single-object scenes; None: every image is seen equally often."""
     single_object_phase: Annotated[float, SHARE] = 0.0
     """Share of the steps, at the start, that show single-object scenes only."""
     augment: bool = True
