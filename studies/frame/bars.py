@@ -28,6 +28,7 @@ from menagerie.studies.frame.parts import Bars, HeatMap
 
 WIDTH, NAMES = 2.2, 1.7  # inches of a panel of bars, and of what stands beside it
 PALE = "A pale bar: the same caption is preferred whatever the image, so that it says nothing of binding."
+BAR = "accuracy (%), dotted line: chance"
 ROW = 0.24  # inches of a row; of several colours each has as much
 
 
@@ -116,10 +117,6 @@ def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[K
         axis.tick_params("y", labelsize=9)
     what = "accuracy (%), dotted line: chance" if part.against is None else "percentage points"
     figure.supxlabel(what, x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
-
-
-NAMES = 1.7  # inches for what stands beside the panels
-BAR = "accuracy (%), dotted line: chance"
 
 
 def heat_map(part: HeatMap) -> Drawn:

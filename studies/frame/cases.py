@@ -19,6 +19,7 @@ from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.layout import Key, called, key_of
 from menagerie.studies.frame.parts import Cases, Picture, Pictures
 
+SAMPLES = 5  # images in a row
 SMALL = 128  # pixels; what is larger is a JPEG, a tenth of a PNG
 
 
@@ -86,9 +87,6 @@ def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
         "false": f"✗ {record.negative}: {record.score_negative}",
         "note": tests[record.subset],
     }
-
-
-SAMPLES = 5
 
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run

@@ -24,6 +24,26 @@ OUTCOMES = {
     "not tested": "a run that it needs isn't finished, or this study leaves it out",
 }
 HEADER = ("claim", "row", "tests, their records pooled", "on our world", "expected")
+LOWEST = "lowest of all"
+UNTESTED = {"validation", "train_pairs"}  # one chooses settings, of the other training has shown the scenes
+COLUMNS_OF_SCORES = ("split", "row", "seed", "subset", "task", "accuracy", "n")
+# Kind of split -> subset and task of each column. A row's difference is of the first.
+COLUMNS: dict[str, Columns] = {
+    "spatial": (
+        ("left_right_unseen_order", "swap"),
+        ("above_under_unseen_order", "swap"),
+        ("left_right_unseen_pairs", "swap"),
+        ("above_under_unseen_pairs", "swap"),
+        ("left_right_seen_order", "swap"),
+        ("above_under_seen_order", "swap"),
+    ),
+    "binding": (
+        ("unseen_pairs", "swap"),
+        ("seen_pairs", "swap"),
+        ("unseen_pairs", "replace texture"),
+        ("unseen_pairs", "one animal"),
+    ),
+}
 
 
 class Verdict(NamedTuple):
@@ -84,28 +104,6 @@ def sentence(verdicts: Sequence[Verdict]) -> str:
     counts = {name: sum(its.outcome == name for its in verdicts) for name in OUTCOMES}
     listed = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     return f"Of {len(verdicts)} claims of the paper: {listed}."
-
-
-LOWEST = "lowest of all"
-UNTESTED = {"validation", "train_pairs"}  # one chooses settings, of the other training has shown the scenes
-COLUMNS_OF_SCORES = ("split", "row", "seed", "subset", "task", "accuracy", "n")
-# Kind of split -> subset and task of each column. A row's difference is of the first.
-COLUMNS: dict[str, Columns] = {
-    "spatial": (
-        ("left_right_unseen_order", "swap"),
-        ("above_under_unseen_order", "swap"),
-        ("left_right_unseen_pairs", "swap"),
-        ("above_under_unseen_pairs", "swap"),
-        ("left_right_seen_order", "swap"),
-        ("above_under_seen_order", "swap"),
-    ),
-    "binding": (
-        ("unseen_pairs", "swap"),
-        ("seen_pairs", "swap"),
-        ("unseen_pairs", "replace texture"),
-        ("unseen_pairs", "one animal"),
-    ),
-}
 
 
 def columns_of(data: CellData) -> Columns:

@@ -18,6 +18,7 @@ from menagerie.studies.runs.machine import start_server
 UNKNOWN = "–"
 SAMPLES = 3  # steps that are counted of each phase: texts differ from batch to batch
 _STEP_FLOPS: dict[str, tuple[float, float]] = {}
+SIZES: dict[str, int] = {}
 
 
 class Cost(NamedTuple):
@@ -116,9 +117,6 @@ def operations(scorer: object, batch: object, recipe: object) -> int:
     with FlopCounterMode(display=False) as counter:
         batch_loss(scorer, batch, recipe).backward()
     return int(counter.get_total_flops())
-
-
-SIZES: dict[str, int] = {}
 
 
 def size_of(cell: Cell) -> int:

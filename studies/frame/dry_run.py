@@ -31,6 +31,12 @@ from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.shared import trunk_key
 
+WARM_UP, STEPS = 3, 10
+# Of a cell beside its steps: opening the split, tests and checkpoint; one measured cell of the laptop grid.
+REST_SECONDS = 10.0
+# Of a study beside its cells: loading torch, the contract of scorers, reports; measured once.
+STUDY_SECONDS = 10.0
+
 
 def dry_run(study: Study) -> None:
     """Print what is to be rendered and trained, and how long both take; of an adaptive study, at most."""
@@ -113,13 +119,6 @@ def trunk_steps(recipes: Sequence[Recipe]) -> int:
     if len(recipes) == 1:
         return recipes[0].steps
     return max(r.stable_steps for r in recipes) + sum(r.steps - r.stable_steps for r in recipes)
-
-
-WARM_UP, STEPS = 3, 10
-# Of a cell beside its steps: opening the split, tests and checkpoint; one measured cell of the laptop grid.
-REST_SECONDS = 10.0
-# Of a study beside its cells: loading torch, the contract of scorers, reports; measured once.
-STUDY_SECONDS = 10.0
 
 
 class Noise(Captioned):

@@ -32,6 +32,19 @@ from menagerie.studies.runs.data import Material
 BLOCK = 32  # images or texts that are encoded at once
 WITHOUT = "leave it out of --models, or masks out of --parts"
 ITEM = ["seed", "subset", "task", "scene", "caption", "animals"]  # columns of what is measured of items
+# What slots are ranked by, as the paper ranks them by zero-shot classes: recognition. And binding itself beside it.
+RANKINGS: Mapping[str, tuple[str, ...]] = {
+    "recognition": ("replace animal", "replace texture"),
+    "binding": ("swap",),
+}
+SEPARATOR = " | "  # in the names of columns
+ALL, BEST, WORST, RANDOM = "all slots", "best half", "worst half", "random half"
+NOT_RANKED = {"ranked": "", "kept": ALL}
+Kept = tuple[str, str]
+"""A ranking, "" for none, and which slots are kept."""
+SAYS = """Slots chosen after the fact (table 4): accuracy in percent over all tests, by task, all seeds. Each
+slot is ranked by its own accuracy on validation: recognition is replace animal and replace texture, binding is swap.
+Random: the mean over several halves."""
 
 
 class Record(NamedTuple):
@@ -149,21 +162,6 @@ def accuracy(values: pd.Series) -> float:
 
 def tasks_of(items: pd.DataFrame) -> list[str]:
     return sorted(set(items.task), key=by_task)
-
-
-# What slots are ranked by, as the paper ranks them by zero-shot classes: recognition. And binding itself beside it.
-RANKINGS: Mapping[str, tuple[str, ...]] = {
-    "recognition": ("replace animal", "replace texture"),
-    "binding": ("swap",),
-}
-SEPARATOR = " | "  # in the names of columns
-ALL, BEST, WORST, RANDOM = "all slots", "best half", "worst half", "random half"
-NOT_RANKED = {"ranked": "", "kept": ALL}
-Kept = tuple[str, str]
-"""A ranking, "" for none, and which slots are kept."""
-SAYS = """Slots chosen after the fact (table 4): accuracy in percent over all tests, by task, all seeds. Each
-slot is ranked by its own accuracy on validation: recognition is replace animal and replace texture, binding is swap.
-Random: the mean over several halves."""
 
 
 @dataclass(frozen=True)
