@@ -114,8 +114,7 @@ class Config(SampleStudy):
     def search(self, question: str, model: str) -> "Search":
         """One of both searches of a model. The first trials are the same for all: all data, as far as the space has it,
         which says whether a target can be reached; then evenly spread settings."""
-        from menagerie.studies.frame.boundary import BoundarySampler
-        from menagerie.studies.frame.sampling import SpaceSampler, from_cube, spread, to_cube
+        from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread, to_cube
         from menagerie.studies.frame.search import Search
 
         space, count = self.space, max(3, self.trials // 3)

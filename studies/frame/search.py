@@ -11,7 +11,7 @@ draws anew. So a search ends with exactly its trials.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,13 +79,13 @@ class Search:
         quiet()
         place = known.storage(storage)
         with alone(place):
-            study = self.study(opened(place))
-            while True:
-                for trial in own(study, known.owner):
-                    if not trial.state.is_finished():
+            study, asked = self.study(opened(place)), True
+            while asked:
+                for trial in counted(study):
+                    if trial.user_attrs[OWNER] == known.owner and not trial.state.is_finished():
                         tell(study, trial, tried(trial))
-                if not self.ask(study, known.owner):
-                    return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
+                asked = self.ask(study, known.owner)
+            return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
 
     def found(self, known: "Known", storage: str) -> list[FrozenTrial]:
         """The trials that there are, by number; writes nothing."""
@@ -188,11 +188,6 @@ def counted(study: optuna.Study) -> list[FrozenTrial]:
 def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
     """The trials that others run."""
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
-
-
-def own(study: optuna.Study, owner: str) -> Iterator[FrozenTrial]:
-    """The trials that an owner asked for."""
-    return (trial for trial in counted(study) if trial.user_attrs[OWNER] == owner)
 
 
 def here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:

@@ -21,8 +21,8 @@ from menagerie.envs.core.figures import (
     panels_size,
     short,
 )
-from menagerie.studies.frame.boundary import surrogate
 from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.frame.sampling import surrogate
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
