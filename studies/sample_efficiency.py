@@ -37,10 +37,9 @@ from menagerie.studies.frame.command import main
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.presets import PAPER, SMOKE
 from menagerie.studies.frame.records import Records
-from menagerie.studies.sample_search.page import parts
+from menagerie.studies.sample_search.page import parts, write_trials
 from menagerie.studies.sample_search.points import Judged, Point, Setting
 from menagerie.studies.sample_search.settings import SampleStudy
-from menagerie.studies.sample_search.tables import write_trials
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler

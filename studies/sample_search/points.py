@@ -5,14 +5,16 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from menagerie.models.registry import spec_of
+from menagerie.studies.analysis import pareto
+from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Tally
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
-
-    from menagerie.studies.analysis.pareto import Axis, Bound, Tally
 
 DASH = "–"
 # Below so many settings there is nothing to say of what mattered.
@@ -74,7 +76,7 @@ class Point(NamedTuple):
             return "complete"
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
-    def tallies(self, study: Any, tests: Sequence[str] = ()) -> "list[Tally]":
+    def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
         """Points and number of swaps by animal pair, for each seed; of the test unless others are named."""
         return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
 
@@ -84,8 +86,6 @@ class Point(NamedTuple):
 
     def test(self, study: Any) -> float:
         """Accuracy on the test over seeds, as on validation."""
-        from menagerie.studies.analysis import pareto
-
         tests = self.tallies(study)
         return mean(pareto.accuracies(tests)) if study.budgets else pareto.median_accuracy(tests)
 
@@ -115,7 +115,7 @@ def images_seen(study: Any, model: str, steps: int) -> int:
     return steps * study.recipe.batch + (images_seen(study, stage.scorer, steps) if stage else 0)
 
 
-def tally(folder: Path, tests: Sequence[str]) -> "Tally":
+def tally(folder: Path, tests: Sequence[str]) -> Tally:
     """Points and number of the swaps of some tests, by animal pair."""
     from menagerie.studies.frame.estimate import points_in
 
@@ -127,8 +127,6 @@ def tally(folder: Path, tests: Sequence[str]) -> "Tally":
 
 def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
     """Each model's Pareto front, chosen on validation among the settings of the first search that were trained here."""
-    from menagerie.studies.analysis import pareto
-
     fronts = {}
     for model in study.models:
         mine = [p for p in points if (p.model, p.question) == (model, "front") and done(study, p)]
@@ -144,7 +142,7 @@ def done(study: Any, point: Point) -> bool:
 class Reached(NamedTuple):
     """The images that a model needs to reach the target."""
 
-    bound: "Bound"
+    bound: Bound
     best: Point | None
     """The setting with fewest images that did."""
     most_missed: int | None
@@ -153,8 +151,6 @@ class Reached(NamedTuple):
 
 def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
     """Images to the target, over the settings of both searches."""
-    from menagerie.studies.analysis import pareto
-
     mine = [point for point in points if point.model == model]
     did = [done(study, point) and point.accuracy >= study.target for point in mine]
     best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
@@ -179,13 +175,11 @@ def importances(points: Sequence[Point], model: str) -> dict[str, float]:
 
 def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
     """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
-    from menagerie.studies.analysis.pareto import Curve, image_ratio
-
     curves = []
     for model in (study.models[0], other):
         mine = [point for point in points if point.model == model and point.here(study)]
         curves.append(Curve([p.images for p in mine], [p.tallies(study, ("validation",)) for p in mine]))
-    return image_ratio(*curves, study.target).interval if all(curve.images for curve in curves) else DASH
+    return pareto.image_ratio(*curves, study.target).interval if all(curve.images for curve in curves) else DASH
 
 
 def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]:
@@ -198,22 +192,16 @@ def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]
     return {model: (sum(capped.values()), len(capped)) for model, capped in settings.items() if capped}
 
 
-def axis_of(study: Any) -> "Axis":
+def axis_of(study: Any) -> Axis:
     """The least and the most distinct images of the space."""
-    from menagerie.studies.analysis.pareto import Axis
-
     return Axis(study.images_of(study.least), study.images_of(study.everything))
 
 
 def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float]]:
     """Hypervolume on validation of the first, the first two, ... settings, by the number of the last."""
-    import numpy as np
-
-    from menagerie.studies.analysis.pareto import hypervolume
-
     ended = [p for p in points if done(study, p)]
     images, accuracy = np.array([p.images for p in ended], float), np.array([p.accuracy for p in ended])
     return [
-        (ended[n - 1].trial.number, float(hypervolume(images[:n], accuracy[:n], axis_of(study))))
+        (ended[n - 1].trial.number, float(pareto.hypervolume(images[:n], accuracy[:n], axis_of(study))))
         for n in range(1, len(ended) + 1)
     ]

@@ -20,8 +20,8 @@ from menagerie.studies.runs.data import distinct_images
 from menagerie.studies.runs.folder import id_of, run_folder
 from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.sample_efficiency import PRESETS, fewest_to_miss, out_of_reach
+from menagerie.studies.sample_search.page import HEADER, on_the_test, ratio_table, trial_rows, trial_table
 from menagerie.studies.sample_search.points import Judged, Point, Setting, capped_of, importances
-from menagerie.studies.sample_search.tables import HEADER, on_the_test, ratio_table, trial_rows, trial_table
 from tests.generators.conftest import failed, make_split
 
 SMOKE, FIXED = PRESETS["smoke"], PRESETS["fixed"]
