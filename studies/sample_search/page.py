@@ -1,10 +1,8 @@
 """The page of a study of sample efficiency: the answer first, then both searches, what mattered, and all trials."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from menagerie.envs.core.files import write_csv
 from menagerie.studies.analysis import pareto
 from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence
 from menagerie.studies.sample_search.points import (
@@ -18,6 +16,8 @@ from menagerie.studies.sample_search.points import (
     fronts_of,
     importances,
     interval_of,
+    on_the_test,
+    ratio_rows,
     reached_of,
     volumes_so_far,
 )
@@ -40,7 +40,6 @@ came to in whole pairs (10 % of few pairs may be none). The colour is the accura
 models; the best is on top. Grey and dashed: trials that were pruned, of which it isn't known."""
 SEARCHES = {"front": "first", "target": "second"}
 HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
-Cells = list[list[str]]
 STATES = """Of both searches. `complete`: all seeds were trained; `missed`: so they were, but together they are below
 the target; `pruned`: ended early, because seeds to come could no longer lift it to the target: `validation` is then of
 what its seeds had got to so far, and never counts as reaching the target. `–`: not trained, or by another command.
@@ -65,10 +64,9 @@ def parts(study: Any, points: Sequence[Point]) -> Iterator[Part]:
     yield map_figure(study, points)
     yield importance_table(study, points)
     yield Heading("Course of the searches", LINES)
-    yield course_figure(study, points)
-    yield from setting_figures(study, points)
+    yield from course_figures(study, points)
     yield Heading("All trials")
-    yield trial_table(study, trial_rows(study, points))
+    yield trial_table(study, points)
 
 
 def explained(study: Any, points: Sequence[Point]) -> str:
@@ -125,10 +123,10 @@ def map_figure(study: Any, points: Sequence[Point]) -> Part:
     return Maps("map", places, says=MAPS)
 
 
-def course_figure(study: Any, points: Sequence[Point]) -> Part:
+def course_figures(study: Any, points: Sequence[Point]) -> Iterator[Part]:
     """Over the number of trials the hypervolume of the front on validation, and the images of each trial for the
-    target."""
-    from menagerie.studies.frame.search_figures import COURSE, CROSSES, HOLLOW, POINTS, ByModel, Side
+    target; for each model the settings of both searches, as parallel coordinates."""
+    from menagerie.studies.frame.search_figures import COURSE, CROSSES, HOLLOW, POINTS, ByModel, Side, parallels
 
     fronts = {m: [p for p in points if (p.model, p.question) == (m, "front")] for m in study.models}
     volumes = [(model, *its) for model, mine in fronts.items() for its in volumes_so_far(study, mine)]
@@ -140,17 +138,10 @@ def course_figure(study: Any, points: Sequence[Point]) -> Part:
             marks[how][1].append((p.model, p.trial.number, p.images))
     first = Side("trial of the first search", "hypervolume on validation", {"": (COURSE, volumes)}, pale="")
     second = Side("trial of the second search", IMAGES, marks, counts="y")
-    return ByModel("history", study.models, [first, second], says=HISTORY)
-
-
-def setting_figures(study: Any, points: Sequence[Point]) -> Sequence[Part]:
-    """For each model the settings of both searches, as parallel coordinates."""
-    from menagerie.studies.frame.search_figures import parallels
-
+    yield ByModel("history", study.models, [first, second], says=HISTORY)
     pruned = {id(p.trial) for p in points if p.state(study) == "pruned"}
-    tried = {model: [p.trial for p in points if p.model == model] for model in study.models}
-    return parallels(
-        *(tried, {}),
+    yield from parallels(
+        *({model: [p.trial for p in points if p.model == model] for model in study.models}, {}),
         lambda trial: 100 * trial.values[1] if trial.values and id(trial) not in pruned else None,
         ("pairs", "hard_negatives", "singles_share"),
     )
@@ -164,7 +155,7 @@ def judged_by(study: Any) -> str:
 def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
     """A row for each setting on a Pareto front."""
     rows = [
-        [model, *p.row(study), f"{100 * p.accuracy:.1f}", f"{100 * p.test(study):.1f}"]
+        [model, *p.row(), f"{100 * p.accuracy:.1f}", f"{100 * p.test(study):.1f}"]
         for model, settings in fronts.items()
         for p in settings
     ]
@@ -203,7 +194,7 @@ def target_table(study: Any, points: Sequence[Point]) -> Rows:
         reached = reached_of(study, points, model)
         best = reached.best
         accuracies = [f"{100 * best.accuracy:.1f}", f"{100 * best.test(study):.1f}"] if best else [DASH] * 2
-        setting = best.row(study)[1:] if best else [DASH] * len(HEADER[1:])
+        setting = best.row()[1:] if best else [DASH] * len(HEADER[1:])
         missed = DASH if reached.most_missed is None else str(reached.most_missed)
         rows.append([model, str(reached.bound), *setting, *accuracies, missed])
     header = ["model", "images to target", *HEADER[1:], "validation (%)", "unseen pairs (%)"]
@@ -260,70 +251,20 @@ def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
     return Rows("ratios", [*header, "compared", "95 % interval of the ratio"], rows, says=says)
 
 
-def ratio_rows(study: Any, points: Sequence[Point]) -> Cells:
-    """Each further model, how many times its images the first one needs, and that in words."""
-    first, *others = study.models
-    if not all(any(point.model == model for point in points) for model in study.models):
-        return []
-    need = {model: reached_of(study, points, model).bound for model in study.models}
-    return [
-        [other, pareto.ratio(need[first], need[other]), pareto.compared(first, need[first], other, need[other])]
-        for other in others
-    ]
-
-
-def on_the_test(study: Any, points: Sequence[Point]) -> list[str]:
-    """A sentence for each model that reached the target on validation: its setting's accuracy on the test, and whether
-    that says otherwise."""
-    best = {model: reached_of(study, points, model).best for model in study.models}
-    return [tested(model, point, study) for model, point in best.items() if point]
-
-
-def tested(model: str, point: Point, study: Any) -> str:
-    """Say how the setting by which a model reached the target does on the test."""
-    test = point.test(study)
-    known, reached = f"{100 * point.accuracy:.1f} % on validation", f"{100 * test:.1f} %"
-    has = f"On the test the setting by which {model} reached the target, {point.images} images, has {reached}"
-    if test >= study.target:
-        return f"{has}, {known}."
-    return (
-        f"{has} and misses it: {known} was luck, or what was learnt doesn't carry over. The number of images, and what "
-        "is compared with it, hold for validation alone."
-    )
-
-
-def trial_rows(study: Any, points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Every trial as a row of a CSV file."""
-    return [
-        {"question": p.question, "model": p.model, "trial": p.trial.number, "state": p.state(study)}
-        | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen(study)}
-        | {"validation": p.accuracy if p.trial.values else ""}
-        | {f"validation_{k}": dict(enumerate(p.judged.validations)).get(k, "") for k in range(study.seeds)}
-        for p in points
-    ]
-
-
-def write_trials(path: Path, study: Any, points: Sequence[Point]) -> None:
-    """All trials as CSV, accuracies and fractions from 0 to 1."""
-    if rows := trial_rows(study, points):
-        write_csv(path, list(rows[0]), (list(row.values()) for row in rows))
-
-
-def trial_table(study: Any, rows: Sequence[Mapping[str, Any]]) -> Rows:
+def trial_table(study: Any, points: Sequence[Point]) -> Rows:
     """All trials as people read them, in the words and units of the other tables."""
     header = ["search", "model", "trial", "state", *HEADER[2:], HEADER[0], "images seen", "validation (%)"]
     table = []
-    for row in rows:
-        shares = [f"{row[name]:.0%}" for name in ("pairs", "hard_negatives")]
-        lone = [str(row["singles_views"]), f"{row['singles_share']:.0%}"]
-        seeds = [percent(row[f"validation_{k}"]) for k in range(study.seeds)]
-        so_far = " (so far)" if row["state"] == "pruned" and row["validation"] != "" else ""
-        place = [SEARCHES[row["question"]], row["model"], str(row["trial"]), row["state"]]
-        counts = [str(row["images"]), str(row["images_seen"])]
-        table.append([*place, *shares, *lone, *counts, percent(row["validation"]) + so_far, *seeds])
+    for p in points:
+        images, _, *setting = p.row()
+        validation = percent(p.accuracy) if p.trial.values else DASH
+        so_far = " (so far)" * (p.state(study) == "pruned" and bool(p.trial.values))
+        seeds = [*map(percent, p.judged.validations), *[DASH] * study.seeds][: study.seeds]
+        place = [SEARCHES[p.question], p.model, str(p.trial.number), p.state(study)]
+        table.append([*place, *setting, images, str(p.images_seen), validation + so_far, *seeds])
     return Rows("all_trials", [*header, *(f"seed {k} (%)" for k in range(study.seeds))], table, says=STATES)
 
 
-def percent(value: float | str) -> str:
-    """An accuracy in percent; a dash where a seed wasn't trained."""
-    return DASH if value == "" else f"{100 * float(value):.1f}"
+def percent(share: float) -> str:
+    """An accuracy in percent."""
+    return f"{100 * share:.1f}"

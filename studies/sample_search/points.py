@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from menagerie.models.registry import spec_of
 from menagerie.studies.analysis import pareto
 from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Tally
 from menagerie.studies.frame.arm import Arm
@@ -89,16 +88,16 @@ class Point(NamedTuple):
         tests = self.tallies(study)
         return mean(pareto.accuracies(tests)) if study.budgets else pareto.median_accuracy(tests)
 
-    def images_seen(self, study: Any) -> int:
+    @property
+    def images_seen(self) -> int:
         """Images of all steps, those of the stage that the model starts from among them."""
-        steps = round(mean(arm.cell.recipe.steps for arm in self.judged.chosen))
-        return images_seen(study, self.model, steps)
+        return self.judged.chosen[0].cell.images_seen
 
-    def row(self, study: Any) -> list[str]:
+    def row(self) -> list[str]:
         """Images, passes over them, and the setting, as texts."""
         fractions = [f"{share:.0%}" for share in self.setting[:2]]
         lone = [str(self.setting.singles_views), f"{self.setting.singles_share:.0%}"]
-        return [str(self.images), f"{self.images_seen(study) / self.images:.0f}", *fractions, *lone]
+        return [str(self.images), f"{self.images_seen / self.images:.0f}", *fractions, *lone]
 
     def at_equal_compute(self) -> "Point":
         """The same setting after the budget that all settings have, as if nobody had trained any further."""
@@ -107,12 +106,6 @@ class Point(NamedTuple):
         scores = [self.records.score(arm) or 0.0 for arm in self.judged.equal]
         trial = create_trial(values=[float(self.images), mean(scores)])
         return self._replace(trial=trial, judged=self.judged._replace(chosen=self.judged.equal, validations=scores))
-
-
-def images_seen(study: Any, model: str, steps: int) -> int:
-    """Images of all steps of a run, those of the stage that it starts from among them."""
-    stage = spec_of(model).stage
-    return steps * study.recipe.batch + (images_seen(study, stage.scorer, steps) if stage else 0)
 
 
 def tally(folder: Path, tests: Sequence[str]) -> Tally:
@@ -204,4 +197,43 @@ def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float
     return [
         (ended[n - 1].trial.number, float(pareto.hypervolume(images[:n], accuracy[:n], axis_of(study))))
         for n in range(1, len(ended) + 1)
+    ]
+
+
+def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
+    """Each further model, how many times its images the first one needs, and that in words."""
+    first, *others = study.models
+    if not all(any(point.model == model for point in points) for model in study.models):
+        return []
+    need = {model: reached_of(study, points, model).bound for model in study.models}
+    return [
+        [other, pareto.ratio(need[first], need[other]), pareto.compared(first, need[first], other, need[other])]
+        for other in others
+    ]
+
+
+def on_the_test(study: Any, points: Sequence[Point]) -> list[str]:
+    """A sentence for each model that reached the target on validation: its setting's accuracy on the test, and whether
+    that says otherwise."""
+    said = []
+    for model in study.models:
+        if best := reached_of(study, points, model).best:
+            test, known = best.test(study), f"{100 * best.accuracy:.1f} % on validation"
+            has = f"On the test the setting by which {model} reached the target, {best.images} images, has "
+            missed = (
+                f" and misses it: {known} was luck, or what was learnt doesn't carry over. The number of images, and "
+                "what is compared with it, hold for validation alone."
+            )
+            said.append(f"{has}{100 * test:.1f} %" + (f", {known}." if test >= study.target else missed))
+    return said
+
+
+def trial_rows(study: Any, points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Every trial as a row of a CSV file."""
+    return [
+        {"question": p.question, "model": p.model, "trial": p.trial.number, "state": p.state(study)}
+        | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen}
+        | {"validation": p.accuracy if p.trial.values else ""}
+        | {f"validation_{k}": dict(enumerate(p.judged.validations)).get(k, "") for k in range(study.seeds)}
+        for p in points
     ]
