@@ -25,6 +25,7 @@ from menagerie.envs.core.figures import (
     panels_size,
     short,
 )
+from menagerie.studies.frame.figures import DASHED, WIDEST, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.frame.sampling import nearest, share_of, surrogate
 
@@ -55,8 +56,6 @@ DASHES: dict[str, Any] = {
 }
 COURSE: dict[str, Any] = {"markersize": 4}
 STEPS: dict[str, Any] = {"marker": "", "drawstyle": "steps-post", "linewidth": 1}
-LEVEL: dict[str, Any] = {"color": "0.6", "linewidth": 1, "linestyle": "--"}
-WIDEST = 9.8  # inches, as wide as a page
 
 Points = Sequence[tuple[str, float | int, float | int]]
 """Each with the name of its model."""
@@ -95,7 +94,7 @@ class Side:
                         style = line_style(number) | look if model in strong else look | PALE
                         axis.plot(*np.array([its[1:] for its in points if its[0] == model]).reshape(-1, 2).T, **style)
             if self.level is not None:
-                axis.axhline(100 * self.level, **LEVEL)
+                axis.axhline(100 * self.level, **DASHED)
             if self.accuracies:
                 chance_line(axis)
         for axis, _ in panels:  # once all is drawn: they share limits
@@ -111,7 +110,7 @@ class Side:
         grey = {"color": "0.4", "marker": "o"}
         found = [Line2D([], [], label=words, **grey | look) for words, (look, _) in self.series.items() if words]
         if self.level is not None:
-            found.append(Line2D([], [], label=f"target, {self.level:.0%}", **LEVEL))
+            found.append(Line2D([], [], label=f"target, {self.level:.0%}", **DASHED))
         return [*found, Line2D([], [], label="chance", **CHANCE)] if self.accuracies else found
 
 
@@ -154,10 +153,10 @@ def parallels(
     """A figure of each model's trials, in which one colour means one value for all models."""
     values = [number for tried in trials.values() for trial in tried if (number := value(trial)) is not None]
     scale = (min(values, default=0.0), max(values, default=1.0))
-    drawn = partial(Parallel, scale=scale, value=value, shares=shares)
+    of = partial(Parallel, scale=scale, value=value, shares=shares)
     return [
-        drawn(f"parallel-{k}", tried, chosen=winners.get(model), says=f"The trials of `{model}`.")
-        for k, (model, tried) in enumerate(trials.items(), start=1)
+        of(f"parallel-{k}", trials[model], chosen=winners.get(model), says=f"The trials of `{model}`.")
+        for k, model in enumerate(trials, start=1)
     ]
 
 
@@ -226,22 +225,16 @@ class Maps(OwnFigure):
     """Of each setting its share of hard negatives, of pairs, and its accuracy."""
 
     def figure(self) -> Figure:
-        columns = min(3, len(self.places))
-        lines = -(-len(self.places) // columns)
-        figure = Figure((2.7 * columns + 1.0, 3.0 * lines), layout="constrained")
-        axes = figure.subplots(lines, columns, squeeze=False)
-        for axis in axes.flat[len(self.places) :]:
-            axis.axis("off")
+        figure, axes = panel_axes(len(self.places), (2.9, 3.0))
         image = None
-        for axis, (model, tried) in zip(axes.flat, self.places.items(), strict=False):
+        for axis, (model, tried) in zip(axes, self.places.items(), strict=True):
             axis.set_title(short(model), fontsize=10, parse_math=False)
-            axis.set_xlabel("pairs with hard negatives (%)", fontsize=9)
             axis.set(xlim=(-3, 103), ylim=(-3, 103), facecolor="0.9")
             if tried:
                 table = np.array(tried, np.float64)
                 image = interpolated(axis, table[:, :2], table[:, 2])
-        for axis in axes[:, 0]:
-            axis.set_ylabel("animal pairs in training (%)", fontsize=9)
+        figure.supxlabel("pairs with hard negatives (%)", fontsize=9)
+        figure.supylabel("animal pairs in training (%)", fontsize=9)
         if image is not None:
             bar = bar_above(figure, image, axes, "validation (%), dotted line: chance")
             chance_line(bar.ax, "x", color="white", linewidth=2)

@@ -12,10 +12,12 @@ from menagerie.studies.sample_search.points import (
     Setting,
     axis_of,
     capped_of,
+    curve_of,
     done,
     fronts_of,
     importances,
     interval_of,
+    judged_by,
     on_the_test,
     ratio_rows,
     reached_of,
@@ -38,7 +40,6 @@ LINES = """A line for each setting of both searches, from parameter to parameter
 the least and the most that the parameter may have: fractions as they were requested, where the tables have what these
 came to in whole pairs (10 % of few pairs may be none). The colour is the accuracy on validation, on one scale for all
 models; the best is on top. Grey and dashed: trials that were pruned, of which it isn't known."""
-SEARCHES = {"front": "first", "target": "second"}
 HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
 STATES = """Of both searches. `complete`: all seeds were trained; `missed`: so they were, but together they are below
 the target; `pruned`: ended early, because seeds to come could no longer lift it to the target: `validation` is then of
@@ -96,11 +97,8 @@ def front_figure(study: Any, points: Sequence[Point], fronts: Mapping[str, Seque
     """The fronts, and what the first search tried."""
     from menagerie.studies.frame.search_figures import POINTS, RINGS, STEPS, ByModel, Side
 
-    rows = [
-        {"model": model, "images": p.images, "validation": p.accuracy, "test": p.test(study)}
-        for model, settings in fronts.items()
-        for p in settings
-    ]
+    chosen = [p for settings in fronts.values() for p in settings]
+    rows = [{"model": p.model, "images": p.images, "validation": p.accuracy, "test": p.test(study)} for p in chosen]
     tried = [p for p in points if p.question == "front" and done(study, p)]
     series = {
         "a setting, on validation": (RINGS, [(p.model, p.images, 100 * p.accuracy) for p in tried]),
@@ -147,18 +145,10 @@ def course_figures(study: Any, points: Sequence[Point]) -> Iterator[Part]:
     )
 
 
-def judged_by(study: Any) -> str:
-    """The word for the statistic over seeds by which settings are judged."""
-    return "mean" if study.budgets else "median"
-
-
 def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
     """A row for each setting on a Pareto front."""
-    rows = [
-        [model, *p.row(), f"{100 * p.accuracy:.1f}", f"{100 * p.test(study):.1f}"]
-        for model, settings in fronts.items()
-        for p in settings
-    ]
+    chosen = [p for settings in fronts.values() for p in settings]
+    rows = [[p.model, *p.row(), percent(p.accuracy), percent(p.test(study))] for p in chosen]
     says = (
         f"Settings that no other beats on validation with as few images; {judged_by(study)} over seeds. `passes`: how "
         "often each distinct image was seen, in the mean. `singles views`: in how many views each single-object scene "
@@ -169,14 +159,10 @@ def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
 
 def volume_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
     """The hypervolume of each model's front on the test, and each difference to the first model."""
-    curves = {
-        model: pareto.Curve([p.images for p in settings], [p.tallies(study) for p in settings])
-        for model, settings in fronts.items()
-        if settings
-    }
-    volumes = pareto.volumes(curves, axis_of(study)) if curves else {}
-    rows = [[name, f"{volume.value:.3f}", volume.interval] for name, volume in volumes.items()]
     axis = axis_of(study)
+    curves = {model: curve_of(study, its) for model, its in fronts.items() if its}
+    volumes = pareto.volumes(curves, axis) if curves else {}
+    rows = [[name, f"{volume.value:.3f}", volume.interval] for name, volume in volumes.items()]
     says = (
         "Hypervolume of the Pareto fronts on unseen pairs, with 95 % intervals over seeds and pairs: a front as one "
         f"number from 0 to 1, higher being better, the share of the plane between {axis.least} images at 100 % and the "
@@ -191,12 +177,9 @@ def target_table(study: Any, points: Sequence[Point]) -> Rows:
     """For each model what it needs to reach the target."""
     rows = []
     for model in study.models:
-        reached = reached_of(study, points, model)
-        best = reached.best
-        accuracies = [f"{100 * best.accuracy:.1f}", f"{100 * best.test(study):.1f}"] if best else [DASH] * 2
-        setting = best.row()[1:] if best else [DASH] * len(HEADER[1:])
-        missed = DASH if reached.most_missed is None else str(reached.most_missed)
-        rows.append([model, str(reached.bound), *setting, *accuracies, missed])
+        bound, best, missed = reached_of(study, points, model)
+        shown = [*best.row()[1:], percent(best.accuracy), percent(best.test(study))] if best else [DASH] * 7
+        rows.append([model, str(bound), *shown, DASH if missed is None else str(missed)])
     header = ["model", "images to target", *HEADER[1:], "validation (%)", "unseen pairs (%)"]
     says = (
         f"Distinct training images to {study.target:.0%} on validation, the fewest of any setting of both searches "
@@ -260,7 +243,7 @@ def trial_table(study: Any, points: Sequence[Point]) -> Rows:
         validation = percent(p.accuracy) if p.trial.values else DASH
         so_far = " (so far)" * (p.state(study) == "pruned" and bool(p.trial.values))
         seeds = [*map(percent, p.judged.validations), *[DASH] * study.seeds][: study.seeds]
-        place = [SEARCHES[p.question], p.model, str(p.trial.number), p.state(study)]
+        place = ["first" if p.question == "front" else "second", p.model, str(p.trial.number), p.state(study)]
         table.append([*place, *setting, images, str(p.images_seen), validation + so_far, *seeds])
     return Rows("all_trials", [*header, *(f"seed {k} (%)" for k in range(study.seeds))], table, says=STATES)
 

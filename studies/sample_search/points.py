@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -85,8 +85,7 @@ class Point(NamedTuple):
 
     def test(self, study: Any) -> float:
         """Accuracy on the test over seeds, as on validation."""
-        tests = self.tallies(study)
-        return mean(pareto.accuracies(tests)) if study.budgets else pareto.median_accuracy(tests)
+        return (mean if study.budgets else median)(pareto.accuracies(self.tallies(study)))
 
     @property
     def images_seen(self) -> int:
@@ -116,6 +115,11 @@ def tally(folder: Path, tests: Sequence[str]) -> Tally:
     chosen = points[points["subset"].isin(tests) & (points["task"] == "swap")]
     sums = chosen.groupby("animals", sort=True)["value"].agg(["sum", "count"])
     return {str(pair): [float(total), int(count)] for pair, total, count in sums.itertuples()}
+
+
+def judged_by(study: Any) -> str:
+    """The word for the statistic over seeds by which settings are judged."""
+    return "mean" if study.budgets else "median"
 
 
 def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
@@ -166,13 +170,16 @@ def importances(points: Sequence[Point], model: str) -> dict[str, float]:
     )
 
 
+def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> Curve:
+    """Settings with their results on the test, or on others."""
+    return Curve([p.images for p in points], [p.tallies(study, tests) for p in points])
+
+
 def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
     """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
-    curves = []
-    for model in (study.models[0], other):
-        mine = [point for point in points if point.model == model and point.here(study)]
-        curves.append(Curve([p.images for p in mine], [p.tallies(study, ("validation",)) for p in mine]))
-    return pareto.image_ratio(*curves, study.target).interval if all(curve.images for curve in curves) else DASH
+    both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
+    curves = [curve_of(study, its, ("validation",)) for its in both]
+    return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH
 
 
 def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]:

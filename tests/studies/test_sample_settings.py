@@ -310,6 +310,13 @@ def made(model, number, images, validations, equals):
     return Made("front", model, trial, CONVERGED.least, images, judged, Records((), Path()))
 
 
+def test_a_lucky_seed_does_not_win():
+    """Of settings that are trained until they stop rising the mean counts, which has an interval."""
+    point = made("clip", 0, 100, [0.5, 1.0, 0.6], [0.5] * 3)
+    assert point.test(FIXED) == pytest.approx(0.6)
+    assert point.test(CONVERGED) == pytest.approx(0.7)
+
+
 def test_settings_that_are_all_alike_have_no_importances():
     points = [made("clip", k, 100, [0.5] * 3, [0.5] * 3) for k in range(12)]
     assert importances(points, "clip") == {}
