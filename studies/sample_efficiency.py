@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import seed_of
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.adaptive import has_stopped
@@ -38,6 +37,7 @@ from menagerie.studies.frame.command import main
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.presets import PAPER, SMOKE
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.search_study import write_trials
 from menagerie.studies.sample_search.page import parts
 from menagerie.studies.sample_search.points import Judged, Point, Setting, trial_rows
 from menagerie.studies.sample_search.settings import SampleStudy
@@ -164,8 +164,7 @@ class Config(SampleStudy):
 
     def export(self, records: Records) -> None:
         """Write all trials, accuracies and fractions from 0 to 1."""
-        if rows := trial_rows(self, self.points(records)):
-            write_csv(records.out / "trials.csv", list(rows[0]), (list(row.values()) for row in rows))
+        write_trials(records, trial_rows(self, self.points(records)))
 
     def notes(self) -> dict[str, str]:
         """Each model's recipe, in which the share of single-object scenes is the setting's."""

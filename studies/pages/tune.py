@@ -7,7 +7,6 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.frame.cells import SEARCHED, conditions
@@ -104,12 +103,6 @@ def rows_of(searched: Sequence[Searched]) -> list[Row]:
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def write_rows(path: Path, searched: Sequence[Searched]) -> None:
-    """Write all trials as CSV, accuracies from 0 to 1."""
-    if rows := rows_of(searched):
-        write_csv(path, list(rows[0]), (list(row.values()) for row in rows))
-
-
 def write_best(path: Path, entries: Mapping[str, Row]) -> None:
     """Write the chosen recipes, and print those that are new."""
     try:
@@ -197,22 +190,19 @@ def table(rows: Sequence[Row], winners: Mapping[str, int]) -> Rows:
     """All trials as texts, each model's best first; accuracies in percent."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     names = list(rows[0])[1:] if rows else []
+    ordered = sorted(rows, key=lambda r: (-(r["repeated"] or 0), -(r["validation"] or 0), r["trial"]))
     texts = [
         [row["model"], "✓" if winners.get(row["model"]) == row["trial"] else ""]
-        + [
-            f"{100 * row[name]:.1f}" if name in ACCURACIES and row[name] is not None else shown(row[name])
-            for name in names
-        ]
-        for row in sorted(
-            rows,
-            key=lambda r: (models.index(r["model"]), -(r["repeated"] or 0), -(r["validation"] or 0), r["trial"]),
-        )
+        + [shown(row[name], percent=name in ACCURACIES) for name in names]
+        for row in sorted(ordered, key=lambda r: models.index(r["model"]))
     ]
     return Rows("all_trials", ["model", "chosen", *(n + " (%)" * (n in ACCURACIES) for n in names)], texts)
 
 
-def shown(value: object) -> str:
+def shown(value: Any, percent: bool = False) -> str:
     """A value as people read it."""
+    if percent and value is not None:
+        return f"{100 * value:.1f}"
     if isinstance(value, dict):
         return ", ".join(f"{name} {shown(each)}" for name, each in value.items())
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
