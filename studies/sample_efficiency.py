@@ -37,10 +37,10 @@ from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grid import PAPER, SMOKE
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.search_study import write_trials
 from menagerie.studies.sample_search.page import parts
-from menagerie.studies.sample_search.points import Judged, Point, Setting
+from menagerie.studies.sample_search.points import Judged, Point, Setting, trial_rows
 from menagerie.studies.sample_search.settings import SampleStudy
-from menagerie.studies.sample_search.tables import write_trials
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -114,8 +114,7 @@ class Config(SampleStudy):
     def search(self, question: str, model: str) -> "Search":
         """One of both searches of a model. The first trials are the same for all: all data, as far as the space has it,
         which says whether a target can be reached; then evenly spread settings."""
-        from menagerie.studies.frame.boundary import BoundarySampler
-        from menagerie.studies.frame.sampling import SpaceSampler, from_cube, spread, to_cube
+        from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread, to_cube
         from menagerie.studies.frame.search import Search
 
         space, count = self.space, max(3, self.trials // 3)
@@ -165,7 +164,7 @@ class Config(SampleStudy):
 
     def export(self, records: Records) -> None:
         """Write all trials, accuracies and fractions from 0 to 1."""
-        write_trials(records.out / "trials.csv", self, self.points(records))
+        write_trials(records, trial_rows(self, self.points(records)))
 
     def notes(self) -> dict[str, str]:
         """Each model's recipe, in which the share of single-object scenes is the setting's."""

@@ -39,8 +39,8 @@ from menagerie.studies.frame.grid import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.search_study import SearchStudy
-from menagerie.studies.pages.tune import OWN, Searched, entry, leaders, own_options, parts, write_best, write_rows
+from menagerie.studies.frame.search_study import SearchStudy, write_trials
+from menagerie.studies.pages.tune import OWN, Searched, entry, leaders, own_options, parts, rows_of, write_best
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -229,7 +229,7 @@ class Tune(CaptionOptions, SearchStudy):
     def export(self, records: Records) -> None:
         """Write all trials, and the best recipes as `--tuned` reads them; raise if a model comes to have none."""
         searched = self.all_searched(records)
-        write_rows(records.out / "trials.csv", searched)
+        write_trials(records, rows_of(searched))
         entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}
         write_best(records.out / "best.json", entries)
         if all(its.over for its in searched) and len(entries) < len(searched):

@@ -83,11 +83,6 @@ def accuracies(tests: Sequence[Tally]) -> list[float]:
     return [float(points / number) for points, number in shares]
 
 
-def median_accuracy(tests: Sequence[Tally]) -> float:
-    """Median over seeds of the accuracy of one setting."""
-    return float(np.median(accuracies(tests)))
-
-
 def clusters_of(curves: Sequence[Curve]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int]]:
     """Points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the pairs' seeds.
 

@@ -11,7 +11,7 @@ draws anew. So a search ends with exactly its trials.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,16 +76,20 @@ class Search:
         def tried(trial: FrozenTrial) -> Tried:
             return judged.get(trial.number) or judged.setdefault(trial.number, judge(trial))
 
-        quiet()
+        optuna.logging.set_verbosity(optuna.logging.ERROR)  # it says all that we do with it
+        warnings.simplefilter("ignore", ExperimentalWarning)  # options of samplers may change
         place = known.storage(storage)
         with alone(place):
-            study = self.study(opened(place))
-            while True:
-                for trial in own(study, known.owner):
-                    if not trial.state.is_finished():
-                        tell(study, trial, tried(trial))
-                if not self.ask(study, known.owner):
-                    return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
+            study, asked = self.study(opened(place)), True
+            while asked:
+                for trial in counted(study):
+                    if trial.user_attrs[OWNER] == known.owner and not trial.state.is_finished():
+                        values, pruned = tried(trial)[1:]
+                        if values is not None or pruned:
+                            state = TrialState.PRUNED if pruned else TrialState.COMPLETE
+                            study.tell(trial.number, None if pruned else list(values), state, skip_if_finished=True)
+                asked = self.ask(study, known.owner)
+            return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
 
     def found(self, known: "Known", storage: str) -> list[FrozenTrial]:
         """The trials that there are, by number; writes nothing."""
@@ -130,13 +134,17 @@ class Search:
         return study
 
     def ask(self, study: optuna.Study, owner: str) -> bool:
-        """Write the trials that are due, one after the other; whether there were any."""
+        """Write the trials that are due, one after the other, and fail those of an owner that came after somebody
+        else's, who asked at the same instant; whether there were any."""
         asked = False
         while True:
-            fail_misplaced(study, owner)
+            there = study.get_trials(deepcopy=False)
+            for trial in there:
+                if trial.state is TrialState.RUNNING and trial.user_attrs.get(OWNER) == owner and not counts(trial):
+                    study.tell(trial.number, state=TrialState.FAIL)
             if not self.is_due(counted(study), owner):
                 return asked
-            study.add_trial(self.drawn(study.get_trials(deepcopy=False), owner))
+            study.add_trial(self.drawn(there, owner))
             asked = True
 
     def is_due(self, trials: Sequence[FrozenTrial], owner: str) -> bool:
@@ -169,12 +177,6 @@ class Search:
         return study.ask(dict(self.space)).params
 
 
-def quiet() -> None:
-    """Let Optuna say nothing of what it does for us, nor that options of samplers may change."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore", ExperimentalWarning)
-
-
 def counts(trial: FrozenTrial) -> bool:
     """Whether a trial is one of its search: not failed, and with the number for which it was drawn."""
     return trial.state is not TrialState.FAIL and trial.user_attrs.get(NUMBER) == trial.number
@@ -190,29 +192,9 @@ def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
-def own(study: optuna.Study, owner: str) -> Iterator[FrozenTrial]:
-    """The trials that an owner asked for."""
-    return (trial for trial in counted(study) if trial.user_attrs[OWNER] == owner)
-
-
 def here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
     """What a trial came to; without arms where another owner runs them."""
     if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:
         return tried
     pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
     return Tried((), tuple(trial.values) if trial.values else None, pruned)
-
-
-def fail_misplaced(study: optuna.Study, owner: str) -> None:
-    """Fail an owner's trials that came after somebody else's, who asked at the same instant."""
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        if trial.user_attrs.get(OWNER) == owner and not counts(trial):
-            study.tell(trial.number, state=TrialState.FAIL)
-
-
-def tell(study: optuna.Study, trial: FrozenTrial, tried: Tried) -> None:
-    """End a trial, if what it came to is known."""
-    if tried.pruned:
-        study.tell(trial.number, state=TrialState.PRUNED, skip_if_finished=True)
-    elif tried.values is not None:
-        study.tell(trial.number, list(tried.values), skip_if_finished=True)

@@ -1,11 +1,15 @@
-"""Figures of searches for few images: fronts, accuracy between settings, and how the searches got on."""
+"""Figures of the trials of searches: what each model had by then or at that cost, which parameters gave which value,
+and a map between the settings that were tried."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import matplotlib
 import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.trial import FrozenTrial
 
 from menagerie.envs.core.figures import (
     ACCURACY,
@@ -21,88 +25,196 @@ from menagerie.envs.core.figures import (
     panels_size,
     short,
 )
-from menagerie.studies.frame.boundary import surrogate
+from menagerie.studies.frame.figures import DASHED, WIDEST, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.frame.sampling import nearest, share_of, surrogate
 
 matplotlib.use("Agg")
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-# Points along each side of an interpolated map.
-SIDE = 41
-PANELS = 3  # maps beside one another
-# Of a setting that was tried: wider than a point, so that none hides it.
-RING: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.1}
-IMAGES = "distinct training images"
-Panels = list[tuple[Axes, Sequence[str]]]
+LONE = {"linestyle": "none", "markersize": 5.0}
+# How series are drawn, beside the colour and the marker of their model. Rings are wider than a point, so that none
+# hides it.
+POINTS: dict[str, Any] = LONE
+FAINT: dict[str, Any] = LONE | {"alpha": 0.35}
+HOLLOW: dict[str, Any] = LONE | {"markerfacecolor": "none"}
+CROSSES: dict[str, Any] = LONE | {"marker": "x"}
+RINGS: dict[str, Any] = HOLLOW | {"markersize": 9, "markeredgewidth": 1.1}
+CHOSEN: dict[str, Any] = HOLLOW | {"markersize": 17, "marker": "o"}
+# Of three points the second, joined to the first.
+DASHES: dict[str, Any] = {
+    "marker": "_",
+    "markersize": 13,
+    "markeredgewidth": 2.5,
+    "linewidth": 0.8,
+    "markevery": (1, 3),
+}
+COURSE: dict[str, Any] = {"markersize": 4}
+STEPS: dict[str, Any] = {"marker": "", "drawstyle": "steps-post", "linewidth": 1}
 
-
-class Tried(NamedTuple):
-    """A setting with its accuracies, from 0 to 1."""
-
-    images: int
-    validation: float
-    test: float = 0.0
+Points = Sequence[tuple[str, float | int, float | int]]
+"""Each with the name of its model."""
+Value = Callable[[FrozenTrial], float | None]
 
 
 @dataclass(frozen=True)
-class Fronts(OwnFigure):
-    """Accuracy by distinct images: rings for what was tried, on validation, points for the fronts, on the test."""
+class Side:
+    """What is drawn of every model along one pair of axes."""
 
-    tried: Mapping[str, Sequence[Tried]]
-    fronts: Mapping[str, Sequence[Tried]]
-    target: float
-    judged_by: str
+    x: str
+    y: str
+    series: Mapping[str, tuple[Mapping[str, Any], Points]]
+    """By its words in the legend, empty where it has none: how it is drawn, and its points."""
+    pale: str | None = None
+    """The series of other models that is pale where each model has a panel."""
+    counts: str = ""
+    """The axis of counts, "x" or "y", which is logarithmic."""
+    accuracies: bool = False
+    """Whether `y` is an accuracy in percent."""
+    level: float | None = None
+    """A share at which a dashed line stands."""
 
-    def numbers(self) -> list[dict[str, Any]]:
-        """A row for each setting on a front."""
-        return [{"model": model, **its._asdict()} for model, front in self.fronts.items() for its in front]
+    def draw(self, figure: Any, axes: Any, models: Sequence[str]) -> None:
+        """Draw all models on axes, or each on some of its own, with the others pale."""
+        panels = [(axes, models)] if axes else model_panels(figure, models)
+        if axes:
+            axes.set(xlabel=self.x, ylabel=self.y)
+        else:
+            figure.supxlabel(self.x, fontsize=10)
+            figure.supylabel(self.y, fontsize=10)
+        for axis, strong in panels:
+            for words, (look, points) in self.series.items():
+                for number, model in enumerate(models):
+                    if model in strong or words == self.pale:
+                        style = line_style(number) | look if model in strong else look | PALE
+                        axis.plot(*np.array([its[1:] for its in points if its[0] == model]).reshape(-1, 2).T, **style)
+            if self.level is not None:
+                axis.axhline(100 * self.level, **DASHED)
+            if self.accuracies:
+                chance_line(axis)
+        for axis, _ in panels:  # once all is drawn: they share limits
+            if self.counts:
+                count_axis(axis, self.counts)
+            if self.counts != "x":
+                axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+            if not (self.counts or self.accuracies):
+                axis.set_ylim(0, None)
+
+    def legend(self) -> list[Line2D]:
+        """Entries of the legend, whatever the colour."""
+        grey = {"color": "0.4", "marker": "o"}
+        found = [Line2D([], [], label=words, **grey | look) for words, (look, _) in self.series.items() if words]
+        if self.level is not None:
+            found.append(Line2D([], [], label=f"target, {self.level:.0%}", **DASHED))
+        return [*found, Line2D([], [], label="chance", **CHANCE)] if self.accuracies else found
+
+
+@dataclass(frozen=True)
+class ByModel(OwnFigure):
+    """One or two sides beside one another; of many models below one another, with a panel for each model."""
+
+    models: Sequence[str]
+    sides: Sequence[Side]
+    rows: Sequence[Mapping[str, Any]] = ()
+    """The numbers that it shows."""
+
+    def numbers(self) -> Sequence[Mapping[str, Any]]:
+        return self.rows
 
     def figure(self) -> Figure:
-        models = list(self.fronts)
-        figure = Figure(panels_size(models, (9.4, 4.2), (2.4, 2.1)), layout="constrained")
-        panels = model_panels(figure, models)
-        for axis, strong in panels:
-            for k, (model, front) in enumerate(self.fronts.items()):
-                if model in strong:
-                    draw_front(axis, self.tried[model], front, line_style(k))
-                else:
-                    axis.plot([its.images for its in front], [100 * its.test for its in front], **PALE)
-            axis.axhline(100 * self.target, color="0.6", linewidth=1, linestyle="--")
-            chance_line(axis)
-        for axis, _ in panels:
-            count_axis(axis, "x")
-        figure.supxlabel(IMAGES, fontsize=10)
-        figure.supylabel(f"accuracy (%), {self.judged_by} over seeds", fontsize=10)
+        models, together = self.models, len(self.models) <= MOST_TOGETHER
+        width, height = panels_size(models, (9.2, 3.8), (2.4, 1.9))
+        figure = Figure((width, height if together else len(self.sides) * height), layout="constrained")
+        places = figure.subplots(1, len(self.sides), squeeze=False)[0] if together else [None] * len(self.sides)
+        parts = [figure] if together or len(self.sides) == 1 else figure.subfigures(len(self.sides), 1)
+        for number, (side, axes) in enumerate(zip(self.sides, places, strict=True)):
+            side.draw(parts[number % len(parts)], axes, models)
         names = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(models)]
-        legend_above(figure, [*(names if len(panels) == 1 else []), *front_keys(self.target)])
+        legend_above(figure, [*(names if together else []), *(key for side in self.sides for key in side.legend())])
         return figure
 
 
-def draw_front(axis: Axes, tried: Sequence[Tried], front: Sequence[Tried], style: dict[str, str]) -> None:
-    """One model's Pareto front on validation, a line, on the test, where it needn't rise, and all that was tried."""
-    axis.plot(
-        *([its.images for its in tried], [100 * its.validation for its in tried]),
-        **style | {"linestyle": "none"},
-        **RING,
-    )
-    images = [its.images for its in front]
-    axis.step(images, [100 * its.validation for its in front], where="post", color=style["color"], linewidth=1)
-    axis.plot(images, [100 * its.test for its in front], **style | {"linestyle": "none"}, markersize=5)
+def accuracy(trial: FrozenTrial) -> float | None:
+    """The last of a trial's values, in percent; None of one without values."""
+    return 100 * trial.values[-1] if trial.values else None
 
 
-def front_keys(target: float) -> list[Line2D]:
-    """Legend entries that explain lines and points, whatever their colour."""
-    grey = {"color": "0.4", "linewidth": 1}
+def parallels(
+    trials: Mapping[str, Sequence[FrozenTrial]],
+    winners: Mapping[str, int],
+    value: Value = accuracy,
+    shares: Collection[str] = (),
+) -> "list[Parallel]":
+    """A figure of each model's trials, in which one colour means one value for all models."""
+    values = [number for tried in trials.values() for trial in tried if (number := value(trial)) is not None]
+    scale = (min(values, default=0.0), max(values, default=1.0))
+    of = partial(Parallel, scale=scale, value=value, shares=shares)
     return [
-        Line2D([], [], **grey | {"linestyle": "none"}, marker="o", **RING, label="a setting, on validation"),
-        Line2D([], [], **grey, label="a model's front of these"),
-        Line2D([], [], color="0.4", marker="o", markersize=5, linestyle="none", label="settings of it, on the test"),
-        Line2D([], [], **grey, linestyle="--", label=f"target, {target:.0%}"),
-        Line2D([], [], **CHANCE, label="chance"),
+        of(f"parallel-{k}", trials[model], chosen=winners.get(model), says=f"The trials of `{model}`.")
+        for k, model in enumerate(trials, start=1)
     ]
+
+
+@dataclass(frozen=True)
+class Parallel(OwnFigure):
+    """Parallel coordinates: a line for each trial over the values of its parameters, coloured by what it reached.
+
+    Trials without a value are grey and dashed, the one of number `chosen` has dots. A parameter of one value is left
+    out; of parameters in `shares` the values are written in percent.
+    """
+
+    trials: Sequence[FrozenTrial]
+    scale: tuple[float, float]
+    value: Value = accuracy
+    shares: Collection[str] = field(default=(), kw_only=True)
+    chosen: int | None = field(default=None, kw_only=True)
+
+    def numbers(self) -> list[dict[str, Any]]:
+        """A row for each trial."""
+        return [{"trial": trial.number, "accuracy (%)": self.value(trial), **trial.params} for trial in self.trials]
+
+    def figure(self) -> Figure:
+        whole = max((trial.distributions for trial in self.trials), key=len, default={})
+        drawn = [trial for trial in self.trials if whole and trial.params.keys() == whole.keys()]
+        space = {name: parameter for name, parameter in whole.items() if not parameter.single()} or whole
+        figure = Figure((min(1.4 * len(space) + 0.6, WIDEST), 4.0), layout="constrained")
+        axis = figure.subplots()
+        colours = ScalarMappable(Normalize(*self.scale), "viridis")
+        for trial in sorted(drawn, key=lambda trial: self.value(trial) or 0.0):  # the best lie on top
+            number = self.value(trial)
+            style = {"color": "0.6", "linestyle": "--"} if number is None else {"color": colours.to_rgba(number)}
+            style |= {"marker": "o", "zorder": 3} if trial.number == self.chosen else {}
+            axis.plot([share_of(parameter, trial.params[name]) for name, parameter in space.items()], lw=1.6, **style)
+        for place, (name, parameter) in enumerate(space.items()):
+            scale_at(axis, place, parameter, name in self.shares)
+        axis.set_xticks(range(len(space)), [name.replace("_", "\n") for name in space], fontsize=9, parse_math=False)
+        axis.set(xlim=(-0.1, len(space) - 0.6), ylim=(-0.05, 1.05), yticks=[])
+        axis.spines[:].set_visible(False)
+        axis.tick_params(length=0)
+        if any(self.value(trial) is not None for trial in drawn):
+            bar_above(figure, colours, axis, "validation accuracy (%)")
+        return figure
+
+
+def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -> None:
+    """The line of a parameter, with its choices, or with its least, middle and most value."""
+    axis.axvline(place, color="0.4", linewidth=1)
+    for value in marks(parameter):
+        text = f"{value:.0%}" if share else f"{value:.2g}" if isinstance(value, float) else str(value)
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8}
+        axis.text(place + 0.04, share_of(parameter, value), text, fontsize=8, va="center", bbox=box, parse_math=False)
+
+
+def marks(parameter: BaseDistribution) -> list[Any]:
+    """The values that a parameter's line names."""
+    if isinstance(parameter, CategoricalDistribution):
+        return list(parameter.choices)
+    return list(dict.fromkeys(nearest(parameter, share) for share in (0.0, 0.5, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -113,22 +225,16 @@ class Maps(OwnFigure):
     """Of each setting its share of hard negatives, of pairs, and its accuracy."""
 
     def figure(self) -> Figure:
-        columns = min(PANELS, len(self.places))
-        lines = -(-len(self.places) // columns)
-        figure = Figure((2.7 * columns + 1.0, 3.0 * lines), layout="constrained")
-        axes = figure.subplots(lines, columns, squeeze=False)
-        for axis in axes.flat[len(self.places) :]:
-            axis.axis("off")
+        figure, axes = panel_axes(len(self.places), (2.9, 3.0))
         image = None
-        for axis, (model, tried) in zip(axes.flat, self.places.items(), strict=False):
+        for axis, (model, tried) in zip(axes, self.places.items(), strict=True):
             axis.set_title(short(model), fontsize=10, parse_math=False)
-            axis.set_xlabel("pairs with hard negatives (%)", fontsize=9)
             axis.set(xlim=(-3, 103), ylim=(-3, 103), facecolor="0.9")
             if tried:
                 table = np.array(tried, np.float64)
                 image = interpolated(axis, table[:, :2], table[:, 2])
-        for axis in axes[:, 0]:
-            axis.set_ylabel("animal pairs in training (%)", fontsize=9)
+        figure.supxlabel("pairs with hard negatives (%)", fontsize=9)
+        figure.supylabel("animal pairs in training (%)", fontsize=9)
         if image is not None:
             bar = bar_above(figure, image, axes, "validation (%), dotted line: chance")
             chance_line(bar.ax, "x", color="white", linewidth=2)
@@ -139,70 +245,9 @@ def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
     """The points that were tried, and a map near them; what else was varied is averaged over.
 
     A place is near points if they take more than half of the deviation that a guess would have without them."""
-    line = np.linspace(0, 1, SIDE)
+    line = np.linspace(0, 1, 41)
     mean, deviation = surrogate(places, values)(np.stack(np.meshgrid(line, line), -1).reshape(-1, 2))
-    near = np.where(deviation <= values.std() / 2, 100 * mean, np.nan).reshape(SIDE, SIDE)
+    near = np.where(deviation <= values.std() / 2, 100 * mean, np.nan).reshape(len(line), -1)
     extent = (-1.25, 101.25, -1.25, 101.25)
     axis.imshow(near, origin="lower", extent=extent, aspect="auto", alpha=0.5, **ACCURACY)
     return axis.scatter(*(100 * places.T), c=100 * values, s=60, edgecolors="black", linewidths=1, zorder=3, **ACCURACY)
-
-
-@dataclass(frozen=True)
-class Searches(OwnFigure):
-    """Over the number of trials the hypervolume of the front on validation, and the images of each trial for the
-    target."""
-
-    volumes: Mapping[str, Sequence[tuple[int, float]]]
-    images: Mapping[str, Sequence[tuple[int, int, str]]]
-    """Of each trial its number, images, and whether it "reached" the target, "missed" it, or was "pruned"."""
-
-    def figure(self) -> Figure:
-        models = list(self.volumes)
-        width, height = panels_size(models, (9.2, 3.4), (2.4, 1.7))
-        figure = Figure((width, 2 * height if len(models) > MOST_TOGETHER else height), layout="constrained")
-        volumes, images = history_panels(figure, models)
-        for axis, strong in volumes:
-            for k, (model, course) in enumerate(self.volumes.items()):
-                style = {**line_style(k), "markersize": 4} if model in strong else PALE
-                axis.plot([number for number, _ in course], [volume for _, volume in course], **style)
-            axis.set_ylim(0, None)
-        for axis, strong in images:
-            for k, (model, tried) in enumerate(self.images.items()):
-                for each in tried if model in strong else ():
-                    mark(axis, *each, line_style(k))
-            count_axis(axis, "y")
-        for axis, _ in (*volumes, *images):
-            axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        grey = {"color": "0.4", "linestyle": "none", "marker": "o"}
-        keys = [
-            Line2D([], [], **grey, label="reaches the target"),
-            Line2D([], [], **grey, mfc="none", label="does not"),
-        ]
-        keys.append(Line2D([], [], **grey | {"marker": "x"}, label="pruned"))
-        colours = [Line2D([], [], **line_style(k), label=short(model)) for k, model in enumerate(models)]
-        legend_above(figure, keys if len(models) > MOST_TOGETHER else [*colours, *keys])
-        return figure
-
-
-def history_panels(figure: Figure, models: Sequence[str]) -> tuple[Panels, Panels]:
-    """The panels of both searches beside one another; of many models below one another, with one for each model."""
-    names = ("trial of the first search", "hypervolume on validation"), ("trial of the second search", IMAGES)
-    if len(models) <= MOST_TOGETHER:
-        axes = figure.subplots(1, 2)
-        for axis, (below, beside) in zip(axes, names, strict=True):
-            axis.set(xlabel=below, ylabel=beside)
-        return [(axes[0], models)], [(axes[1], models)]
-    parts = figure.subfigures(2, 1)
-    for part, (below, beside) in zip(parts, names, strict=True):
-        part.supxlabel(below, fontsize=10)
-        part.supylabel(beside, fontsize=10)
-    return model_panels(parts[0], models), model_panels(parts[1], models)
-
-
-def mark(axis: Axes, number: int, images: int, how: str, style: dict[str, str]) -> None:
-    """The images of a trial, filled where they reach the target; a cross for one pruned before that is known."""
-    if how == "pruned":
-        axis.scatter(number, images, 28, marker="x", color=style["color"])
-        return
-    face = style["color"] if how == "reached" else "none"
-    axis.scatter(number, images, 28, marker=style["marker"], facecolor=face, edgecolor=style["color"])

@@ -1,16 +1,19 @@
 """The options of studies that search with Optuna. Free of Optuna."""
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.identity import plain
 from menagerie.envs.core.options import FIRST, PLACE, WHAT
 from menagerie.envs.core.provenance import without_passwords
 from menagerie.envs.core.validation import FIRST_SEED, RUNS
 from menagerie.studies.frame.options import GROWS
+from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy
 from menagerie.studies.runs.command_line import EXECUTION, only
 
@@ -54,8 +57,6 @@ class SearchStudy(SplitStudy):
 
     def prepare(self, out: "Path") -> "SearchStudy":
         """Give up what others left running, if that was asked for."""
-        from menagerie.studies.frame.records import Records
-
         for search in self.searches() if self.abandon and not self.dry_run else ():
             if number := search.abandon(Records((), out), self.storage):
                 print(f"{search.name}: {number} trials of other commands were given up")
@@ -70,3 +71,9 @@ class SearchStudy(SplitStudy):
     def recorded(self) -> "SearchStudy":
         """The study as its folder and its page show it: a URL may hold a password."""
         return replace(self, storage=without_passwords(self.storage))
+
+
+def write_trials(records: Records, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write all trials as CSV, which have the same columns."""
+    if rows:
+        write_csv(records.out / "trials.csv", list(rows[0]), (list(row.values()) for row in rows))

@@ -1,40 +1,68 @@
-"""Opens what trials are kept in: a journal file, SQLite, or any database that Optuna opens, on a server too.
+"""What trials are kept in: a journal file, SQLite, or any database that Optuna opens, on a server too.
 
-Nothing here says a password.
+A journal is Optuna's, with a digest in each of its lines, so that one that the disk changed is noticed. Nothing here
+says a password.
 """
 
 import contextlib
+import json
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from optuna.exceptions import StorageInternalError
-from optuna.storages import BaseStorage, RDBStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import BaseJournalBackend
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import unwritable
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.provenance import error_without_passwords, without_passwords
-from menagerie.studies.frame.journal import check_journal, locks_of, open_journal, reason
+from menagerie.envs.core.reading import Unreadable, open_file, parse_json
+from menagerie.envs.core.records import KEY, MARK, text_digest
 
 Place = str | BaseStorage
 """Where trials are kept: a journal file, an URL, or a storage of Optuna's."""
+JOURNAL = b'{"op_code"'  # how Optuna's journals begin
 
 
 def opened(place: Place) -> BaseStorage:
     """The storage in a journal file or at a URL that SQLAlchemy knows, made where there is none."""
-    return place if isinstance(place, BaseStorage) else open_once(place, identity_of_file(place))
+    if isinstance(place, BaseStorage):
+        return place
+    file = file_of(place)
+    return open_once(place, file.stat().st_ino if file and file.exists() else 0)
+
+
+@lru_cache(maxsize=8)
+def open_once(url: str, _file: int) -> BaseStorage:
+    """Open a storage once for all searches of a process; anew where another file took its place."""
+    if "://" not in url:
+        return open_journal(Path(url))
+    try:
+        return connect(url)
+    except Exception as error:  # whatever SQLAlchemy, a driver or a server says
+        raise unopened(url, error) from error
 
 
 @contextlib.contextmanager
 def alone(place: Place) -> Iterator[None]:
     """Keep other commands from asking and telling meanwhile, where the storage is a file; what a server says is one
-    clear line."""
+    clear line.
+
+    The lock dies with its holder; Optuna's own are files that a killed process leaves behind.
+    """
     file = file_of(place)
-    if file and "://" not in str(place):
-        check_journal(file)
+    journal = file if file and "://" not in str(place) else None
+    if journal:
+        check_journal(journal)
     try:
         with FileLock(locks_of(file) / "commands") if file else contextlib.nullcontext():
+            if journal and journal.exists():
+                cut_torn(journal)
             yield
     except StorageInternalError as error:
         why = error_without_passwords(reason(error), str(place))
@@ -52,21 +80,14 @@ def file_of(place: Place) -> Path | None:
     return Path(name) if place.startswith("sqlite") and name and not name.startswith((":memory:", "file:")) else None
 
 
-def identity_of_file(place: str) -> int:
-    """What tells a file of trials from another one that took its place."""
-    file = file_of(place)
-    return file.stat().st_ino if file and file.exists() else 0
-
-
-@lru_cache(maxsize=8)
-def open_once(url: str, _file: int) -> BaseStorage:
-    """Open a storage once for all searches of a process."""
-    if "://" not in url:
-        return open_journal(Path(url))
+def locks_of(file: Path) -> Path:
+    """The folder of the locks beside a file of trials."""
+    folder = file.with_name(file.name + ".locks")
     try:
-        return connect(url)
-    except Exception as error:  # whatever SQLAlchemy, a driver or a server says
-        raise unopened(url, error) from error
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    return folder
 
 
 def connect(url: str, attempts: int = 5) -> RDBStorage:
@@ -88,20 +109,130 @@ def check_storage(url: str) -> None:
     if url and "://" not in url:
         check_journal(Path(url))
     elif url:
-        check_url(url)
+        from sqlalchemy import create_engine
 
-
-def check_url(url: str) -> None:
-    """Raise for a URL whose kind of database or driver isn't known here; connects to nothing."""
-    from sqlalchemy import create_engine
-
-    try:
-        create_engine(url).dispose()
-    except Exception as error:  # whatever SQLAlchemy or a driver says
-        raise unopened(url, error) from error
+        try:
+            create_engine(url).dispose()
+        except Exception as error:  # whatever SQLAlchemy or a driver says
+            raise unopened(url, error) from error
 
 
 def unopened(url: str, error: Exception) -> UserError:
     """A storage that can't be opened, without its password."""
     why = error_without_passwords(reason(error), url)
     return UserError(f"--storage {without_passwords(url)} can't be opened: {why}; docs/studies.md shows what it may be")
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what an error and its causes say, the innermost first."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def check_journal(path: Path) -> None:
+    """Raise for a path at which there can be no journal, or is another file: whose last line would be cut off."""
+    if (shown := without_passwords(str(path))) != str(path) and not path.exists():
+        raise UserError(
+            f"--storage {shown} is no file: a database needs a URL with ://, such as postgresql://me@host/base"
+        )
+    if not path.parent.is_dir():
+        raise UserError(f"--storage {path}: there is no folder {path.parent}; a database needs a URL with ://")
+    if not path.exists() and not path.is_symlink():
+        return
+    try:
+        with open_file(path) as file:
+            start = file.read(1 << 12).lstrip()[: len(JOURNAL)]
+    except Unreadable as error:
+        raise UserError(f"--storage: {error}; name a journal, a new file, or a database by a URL with ://") from error
+    if not JOURNAL.startswith(start):
+        raise UserError(f"--storage {path} is not a journal of Optuna; name one, a new file, or a database by its URL")
+
+
+def cut_torn(path: Path) -> None:
+    """Cut off what a writer that died left of its last line."""
+    with path.open("rb+") as file:
+        if file.seek(0, 2) and (file.seek(-1, 2), file.read(1))[1] != b"\n":
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def open_journal(path: Path) -> JournalStorage:
+    """The journal at `path`, made where there is none."""
+    check_journal(path)
+    try:
+        path.touch()
+    except OSError as error:
+        raise unwritable(path, error) from error
+    journal = Journal(path)
+    try:
+        return JournalStorage(journal)
+    except UserError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:  # Optuna's, of what a line says
+        raise UserError(f"{journal} is not a journal of Optuna ({reason(error)}); {journal.way_out()}") from error
+
+
+class Journal(BaseJournalBackend):
+    """A file of JSON lines, as Optuna's own. Lines without a digest, as optuna-dashboard adds them, are read.
+
+    Blank lines, which editors and `cat` leave, are passed over; `line` is the number of the one that was read last.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.line = path, 0
+        self.read = (0, 0, 0)  # logs, bytes and lines so far
+
+    def __str__(self) -> str:
+        return f"{self.path} line {self.line}"
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Add lines, in one write; `alone` keeps other writers out."""
+        lines = [json.dumps(log | {KEY: line_digest(log)}, separators=(",", ":")) + "\n" for log in logs]
+        with self.path.open("ab") as file:
+            file.write("".join(lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
+        """Read the lines from a number on; raises `Unreadable` for a line that was changed since it was written."""
+        number, start, self.line = self.read if self.read[0] <= log_number_from else (0, 0, 0)
+        with self.path.open("rb") as file:
+            file.seek(start)
+            for line in file:
+                if not line.endswith(b"\n"):  # somebody is writing it, or died: then the next command cuts it off
+                    return
+                start, self.line = start + len(line), self.line + 1
+                if not line.strip():
+                    continue
+                number += 1
+                if number > log_number_from:
+                    yield self.said(line)
+                self.read = number, start, self.line
+
+    def said(self, line: bytes) -> dict[str, Any]:
+        """The log in a line, without its digest."""
+        try:
+            log = parse_json(line, self)
+            if not isinstance(log, dict) or "op_code" not in log:
+                raise Unreadable(f"{self} is no line of a journal")
+            digest = log.pop(KEY, None)
+            spoilt = any(isinstance(value, str) and value.startswith(MARK) for value in log.values())
+            if spoilt if digest is None else digest != line_digest(log):  # a digest may stand under a changed key
+                raise Unreadable(f"{self} was changed since it was written")
+        except Unreadable as error:
+            raise Unreadable(f"{error}; {self.way_out()}") from error
+        return log
+
+    def way_out(self) -> str:
+        """Say how to go on after the line that was read last.
+
+        What follows it can't be kept: trials are numbered by the lines that make them.
+        """
+        kept = self.line - 1
+        return f"to go on, keep only the {kept} lines before it (head -n {kept}): trials that ended later are run again"
+
+
+def line_digest(log: dict[str, Any]) -> str:
+    """The digest of what a line says."""
+    return text_digest(json.dumps(log, separators=(",", ":")))

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.studies.frame.cells import SEARCHED, conditions
@@ -103,12 +103,6 @@ def rows_of(searched: Sequence[Searched]) -> list[Row]:
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def write_rows(path: Path, searched: Sequence[Searched]) -> None:
-    """Write all trials as CSV, accuracies from 0 to 1."""
-    if rows := rows_of(searched):
-        write_csv(path, list(rows[0]), (list(row.values()) for row in rows))
-
-
 def write_best(path: Path, entries: Mapping[str, Row]) -> None:
     """Write the chosen recipes, and print those that are new."""
     try:
@@ -124,12 +118,12 @@ def write_best(path: Path, entries: Mapping[str, Row]) -> None:
 
 def parts(searched: Sequence[Searched], seeds: int) -> Iterator[Part]:
     """The page: the chosen recipes, the course of the trials, what was tried, all trials, and why some failed."""
-    from menagerie.studies.frame.trial_figures import Course, parallels
+    from menagerie.studies.frame.search_figures import parallels
 
     yield from map(partial(sentence, seeds=seeds), searched)
     rows = rows_of(searched)
     winners = {its.model: its.chosen[0].number for its in searched if its.chosen}
-    yield Course("history", rows, winners, says=COURSE.format(seeds=seeds))
+    yield course(rows, winners, COURSE.format(seeds=seeds))
     lone = all(len(its.means) < 2 for its in searched)
     trials = max(len(its.trials) for its in searched)
     yield Paragraph(WHAT.format(trials=trials, seeds=seeds) + LONE * lone + " ".join(ties(searched)))
@@ -143,6 +137,29 @@ def parts(searched: Sequence[Searched], seeds: int) -> Iterator[Part]:
     if failed:
         yield Heading("Why trials failed")
         yield Facts(failed)
+
+
+def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "") -> Part:
+    """Validation accuracy of every trial with its one seed, the best so far, and the means over seeds; a ring round the
+    one that was chosen, a number in `winners`."""
+    from menagerie.studies.frame.search_figures import CHOSEN, DASHES, FAINT, STEPS, ByModel, Side
+
+    one = [(row["model"], row["trial"], 100 * (row["validation"] or 0.0)) for row in rows]
+    best = [(model, trial, max(y for m, t, y in one if m == model and t <= trial)) for model, trial, _ in one]
+    pairs = [
+        (its, (*its[:2], 100 * r["repeated"])) for its, r in zip(one, rows, strict=True) if r["repeated"] is not None
+    ]
+    means = [mean for _, mean in pairs]
+    joined = [point for its, mean in pairs for point in (its, mean, (its[0], nan, nan))]
+    series = {
+        "a trial, its one seed": (FAINT, one),
+        "the best of these so far": (STEPS, best),
+        "its mean over seeds, where repeated": (DASHES, joined),
+        "chosen: the best mean": (CHOSEN, [its for its in means if winners.get(its[0]) == its[1]]),
+    }
+    side = Side("trial", "validation accuracy (%)", series, pale="the best of these so far", accuracies=True)
+    shown = [{name: row[name] for name in ("model", "trial", *ACCURACIES)} for row in rows]
+    return ByModel("history", list(dict.fromkeys(row["model"] for row in rows)), [side], shown, says=says)
 
 
 KNOWN = {"model", "trial", *ACCURACIES, "architecture", "options"}
@@ -170,30 +187,22 @@ def ties(searched: Sequence[Searched]) -> list[str]:
 
 
 def table(rows: Sequence[Row], winners: Mapping[str, int]) -> Rows:
-    """All trials as texts, each model's best first."""
+    """All trials as texts, each model's best first; accuracies in percent."""
     models = list(dict.fromkeys(row["model"] for row in rows))
-    ordered = sorted(
-        rows,
-        key=lambda r: (models.index(r["model"]), -(r["repeated"] or 0), -(r["validation"] or 0), r["trial"]),
-    )
-    names = list(rows[0]) if rows else []
-    header = ["model", "chosen", *(f"{name} (%)" if name in ACCURACIES else name for name in names[1:])]
+    names = list(rows[0])[1:] if rows else []
+    ordered = sorted(rows, key=lambda r: (-(r["repeated"] or 0), -(r["validation"] or 0), r["trial"]))
     texts = [
-        [row["model"], "✓" if winners.get(row["model"]) == row["trial"] else "", *cells(row)[1:]] for row in ordered
+        [row["model"], "✓" if winners.get(row["model"]) == row["trial"] else ""]
+        + [shown(row[name], percent=name in ACCURACIES) for name in names]
+        for row in sorted(ordered, key=lambda r: models.index(r["model"]))
     ]
-    return Rows("all_trials", header, texts)
+    return Rows("all_trials", ["model", "chosen", *(n + " (%)" * (n in ACCURACIES) for n in names)], texts)
 
 
-def cells(row: Row) -> list[str]:
-    """A row as texts, accuracies in percent."""
-    return [
-        f"{100 * value:.1f}" if name in ACCURACIES and value is not None else shown(value)
-        for name, value in row.items()
-    ]
-
-
-def shown(value: object) -> str:
+def shown(value: Any, percent: bool = False) -> str:
     """A value as people read it."""
+    if percent and value is not None:
+        return f"{100 * value:.1f}"
     if isinstance(value, dict):
         return ", ".join(f"{name} {shown(each)}" for name, each in value.items())
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -3,20 +3,28 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from menagerie.studies.frame.parts import Heading, Paragraph, Part, Sentence
-from menagerie.studies.sample_search.points import Point, capped_of, done, fronts_of, volumes_so_far
-from menagerie.studies.sample_search.tables import (
-    front_table,
-    importance_table,
+from menagerie.studies.analysis import pareto
+from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence
+from menagerie.studies.sample_search.points import (
+    DASH,
+    FEWEST,
+    Point,
+    Setting,
+    axis_of,
+    capped_of,
+    curve_of,
+    done,
+    fronts_of,
+    importances,
+    interval_of,
     judged_by,
     on_the_test,
-    ratio_table,
-    target_table,
-    trial_rows,
-    trial_table,
-    volume_table,
+    ratio_rows,
+    reached_of,
+    volumes_so_far,
 )
 
+TESTED, IMAGES = "settings of it, on the test", "distinct training images"
 PARETO = """Accuracy by the number of distinct training images. Rings: all settings that the first search tried, on
 validation. Thin line: those that no other beats on validation with as few images, the model's front. Filled
 points: the same settings on the test, where accuracy needn't rise with images. Dashed line: the target of the second
@@ -25,13 +33,18 @@ MAPS = """Validation accuracy by how many of the animal pairs are in training (u
 hard negatives there too (to the right). Circles: settings of which all seeds ended, of both searches. The paler colour
 around them is a guess by Gaussian process regression; grey is too far from any circle for one. Views and share of
 single-object scenes differ from circle to circle."""
-COURSE = """Left: the hypervolume of all that the first search had tried by then, on validation. Right: the distinct
+HISTORY = """Left: the hypervolume of all that the first search had tried by then, on validation. Right: the distinct
 images of each setting that the second search tried; filled where it reaches the target, a cross where it was pruned
 before that was known. Images on a logarithmic scale."""
 LINES = """A line for each setting of both searches, from parameter to parameter at the value that it had there, between
 the least and the most that the parameter may have: fractions as they were requested, where the tables have what these
 came to in whole pairs (10 % of few pairs may be none). The colour is the accuracy on validation, on one scale for all
 models; the best is on top. Grey and dashed: trials that were pruned, of which it isn't known."""
+HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
+STATES = """Of both searches. `complete`: all seeds were trained; `missed`: so they were, but together they are below
+the target; `pruned`: ended early, because seeds to come could no longer lift it to the target: `validation` is then of
+what its seeds had got to so far, and never counts as reaching the target. `–`: not trained, or by another command.
+`trials.csv` has the same, accuracies and fractions from 0 to 1."""
 
 
 def parts(study: Any, points: Sequence[Point]) -> Iterator[Part]:
@@ -52,10 +65,9 @@ def parts(study: Any, points: Sequence[Point]) -> Iterator[Part]:
     yield map_figure(study, points)
     yield importance_table(study, points)
     yield Heading("Course of the searches", LINES)
-    yield course_figure(study, points)
-    yield from setting_figures(study, points)
+    yield from course_figures(study, points)
     yield Heading("All trials")
-    yield trial_table(study, trial_rows(study, points))
+    yield trial_table(study, points)
 
 
 def explained(study: Any, points: Sequence[Point]) -> str:
@@ -83,64 +95,159 @@ def explained(study: Any, points: Sequence[Point]) -> str:
 
 def front_figure(study: Any, points: Sequence[Point], fronts: Mapping[str, Sequence[Point]]) -> Part:
     """The fronts, and what the first search tried."""
-    from menagerie.studies.frame.search_figures import Fronts, Tried
+    from menagerie.studies.frame.search_figures import POINTS, RINGS, STEPS, ByModel, Side
 
-    tried = {
-        model: [
-            Tried(p.images, p.accuracy) for p in points if (p.model, p.question) == (model, "front") and done(study, p)
-        ]
-        for model in study.models
+    chosen = [p for settings in fronts.values() for p in settings]
+    rows = [{"model": p.model, "images": p.images, "validation": p.accuracy, "test": p.test(study)} for p in chosen]
+    tried = [p for p in points if p.question == "front" and done(study, p)]
+    series = {
+        "a setting, on validation": (RINGS, [(p.model, p.images, 100 * p.accuracy) for p in tried]),
+        "a model's front of these": (STEPS, [(row["model"], row["images"], 100 * row["validation"]) for row in rows]),
+        TESTED: (POINTS, [(row["model"], row["images"], 100 * row["test"]) for row in rows]),
     }
-    chosen = {model: [Tried(p.images, p.accuracy, p.test(study)) for p in its] for model, its in fronts.items()}
-    return Fronts("fronts", tried, chosen, study.target, judged_by(study), says=PARETO)
+    accuracy = f"accuracy (%), {judged_by(study)} over seeds"
+    side = Side(IMAGES, accuracy, series, pale=TESTED, counts="x", accuracies=True, level=study.target)
+    return ByModel("fronts", study.models, [side], rows, says=PARETO)
 
 
 def map_figure(study: Any, points: Sequence[Point]) -> Part:
     """Accuracy between the settings of both searches."""
     from menagerie.studies.frame.search_figures import Maps
 
-    places = {
-        model: [
-            (p.setting.hard_negatives, p.setting.pairs, p.accuracy)
-            for p in points
-            if p.model == model and done(study, p)
-        ]
-        for model in study.models
-    }
+    places = {model: [] for model in study.models}
+    for p in points:
+        if done(study, p):
+            places[p.model].append((p.setting.hard_negatives, p.setting.pairs, p.accuracy))
     return Maps("map", places, says=MAPS)
 
 
-def course_figure(study: Any, points: Sequence[Point]) -> Part:
-    """How both searches got on."""
-    from menagerie.studies.frame.search_figures import Searches
+def course_figures(study: Any, points: Sequence[Point]) -> Iterator[Part]:
+    """Over the number of trials the hypervolume of the front on validation, and the images of each trial for the
+    target; for each model the settings of both searches, as parallel coordinates."""
+    from menagerie.studies.frame.search_figures import COURSE, CROSSES, HOLLOW, POINTS, ByModel, Side, parallels
 
-    volumes = {
-        m: volumes_so_far(study, [p for p in points if (p.model, p.question) == (m, "front")]) for m in study.models
-    }
-    images = {
-        model: [
-            (p.trial.number, p.images, outcome(study, p)) for p in points if (p.model, p.question) == (model, "target")
-        ]
-        for model in study.models
-    }
-    return Searches("history", volumes, images, says=COURSE)
-
-
-def outcome(study: Any, point: Point) -> str:
-    """Whether a trial reached the target."""
-    if point.state(study) == "pruned":
-        return "pruned"
-    return "reached" if done(study, point) and point.accuracy >= study.target else "missed"
-
-
-def setting_figures(study: Any, points: Sequence[Point]) -> Sequence[Part]:
-    """For each model the settings of both searches, as parallel coordinates."""
-    from menagerie.studies.frame.trial_figures import parallels
-
+    fronts = {m: [p for p in points if (p.model, p.question) == (m, "front")] for m in study.models}
+    volumes = [(model, *its) for model, mine in fronts.items() for its in volumes_so_far(study, mine)]
+    marks = {"reaches the target": (POINTS, []), "does not": (HOLLOW, []), "pruned": (CROSSES, [])}
+    for p in points:
+        if p.question == "target":
+            reached = done(study, p) and p.accuracy >= study.target
+            how = "pruned" if p.state(study) == "pruned" else "reaches the target" if reached else "does not"
+            marks[how][1].append((p.model, p.trial.number, p.images))
+    first = Side("trial of the first search", "hypervolume on validation", {"": (COURSE, volumes)}, pale="")
+    second = Side("trial of the second search", IMAGES, marks, counts="y")
+    yield ByModel("history", study.models, [first, second], says=HISTORY)
     pruned = {id(p.trial) for p in points if p.state(study) == "pruned"}
-    tried = {model: [p.trial for p in points if p.model == model] for model in study.models}
-    return parallels(
-        *(tried, {}),
+    yield from parallels(
+        *({model: [p.trial for p in points if p.model == model] for model in study.models}, {}),
         lambda trial: 100 * trial.values[1] if trial.values and id(trial) not in pruned else None,
         ("pairs", "hard_negatives", "singles_share"),
     )
+
+
+def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
+    """A row for each setting on a Pareto front."""
+    chosen = [p for settings in fronts.values() for p in settings]
+    rows = [[p.model, *p.row(), percent(p.accuracy), percent(p.test(study))] for p in chosen]
+    says = (
+        f"Settings that no other beats on validation with as few images; {judged_by(study)} over seeds. `passes`: how "
+        "often each distinct image was seen, in the mean. `singles views`: in how many views each single-object scene "
+        "is there; `singles share`: the share of a batch that shows such scenes."
+    )
+    return Rows("pareto_fronts", ["model", *HEADER, "validation (%)", "unseen pairs (%)"], rows, says=says)
+
+
+def volume_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
+    """The hypervolume of each model's front on the test, and each difference to the first model."""
+    axis = axis_of(study)
+    curves = {model: curve_of(study, its) for model, its in fronts.items() if its}
+    volumes = pareto.volumes(curves, axis) if curves else {}
+    rows = [[name, f"{volume.value:.3f}", volume.interval] for name, volume in volumes.items()]
+    says = (
+        "Hypervolume of the Pareto fronts on unseen pairs, with 95 % intervals over seeds and pairs: a front as one "
+        f"number from 0 to 1, higher being better, the share of the plane between {axis.least} images at 100 % and the "
+        f"reference point, {axis.most} images at 50 %, that it dominates; images by their logarithm. A setting whose "
+        "interval reaches down to chance dominates nothing; one that has too few pairs for an interval counts as it "
+        "is. All models have the same draws. Intervals are for these settings, not for those of another search."
+    )
+    return Rows("hypervolumes", ["model", "hypervolume", "95 % interval"], rows, says=says)
+
+
+def target_table(study: Any, points: Sequence[Point]) -> Rows:
+    """For each model what it needs to reach the target."""
+    rows = []
+    for model in study.models:
+        bound, best, missed = reached_of(study, points, model)
+        shown = [*best.row()[1:], percent(best.accuracy), percent(best.test(study))] if best else [DASH] * 7
+        rows.append([model, str(bound), *shown, DASH if missed is None else str(missed)])
+    header = ["model", "images to target", *HEADER[1:], "validation (%)", "unseen pairs (%)"]
+    says = (
+        f"Distinct training images to {study.target:.0%} on validation, the fewest of any setting of both searches "
+        f"whose {judged_by(study)} reaches it. A search finds a setting that is enough, not the proof that none with "
+        "fewer is. `>`: no setting reached it, and this is the most images of one that was tried: more are needed, as "
+        "far as more data does no harm."
+    )
+    return Rows("targets", [*header, "most images that missed it"], rows, says=says)
+
+
+def importance_table(study: Any, points: Sequence[Point]) -> Rows:
+    """Each parameter's share in the variance of accuracy over the settings of the first search."""
+    shares = {model: importances(points, model) for model in study.models}
+    rows = [
+        [word, *(f"{share[name]:.2f}" if name in share else DASH for share in shares.values())]
+        for name, word in zip(Setting._fields, HEADER[2:], strict=True)
+    ]
+    says = (
+        "How much of the differences in accuracy each parameter explains in the first search (functional analysis of "
+        f"variance), as a share of 1. `–`: fewer than {FEWEST} finished settings, too few to tell."
+    )
+    return Rows("importances", ["parameter", *study.models], rows, says=says)
+
+
+def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
+    """How many times the images of each further model the first one needs, as a number and in words.
+
+    Of settings that were trained until they stopped rising also at equal compute, both with intervals.
+    """
+    header = ["other model", f"images of {study.models[0]} / images of the other", "in words"]
+    says = (
+        "The first model against each other one: how many images it needs for every image that the other needs; below "
+        "1 it needs fewer. `<`: the other didn't reach the target, so that the true ratio is smaller; `>`: the first "
+        "didn't; `–`: neither did."
+    )
+    if not study.budgets:
+        return Rows("ratios", header, ratio_rows(study, points), says=says)
+    equal = [point.at_equal_compute() for point in points if point.judged.equal]
+    parts = {"at convergence": points, f"at equal compute, {study.equal_steps} steps": equal}
+    rows = [
+        [*row, when, interval_of(study, some, row[0])]
+        for when, some in parts.items()
+        if {point.model for point in some} == set(study.models)
+        for row in ratio_rows(study, some)
+    ]
+    says += (
+        " The ratio at convergence compares data alone; at equal compute it compares what the data are worth within so "
+        "many steps, among the settings that were tried for convergence. Its interval draws seeds and animal pairs of "
+        "validation anew and looks for the fewest images among the settings tried. Out of reach: there the first, or "
+        "the other, reaches the target with none of them."
+    )
+    return Rows("ratios", [*header, "compared", "95 % interval of the ratio"], rows, says=says)
+
+
+def trial_table(study: Any, points: Sequence[Point]) -> Rows:
+    """All trials as people read them, in the words and units of the other tables."""
+    header = ["search", "model", "trial", "state", *HEADER[2:], HEADER[0], "images seen", "validation (%)"]
+    table = []
+    for p in points:
+        images, _, *setting = p.row()
+        validation = percent(p.accuracy) if p.trial.values else DASH
+        so_far = " (so far)" * (p.state(study) == "pruned" and bool(p.trial.values))
+        seeds = [*map(percent, p.judged.validations), *[DASH] * study.seeds][: study.seeds]
+        place = ["first" if p.question == "front" else "second", p.model, str(p.trial.number), p.state(study)]
+        table.append([*place, *setting, images, str(p.images_seen), validation + so_far, *seeds])
+    return Rows("all_trials", [*header, *(f"seed {k} (%)" for k in range(study.seeds))], table, says=STATES)
+
+
+def percent(share: float) -> str:
+    """An accuracy in percent."""
+    return f"{100 * share:.1f}"

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.models.registry import spec_of
+import numpy as np
+
+from menagerie.studies.analysis import pareto
+from menagerie.studies.analysis.pareto import Axis, Bound, Curve, Tally
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import Records
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
-
-    from menagerie.studies.analysis.pareto import Axis, Bound, Tally
 
 DASH = "–"
 # Below so many settings there is nothing to say of what mattered.
@@ -74,7 +75,7 @@ class Point(NamedTuple):
             return "complete"
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
-    def tallies(self, study: Any, tests: Sequence[str] = ()) -> "list[Tally]":
+    def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
         """Points and number of swaps by animal pair, for each seed; of the test unless others are named."""
         return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
 
@@ -84,21 +85,18 @@ class Point(NamedTuple):
 
     def test(self, study: Any) -> float:
         """Accuracy on the test over seeds, as on validation."""
-        from menagerie.studies.analysis import pareto
+        return (mean if study.budgets else median)(pareto.accuracies(self.tallies(study)))
 
-        tests = self.tallies(study)
-        return mean(pareto.accuracies(tests)) if study.budgets else pareto.median_accuracy(tests)
-
-    def images_seen(self, study: Any) -> int:
+    @property
+    def images_seen(self) -> int:
         """Images of all steps, those of the stage that the model starts from among them."""
-        steps = round(mean(arm.cell.recipe.steps for arm in self.judged.chosen))
-        return images_seen(study, self.model, steps)
+        return self.judged.chosen[0].cell.images_seen
 
-    def row(self, study: Any) -> list[str]:
+    def row(self) -> list[str]:
         """Images, passes over them, and the setting, as texts."""
         fractions = [f"{share:.0%}" for share in self.setting[:2]]
         lone = [str(self.setting.singles_views), f"{self.setting.singles_share:.0%}"]
-        return [str(self.images), f"{self.images_seen(study) / self.images:.0f}", *fractions, *lone]
+        return [str(self.images), f"{self.images_seen / self.images:.0f}", *fractions, *lone]
 
     def at_equal_compute(self) -> "Point":
         """The same setting after the budget that all settings have, as if nobody had trained any further."""
@@ -109,13 +107,7 @@ class Point(NamedTuple):
         return self._replace(trial=trial, judged=self.judged._replace(chosen=self.judged.equal, validations=scores))
 
 
-def images_seen(study: Any, model: str, steps: int) -> int:
-    """Images of all steps of a run, those of the stage that it starts from among them."""
-    stage = spec_of(model).stage
-    return steps * study.recipe.batch + (images_seen(study, stage.scorer, steps) if stage else 0)
-
-
-def tally(folder: Path, tests: Sequence[str]) -> "Tally":
+def tally(folder: Path, tests: Sequence[str]) -> Tally:
     """Points and number of the swaps of some tests, by animal pair."""
     from menagerie.studies.frame.estimate import points_in
 
@@ -125,10 +117,13 @@ def tally(folder: Path, tests: Sequence[str]) -> "Tally":
     return {str(pair): [float(total), int(count)] for pair, total, count in sums.itertuples()}
 
 
+def judged_by(study: Any) -> str:
+    """The word for the statistic over seeds by which settings are judged."""
+    return "mean" if study.budgets else "median"
+
+
 def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
     """Each model's Pareto front, chosen on validation among the settings of the first search that were trained here."""
-    from menagerie.studies.analysis import pareto
-
     fronts = {}
     for model in study.models:
         mine = [p for p in points if (p.model, p.question) == (model, "front") and done(study, p)]
@@ -144,7 +139,7 @@ def done(study: Any, point: Point) -> bool:
 class Reached(NamedTuple):
     """The images that a model needs to reach the target."""
 
-    bound: "Bound"
+    bound: Bound
     best: Point | None
     """The setting with fewest images that did."""
     most_missed: int | None
@@ -153,8 +148,6 @@ class Reached(NamedTuple):
 
 def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
     """Images to the target, over the settings of both searches."""
-    from menagerie.studies.analysis import pareto
-
     mine = [point for point in points if point.model == model]
     did = [done(study, point) and point.accuracy >= study.target for point in mine]
     best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
@@ -177,15 +170,16 @@ def importances(points: Sequence[Point], model: str) -> dict[str, float]:
     )
 
 
+def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> Curve:
+    """Settings with their results on the test, or on others."""
+    return Curve([p.images for p in points], [p.tallies(study, tests) for p in points])
+
+
 def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
     """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
-    from menagerie.studies.analysis.pareto import Curve, image_ratio
-
-    curves = []
-    for model in (study.models[0], other):
-        mine = [point for point in points if point.model == model and point.here(study)]
-        curves.append(Curve([p.images for p in mine], [p.tallies(study, ("validation",)) for p in mine]))
-    return image_ratio(*curves, study.target).interval if all(curve.images for curve in curves) else DASH
+    both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
+    curves = [curve_of(study, its, ("validation",)) for its in both]
+    return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH
 
 
 def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]:
@@ -198,22 +192,55 @@ def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]
     return {model: (sum(capped.values()), len(capped)) for model, capped in settings.items() if capped}
 
 
-def axis_of(study: Any) -> "Axis":
+def axis_of(study: Any) -> Axis:
     """The least and the most distinct images of the space."""
-    from menagerie.studies.analysis.pareto import Axis
-
     return Axis(study.images_of(study.least), study.images_of(study.everything))
 
 
 def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float]]:
     """Hypervolume on validation of the first, the first two, ... settings, by the number of the last."""
-    import numpy as np
-
-    from menagerie.studies.analysis.pareto import hypervolume
-
     ended = [p for p in points if done(study, p)]
     images, accuracy = np.array([p.images for p in ended], float), np.array([p.accuracy for p in ended])
     return [
-        (ended[n - 1].trial.number, float(hypervolume(images[:n], accuracy[:n], axis_of(study))))
+        (ended[n - 1].trial.number, float(pareto.hypervolume(images[:n], accuracy[:n], axis_of(study))))
         for n in range(1, len(ended) + 1)
+    ]
+
+
+def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
+    """Each further model, how many times its images the first one needs, and that in words."""
+    first, *others = study.models
+    if not all(any(point.model == model for point in points) for model in study.models):
+        return []
+    need = {model: reached_of(study, points, model).bound for model in study.models}
+    return [
+        [other, pareto.ratio(need[first], need[other]), pareto.compared(first, need[first], other, need[other])]
+        for other in others
+    ]
+
+
+def on_the_test(study: Any, points: Sequence[Point]) -> list[str]:
+    """A sentence for each model that reached the target on validation: its setting's accuracy on the test, and whether
+    that says otherwise."""
+    said = []
+    for model in study.models:
+        if best := reached_of(study, points, model).best:
+            test, known = best.test(study), f"{100 * best.accuracy:.1f} % on validation"
+            has = f"On the test the setting by which {model} reached the target, {best.images} images, has "
+            missed = (
+                f" and misses it: {known} was luck, or what was learnt doesn't carry over. The number of images, and "
+                "what is compared with it, hold for validation alone."
+            )
+            said.append(f"{has}{100 * test:.1f} %" + (f", {known}." if test >= study.target else missed))
+    return said
+
+
+def trial_rows(study: Any, points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Every trial as a row of a CSV file."""
+    return [
+        {"question": p.question, "model": p.model, "trial": p.trial.number, "state": p.state(study)}
+        | {**p.setting._asdict(), "images": p.images, "images_seen": p.images_seen}
+        | {"validation": p.accuracy if p.trial.values else ""}
+        | {f"validation_{k}": dict(enumerate(p.judged.validations)).get(k, "") for k in range(study.seeds)}
+        for p in points
     ]

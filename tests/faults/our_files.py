@@ -359,7 +359,7 @@ OURS = [
     FileKind("kept state", make_kept, read_kept, ("menagerie.studies.runs.states",)),
     FileKind("measured rows", make_measured, read_measured, ("menagerie.studies.frame.measure",)),
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
-    FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.frame.journal",), is_earlier),
+    FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.frame.storage",), is_earlier),
     FileKind(
         "atlas entry",
         atlas_entry,

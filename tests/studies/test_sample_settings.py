@@ -20,8 +20,16 @@ from menagerie.studies.runs.data import distinct_images
 from menagerie.studies.runs.folder import id_of, run_folder
 from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.sample_efficiency import PRESETS, fewest_to_miss, out_of_reach
-from menagerie.studies.sample_search.points import Judged, Point, Setting, capped_of, importances
-from menagerie.studies.sample_search.tables import HEADER, on_the_test, ratio_table, trial_rows, trial_table
+from menagerie.studies.sample_search.page import HEADER, ratio_table, trial_table
+from menagerie.studies.sample_search.points import (
+    Judged,
+    Point,
+    Setting,
+    capped_of,
+    importances,
+    on_the_test,
+    trial_rows,
+)
 from tests.generators.conftest import failed, make_split
 
 SMOKE, FIXED = PRESETS["smoke"], PRESETS["fixed"]
@@ -199,7 +207,7 @@ def test_all_trials_have_the_words_and_units_of_the_other_tables():
     trial = optuna.trial.create_trial(values=[24.0, 0.5625])
     point = Point("target", "clip", trial, setting, 24, Judged([arm], [arm], [0.5625], 0.5625), Records((), Path()))
     rows = trial_rows(study, [point])
-    table = trial_table(study, rows)
+    table = trial_table(study, [point])
     shown = dict(zip(table.header, table.rows[0], strict=True))
     assert (shown["search"], shown["state"], shown["pairs"], shown["images"]) == ("second", "pruned", "25%", "24")
     assert (shown["validation (%)"], shown["seed 0 (%)"], shown["seed 1 (%)"]) == ("56.2 (so far)", "56.2", "–")
@@ -300,6 +308,13 @@ def made(model, number, images, validations, equals):
     trial = optuna.trial.create_trial(values=[float(images), accuracy])
     judged = Judged(arms, arms, validations, accuracy, equal=arms, capped=images > 100)
     return Made("front", model, trial, CONVERGED.least, images, judged, Records((), Path()))
+
+
+def test_a_lucky_seed_does_not_win():
+    """Of settings that are trained until they stop rising the mean counts, which has an interval."""
+    point = made("clip", 0, 100, [0.5, 1.0, 0.6], [0.5] * 3)
+    assert point.test(FIXED) == pytest.approx(0.6)
+    assert point.test(CONVERGED) == pytest.approx(0.7)
 
 
 def test_settings_that_are_all_alike_have_no_importances():

@@ -1,11 +1,14 @@
 """Parallel coordinates of trials."""
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from menagerie.studies.frame.trial_figures import RING, Course, Parallel, height, marks, parallels
+from menagerie.studies.frame.sampling import share_of
+from menagerie.studies.frame.search_figures import CHOSEN, Parallel, marks, parallels
+from menagerie.studies.pages.tune import course
 
 SPACE = {
     "learning_rate": FloatDistribution(1e-4, 1e-2, log=True),
@@ -31,7 +34,7 @@ def trial(rate, value):
     ],
 )
 def test_a_value_lies_where_its_parameter_says(name, value, expected):
-    assert height(SPACE[name], value) == pytest.approx(expected)
+    assert share_of(SPACE[name], value) == pytest.approx(expected)
 
 
 def test_scales_name_their_ends_and_middle():
@@ -74,9 +77,11 @@ def test_a_dozen_models_have_a_panel_each():
         for model in models
         for k in range(3)
     ]
-    figure = Course("course", rows, {"model 3": 2}).figure()
+    figure = course(rows, {"model 3": 2}).figure()
+    figure.canvas.draw()
     assert [axis.get_title() for axis in figure.axes] == models
-    rings = [line for axis in figure.axes for line in axis.lines if line.get_markersize() == RING]
-    assert [line.get_ydata()[0] for line in rings] == pytest.approx([40]), "at the mean over seeds, which decides"
-    means = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "_"]
-    assert means == pytest.approx([50, 40]), "of the trials that were repeated"
+    rings = [line for axis in figure.axes for line in axis.lines if line.get_markersize() == CHOSEN["markersize"]]
+    drawn = [y for line in rings for y in line.get_ydata()]
+    assert drawn == pytest.approx([40]), "at the mean over seeds, which decides"
+    (means,) = (line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "_")
+    assert means == pytest.approx([60, 50, np.nan, 70, 40, np.nan], nan_ok=True), "of the trials that were repeated"
