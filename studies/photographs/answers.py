@@ -17,8 +17,11 @@ from menagerie.studies.photographs.trainings import (
     BINDING,
     FACTORS_PART,
     FINE_TUNING,
+    HELD_OUT,
+    NATURAL,
     OTHERS,
     OWN,
+    PHOTOGRAPHS,
     SPATIAL,
     SYNTHETIC,
     WORTH,
@@ -27,7 +30,6 @@ from menagerie.studies.photographs.trainings import (
     counts,
     trainings,
 )
-from menagerie.studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS
 
 RECOGNITION, SWAPS, KNOWN = "recognition", "swaps", "swaps where recognised"
 MEASURES = {

@@ -17,8 +17,16 @@ from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.frame.two_groups import compared
 from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder
 from menagerie.studies.photographs.data import Tested, samples_of
-from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, OTHERS, OWN, WORTH, ZERO_SHOT
-from menagerie.studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
+from menagerie.studies.photographs.trainings import (
+    FACTORS_PART,
+    FINE_TUNING,
+    HELD_OUT,
+    OTHERS,
+    OWN,
+    PHOTOGRAPHS,
+    WORTH,
+    ZERO_SHOT,
+)
 
 Found = Mapping[tuple[Any, ...], Estimate]
 SCRATCH, TUNED = "from scratch", "after synthetic training"

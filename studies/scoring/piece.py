@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
+from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.job import AnyJob, Report
 from menagerie.studies.runs.results import LEFT_OUT, finished, left_out
@@ -45,9 +46,9 @@ class Piece(AnyJob, ABC):
     how: How
     out: Path = field(default=Path(), kw_only=True)
     """Folder of the study."""
-    below: ClassVar[str] = "cells"
+    below: str = field(default="cells", kw_only=True)
+    """The folder in it whose folders pieces have."""
     seed: ClassVar[int] = 0
-    tests: ClassVar[tuple[str, ...]] = ()
 
     @property
     def model(self) -> str:
@@ -129,6 +130,11 @@ class Piece(AnyJob, ABC):
 
         Raises `UserError` where the model can't, or where its scores are no numbers.
         """
+
+
+def images_of(test: Benchmark) -> set[int]:
+    """The images that scoring of its items reads, by number."""
+    return {number for item in test.items for number in item.images}
 
 
 HELD: dict[str, Any] = {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PieceStudy(AnyStudy):
+class ScoringStudy(AnyStudy):
     """A study that trains nothing: its arms are pieces, which say why where they can't be scored."""
 
     called: ClassVar[str] = "pieces"
@@ -42,65 +42,6 @@ class PieceStudy(AnyStudy):
     """Threads of torch; 0 leaves it the choice."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Models that are scored at once; 0 takes one, and all cores for images."""
-
-    @classmethod
-    def growing(cls) -> frozenset[str]:
-        """All options: what decides a piece is in its own name. Folders of before have a `check` among theirs."""
-        return frozenset({item.name for item in fields(cls)} | {"check"})
-
-    @property
-    def at_once(self) -> int:
-        """Models that are scored at once."""
-        return self.workers or 1
-
-    @abstractmethod
-    def pieces(self) -> "Iterable[Piece]":
-        """Each model on each of what it is scored on."""
-
-    def plan(self, known: Known) -> Iterable[Arm]:
-        """An arm for each piece."""
-        return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
-
-    def prepare(self, out: Path) -> "PieceStudy":
-        """Try pieces that were left out again."""
-        forget_left_out(out)
-        return self
-
-    def tables(self, records: "Records") -> None:
-        """Write results as lines of JSON, and results.csv."""
-        import_module(self.written_by).write_tables(records)
-
-    def export(self, records: "Records") -> None:
-        """Write results.tex."""
-        import_module(self.written_by).write_latex(records)
-
-    def page(self, records: "Records") -> "Iterable[Part]":
-        """What came out."""
-        return import_module(self.written_by).parts(records)
-
-    def conclude(self, records: "Records") -> None:
-        """Print the main numbers; raises where nothing could be scored."""
-        left = left_out(records)
-        if not records.results and left:
-            raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
-        import_module(self.written_by).print_results(records)
-
-
-@dataclass(frozen=True)
-class BenchmarkStudy(PieceStudy):
-    """A study whose arms are models on benchmarks of photographs."""
-
-    on: ClassVar[str] = "benchmark"
-    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_page"
-
-    store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
-    """Of rendered scenes, of which it has none."""
-
-
-@dataclass(frozen=True)
-class ScoringStudy(PieceStudy):
-    """Scores the models that a command line names."""
-
     models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
     """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
     file.py:Class."""
@@ -112,6 +53,16 @@ class ScoringStudy(PieceStudy):
     """Side of the images of a file.py:Class without a checkpoint, in pixels."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be scored."""
+
+    @classmethod
+    def growing(cls) -> frozenset[str]:
+        """All options: what decides a piece is in its own name. Folders of before have a `check` among theirs."""
+        return frozenset({item.name for item in fields(cls)} | {"check"})
+
+    @property
+    def at_once(self) -> int:
+        """Models that are scored at once."""
+        return self.workers or 1
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
@@ -128,6 +79,13 @@ class ScoringStudy(PieceStudy):
 
         return How(self.device, self.threads)
 
+    @abstractmethod
+    def pieces(self) -> "Iterable[Piece]":
+        """Each model on each of what it is scored on."""
+
+    def plan(self, known: Known) -> Iterable[Arm]:
+        return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
+
     def check(self) -> None:
         """Raise for a device that isn't here."""
         if self.cluster.engine != "slurm":
@@ -139,6 +97,29 @@ class ScoringStudy(PieceStudy):
         images = sum(piece.images for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
         return True
+
+    def prepare(self, out: Path) -> "ScoringStudy":
+        """Try pieces that were left out again."""
+        forget_left_out(out)
+        return self
+
+    def tables(self, records: "Records") -> None:
+        """Write results as lines of JSON, and results.csv."""
+        import_module(self.written_by).write_tables(records)
+
+    def export(self, records: "Records") -> None:
+        """Write results.tex."""
+        import_module(self.written_by).write_latex(records)
+
+    def page(self, records: "Records") -> "Iterable[Part]":
+        return import_module(self.written_by).parts(records)
+
+    def conclude(self, records: "Records") -> None:
+        """Print the main numbers; raises where nothing could be scored."""
+        left = left_out(records)
+        if not records.results and left:
+            raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
+        import_module(self.written_by).print_results(records)
 
 
 def forget_left_out(out: Path) -> None:
