@@ -45,7 +45,6 @@ class Evaluate(ScoringStudy):
 
     @cached_property
     def recipes(self) -> "dict[str, SplitRecipe]":
-        """The recipes among the splits."""
         from menagerie.studies.scoring.splits import recipes_of
 
         return recipes_of(self.splits, self.world)
@@ -72,7 +71,6 @@ class Evaluate(ScoringStudy):
         return self
 
     def pieces(self) -> "Iterator[SplitPiece]":
-        """Each model on each split whose file is there."""
         from menagerie.studies.scoring.splits import labels_of, piece_of
 
         splits = [(label, self.files[name]) for name, label in labels_of(self.splits).items() if name in self.files]

@@ -128,7 +128,6 @@ class Transfer(ScoringStudy):
         tuple(self.tested)
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
-        """Each model on each benchmark."""
         from menagerie.studies.scoring.benchmark_piece import piece_of
 
         skip = self.unknown_words == "skip"

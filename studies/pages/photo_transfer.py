@@ -20,7 +20,7 @@ from menagerie.studies.photographs.answers import (
     worths,
 )
 from menagerie.studies.photographs.cells import tests_of
-from menagerie.studies.photographs.figures import FIGURES, Samples
+from menagerie.studies.photographs.figures import Samples, figure_of
 from menagerie.studies.photographs.trainings import (
     BINDING,
     FACTORS_PART,
@@ -82,7 +82,7 @@ def parts_of(answers: Answers) -> Iterator[Part]:
         )
     said = [*gap_words(rows.get(ZERO_SHOT, [])), *step_words(rows.get(FINE_TUNING, []))]
     yield from map(Sentence, said or ["No question has an answer yet."])
-    figures = {part: FIGURES[part](part, found, study) for part, found in rows.items()}
+    figures = {part: figure_of(part, found, study) for part, found in rows.items()}
     yield from list(figures.values())[:1]
     yield Paragraph(counted(study, rows))
     yield Facts(MEASURES)

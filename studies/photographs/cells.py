@@ -113,13 +113,11 @@ def tests_of(study: Any, training: Training) -> list[Tested]:
 
 
 def tested_in(study: Any, label: str, recipe: SplitRecipe) -> Tested:
-    """The tests of a recipe's split."""
     store = store_of(study.store, recipe.world, study.resolution)
     return Tested(label, SplitData(recipe, store.identity), store.folder / split_name(recipe))
 
 
 def split_in(study: Any, recipe: SplitRecipe) -> SplitData:
-    """The split of a recipe."""
     return SplitData(recipe, store_of(study.store, recipe.world, study.resolution).identity)
 
 

@@ -19,8 +19,6 @@ FEWEST = 3  # animals: fewer have no pair for training, validation and test
 
 
 class Training(NamedTuple):
-    """One training run."""
-
     model: str
     seed: int
     kind: str = BINDING

@@ -150,7 +150,6 @@ def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
 
 
 def relational(opened: Opened) -> bool:
-    """Whether any caption states a relation."""
     return any(
         caption.graph.edges
         for source in opened.sources

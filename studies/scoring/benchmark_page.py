@@ -107,7 +107,6 @@ def best(scored: Scored) -> Iterator[str]:
 
 
 def rows_of(name: str, frame: pd.DataFrame, says: str) -> Rows:
-    """A frame of texts as a part."""
     header, *rows = to_rows(frame)
     return Rows(name, header, rows, says=says)
 

@@ -74,7 +74,6 @@ class OwnFiles:
 
 
 def restored(own: OwnFiles, values: Mapping[str, Any]) -> Subject:
-    """A subject in another process."""
     return Subject(**values)
 
 
@@ -170,7 +169,6 @@ def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict
 
 
 def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """The numbers that papers report of a benchmark."""
     headlines = bench.headlines([result.item for result in results], [result.outcome for result in results])
     return {name: summary._asdict() for name, summary in headlines.items()}
 

@@ -141,7 +141,6 @@ def texts_of(tests: Tests) -> list[Caption]:
 
 
 def parts(records: Records) -> Iterator[Part]:
-    """The page."""
     names, files = short_names(records), file_names(records.labels("split"))
     scored = scored_splits(records)
     swaps = records.where(task="swap", subset=records.tests, split=tuple(scored))
@@ -198,7 +197,6 @@ def short_names(records: Records) -> dict[str, str]:
 
 
 def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) -> Iterator[Part]:
-    """All tables of one split."""
     numbers = records.scores
     yield swap_table(records, file, names)
     if len(records.results) > 1:
@@ -243,7 +241,6 @@ def counts(name: str, numbers: Any) -> Rows:
 
 
 def print_results(records: Records) -> None:
-    """The tables of swaps on the terminal."""
     for split, its in scored_splits(records).items():
         header, *rows = to_rows(Sheet(swap_table(its, "", short_names(records))).frame)
         print_table(header, rows, f"{split}: swaps preferred right, %")

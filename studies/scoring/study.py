@@ -61,7 +61,6 @@ class ScoringStudy(AnyStudy):
 
     @property
     def at_once(self) -> int:
-        """Models that are scored at once."""
         return self.workers or 1
 
     @cached_property
@@ -74,7 +73,6 @@ class ScoringStudy(AnyStudy):
 
     @property
     def how(self) -> "How":
-        """How pieces are scored."""
         from menagerie.studies.scoring.piece import How
 
         return How(self.device, self.threads)
