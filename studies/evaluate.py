@@ -74,7 +74,7 @@ class Evaluate(ScoringStudy):
         from menagerie.studies.scoring.splits import labels_of, piece_of
 
         splits = [(label, self.files[name]) for name, label in labels_of(self.splits).items() if name in self.files]
-        return (piece_of(model, label, file, self.how) for model in self.tested for label, file in splits)
+        return (piece_of(model, label, file, **self.how) for model in self.tested for label, file in splits)
 
     def forecast(self) -> bool:
         """Print what would be scored, and which splits would be rendered first."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
@@ -32,7 +32,6 @@ from menagerie.studies.scoring.study import ScoringStudy
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.photographs import Place
     from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
-    from menagerie.studies.scoring.piece import How
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,10 @@ class Transfer(ScoringStudy):
     """GB of codes that are kept, those that were used last; 0 keeps none."""
 
     @property
-    def how(self) -> "How":
+    def how(self) -> dict[str, Any]:
         """How pieces are scored, with the codes that are kept."""
         kept = self.codes if self.codes_limit else None
-        return super().how._replace(codes=kept, codes_limit=round(self.codes_limit * 1e9))
+        return super().how | {"codes": kept, "codes_limit": round(self.codes_limit * 1e9)}
 
     @property
     def folders(self) -> Given:
@@ -131,7 +130,7 @@ class Transfer(ScoringStudy):
         from menagerie.studies.scoring.benchmark_piece import piece_of
 
         skip = self.unknown_words == "skip"
-        return (piece_of(model, one, skip, self.how) for model in self.tested for one in self.subjects)
+        return (piece_of(model, one, skip, **self.how) for model in self.tested for one in self.subjects)
 
 
 PRESETS = {"all": Transfer()}

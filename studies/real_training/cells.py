@@ -29,7 +29,6 @@ from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.results import finished
 from menagerie.studies.scoring.benchmark_piece import PIECES, piece_of
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import How
 
 NONE = "none"  # of --from: no trained weights
 BENCHMARKS = "benchmarks"  # folder of what cells do on these
@@ -193,7 +192,7 @@ def pieces_of(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():
         model, skip = model_of(arm.cell.name, weights.folder, arm.cell.model), study.unknown_words == "skip"
-        piece = piece_of(model, subject, skip, how_of(study.device), f"{BENCHMARKS}/{PIECES}")
+        piece = piece_of(model, subject, skip, device=device_for(study.device), below=f"{BENCHMARKS}/{PIECES}")
         yield Arm(piece, {"benchmark": subject.label, "cell": arm.id})
 
 
@@ -203,9 +202,9 @@ def model_of(name: str, folder: Path, scorer: str) -> Model:
     return Model(name, Checkpoint(name, folder, scorer))
 
 
-def how_of(device: str) -> How:
+def device_for(device: str) -> str:
     """Where pieces are scored: on the device that cells are trained on, if it is here."""
     import torch
 
     there = not device.startswith("cuda") or torch.cuda.is_available()  # cells may be trained elsewhere
-    return How(device if there else "cpu")
+    return device if there else "cpu"

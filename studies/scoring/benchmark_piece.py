@@ -31,7 +31,7 @@ from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import How, Piece, images_of
+from menagerie.studies.scoring.piece import Piece, images_of
 from menagerie.studies.scoring.texts import cut_record, described, identity_of, parsed, parsed_by, readable
 
 VERSION = 3  # of how records are scored
@@ -85,13 +85,16 @@ class BenchmarkPiece(Piece):
     subject: Subject
     skip: bool
     """Whether words that a model doesn't know are left out."""
+    codes: Path | None = field(default=None, kw_only=True)
+    """Folder of images' codes that are kept."""
+    codes_limit: int = field(default=0, kw_only=True)
+    """Bytes of these."""
     tests: ClassVar[tuple[str, ...]] = ()
 
     def prepared(self) -> tuple[LoadedScorer, Codes]:
         """The model, with the codes of images that are kept."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
-        loaded, kept = super().prepared(), self.how.codes
-        folder = CodeFolder(kept, self.how.codes_limit) if kept else None
+        loaded, folder = super().prepared(), CodeFolder(self.codes, self.codes_limit) if self.codes else None
         side, weights = loaded.framing.resolution, self.tested.weights
         return loaded, attempt(self.model, "fails", lambda: Codes(loaded.scorer, weights, side, folder))
 
@@ -148,11 +151,11 @@ def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str
     return [subject_of(spec, bench, opened) for (spec, _), bench in zip(read, benches, strict=True)]
 
 
-def piece_of(model: Model, subject: Subject, skip: bool, how: How, below: str = PIECES) -> BenchmarkPiece:
-    """One model on one benchmark, in a folder `below` that of the study."""
+def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> BenchmarkPiece:
+    """One model on one benchmark; `how` are further fields of its piece."""
     name, bench = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION}), subject.bench
     pools = [pool.images for pool in bench.pools] if isinstance(bench, MatrixBenchmark) else [images_of(bench)]
-    return BenchmarkPiece(model, subject.label, name, sum(map(len, pools)), how, subject, skip, below=below)
+    return BenchmarkPiece(model, subject.label, name, sum(map(len, pools)), subject, skip, **{"below": PIECES, **how})
 
 
 def rated(codes: Codes, bench: PhotographSet, report: Callable[[int], None]) -> list[Result]:

@@ -34,7 +34,7 @@ from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.runs.split_file import make_splits, tests_of
 from menagerie.studies.scoring.models import Model, short_labels
-from menagerie.studies.scoring.piece import How, Piece, images_of
+from menagerie.studies.scoring.piece import Piece, images_of
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
 from menagerie.studies.scoring.texts import cut_record, unread_texts
 
@@ -88,13 +88,13 @@ def opened(path: Path) -> tuple[str, Tests]:
     return content_identity(split), {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
-def piece_of(model: Model, label: str, path: Path, how: How) -> SplitPiece:
+def piece_of(model: Model, label: str, path: Path, **how: Any) -> SplitPiece:
     """One model on the split of a file; raises for a file that is none."""
     content, tests = opened(path)
     images = sum(len(images_of(test)) for test in tests.values())
     name = digest({"model": model.weights, "split": content, "version": VERSION})
     subsets = tuple(subset for subset in tests if subset != "validation")
-    return SplitPiece(model, label, name, images, how, path, content, subsets)
+    return SplitPiece(model, label, name, images, path, content, subsets, **how)
 
 
 def labels_of(names: Sequence[str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.parts import Part
     from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.models import Model
-    from menagerie.studies.scoring.piece import How, Piece
+    from menagerie.studies.scoring.piece import Piece
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,9 @@ class ScoringStudy(AnyStudy):
         return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution))
 
     @property
-    def how(self) -> "How":
-        from menagerie.studies.scoring.piece import How
-
-        return How(self.device, self.threads)
+    def how(self) -> dict[str, Any]:
+        """How pieces are scored; no result depends on it but in last digits."""
+        return {"device": self.device, "threads": self.threads}
 
     @abstractmethod
     def pieces(self) -> "Iterable[Piece]":
@@ -92,7 +91,7 @@ class ScoringStudy(AnyStudy):
     def forecast(self) -> bool:
         """Print what would be scored; no model is loaded."""
         pieces = list(self.pieces())
-        images = sum(piece.images for piece in pieces)
+        images = sum(piece.steps for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
         return True
 

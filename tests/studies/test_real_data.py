@@ -300,7 +300,7 @@ def begin(study, folder):
         ({"benchmarks": ("sugarcrape",)}, "did you mean 'sugarcrepe'"),
         (
             {"benchmarks": ("mine.py:MINE",)},
-            "by menagerie transfer RUN --benchmarks mine.py:MINE, RUN being the folder",
+            "by menagerie transfer RUN --benchmarks mine.py:MINE, RUN being",
         ),
         ({"benchmarks": ("none.py:MINE",)}, "there must be a file 'none.py'"),
         (
