@@ -70,7 +70,7 @@ class World:
             yield replace(scene, things=tuple(thing._replace(size=size_of[thing.animal]) for thing in scene.things))
 
     def check(self, scene: Scene) -> Scene:
-        """Return `scene` if all its names are in this world; else raise with the nearest name."""
+        """Return `scene` if all its names are in this world; else raise, and suggest the nearest name."""
         choose("background", scene.background, self.backgrounds)
         for thing in scene.things:
             choose("animal", thing.animal, self.animals)

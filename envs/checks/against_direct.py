@@ -3,11 +3,10 @@
     menagerie check-renderer --scenes 100 --resolution 224 --seed 0
     menagerie check-renderer --external --scenes 50
 
-Renders every scene both ways and requires that they agree; also reports whether the animals
-stay inside the frame and how much of each the other leaves visible. 100 scenes at 224 pixels
-take about half a minute on one core. With `--external`, external renderers draw the same
-scenes instead, and their silhouettes and depth must agree with ours. The animals that a world file
-defines are measured first, against the limits of docs/worlds.md.
+Renders every scene both ways and requires that they agree; also reports whether the animals stay inside the frame, and
+how much of each animal remains visible where two overlap. 100 scenes at 224 pixels take about half a minute on one
+core. With `--external`, external renderers draw the same scenes instead, and their silhouettes and depth must agree
+with ours. The animals that a world file defines are measured first, against the limits of docs/worlds.md.
 """
 
 from collections.abc import Mapping
@@ -40,7 +39,7 @@ class Config:
     resolution: Annotated[int, SIDE] = 224
     """Pixels along a scene's side."""
     seed: Annotated[int, FIRST_SEED] = 0
-    """Seed of the draw."""
+    """Seed with which the scenes are drawn."""
     world: str = "pug"
     """World to draw from: a name, or a TOML file, whose own animals are measured against the limits first."""
     cache: Path | None = None
@@ -62,7 +61,7 @@ class Result(NamedTuple):
 
 
 def psnr(squared_error: "np.ndarray") -> float:
-    """Peak signal to noise of uint8 images, in dB; 99 where they are equal."""
+    """Peak signal-to-noise ratio of uint8 images in dB, from their squared error; 99 for equal images."""
     import numpy as np
 
     return float(min(99.0, 10 * np.log10(255**2 / max(float(squared_error.mean()), 1e-9))))

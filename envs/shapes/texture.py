@@ -60,7 +60,7 @@ class Texture:
     gloss: float  # its sharpness: the exponent of Blinn and Phong
 
     def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-        """Linear colours of points in metres."""
+        """Linear colours at points, whose coordinates are in metres."""
         return self.albedo(noise(points))
 
 
