@@ -24,7 +24,7 @@ from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
     from menagerie.generators.splits.recipe import SplitRecipe
-    from menagerie.studies.scoring.split_piece import SplitPiece, TestedSplit
+    from menagerie.studies.scoring.splits import SplitPiece
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Evaluate(ScoringStudy):
     """Evaluation of models as they are"""
 
     on: ClassVar[str] = "split"
-    written_by: ClassVar[str] = "menagerie.studies.scoring.split_page"
+    written_by: ClassVar[str] = "menagerie.studies.scoring.splits"
 
     splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Split files, recipes by name, TOML files."""
@@ -43,20 +43,16 @@ class Evaluate(ScoringStudy):
     resolution: Annotated[int, DATA, SIDE] = 64
     """Side of the images that recipes are rendered at, in pixels; each model reads them in its own size."""
 
-    @property
+    @cached_property
     def recipes(self) -> "dict[str, SplitRecipe]":
-        """The recipes among the splits."""
-        from menagerie.studies.scoring.split_piece import recipes_of
+        from menagerie.studies.scoring.splits import recipes_of
 
         return recipes_of(self.splits, self.world)
 
     @cached_property
-    def opened(self) -> "dict[str, TestedSplit]":
-        """The splits whose files are there: those of recipes once they are rendered."""
-        from menagerie.studies.scoring.split_piece import labels_of, split_at
-
-        recipes, labels = self.recipes, labels_of(self.splits)
-        return {name: split_at(labels[name], Path(name)) for name in self.splits if name not in recipes}
+    def files(self) -> dict[str, Path]:
+        """The files of splits by name; those of recipes once they are rendered."""
+        return {name: Path(name) for name in self.splits if name not in self.recipes}
 
     def check(self) -> None:
         """Raise for names of nothing, and for models that can't be had, before anything is rendered."""
@@ -68,20 +64,17 @@ class Evaluate(ScoringStudy):
 
     def prepare(self, out: Path) -> "Evaluate":
         """Render what the store lacks of recipes, and write their split files."""
-        from menagerie.studies.scoring.split_piece import labels_of, render, split_at
+        from menagerie.studies.scoring.splits import render
 
         super().prepare(out)
-        labels = labels_of(self.splits)
-        for name, recipe in self.recipes.items():
-            self.opened[name] = split_at(labels[name], render(recipe, self.store, self.resolution, self.cores))
+        self.files.update({n: render(its, self.store, self.resolution, self.cores) for n, its in self.recipes.items()})
         return self
 
     def pieces(self) -> "Iterator[SplitPiece]":
-        """Each model on each split whose file is there."""
-        from menagerie.studies.scoring.split_piece import piece_of
+        from menagerie.studies.scoring.splits import labels_of, piece_of
 
-        splits = [self.opened[name] for name in self.splits if name in self.opened]
-        return (piece_of(model, split, self.how) for model in self.tested for split in splits)
+        splits = [(label, self.files[name]) for name, label in labels_of(self.splits).items() if name in self.files]
+        return (piece_of(model, label, file, **self.how) for model in self.tested for label, file in splits)
 
     def forecast(self) -> bool:
         """Print what would be scored, and which splits would be rendered first."""

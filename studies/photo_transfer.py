@@ -94,7 +94,6 @@ class PhotoTransfer(SplitStudy):
 
     @property
     def with_factors(self) -> tuple[str, ...]:
-        """The models that are trained with each factor."""
         return self.factor_models or self.models[-1:]
 
     @property
@@ -112,7 +111,6 @@ class PhotoTransfer(SplitStudy):
         return study
 
     def recorded(self) -> "PhotoTransfer":
-        """The study without what it has prepared."""
         return replace(self, prepared=None)
 
     def plan(self, known: Known) -> Iterable[Arm]:
@@ -139,13 +137,11 @@ class PhotoTransfer(SplitStudy):
         return parts_of(Answers(self, records))
 
     def check_given(self, preset: "PhotoTransfer") -> None:
-        """Raise for recipes and splits of the user's too."""
         if self.base or self.split:
             raise UserError("--recipe and --split: photographs and rendered animals have splits of this study's own")
         super().check_given(preset)
 
     def check(self) -> None:
-        """Raise on options that can't work."""
         super().check()
         choose("built-in world for --world, which has the same animals rendered,", self.world, WORLDS)
         for model in self.factor_models:

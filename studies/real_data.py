@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, PLACE, TRAINING, WHAT
 from menagerie.envs.core.validation import SHARE, SIDE, Range, Several
 from menagerie.generators.parsers.registry import DEFAULT
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from menagerie.generators.sources.folders import Given
     from menagerie.studies.frame.parts import Part
     from menagerie.studies.frame.records import Records
+    from menagerie.studies.pages.real_data import RealPage
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class RealTraining(ModelOptions, Study):
     @property
     def folders(self) -> "Given":
         """`--images` by what they replace."""
-        from menagerie.studies.real_training.describe import folders_of
+        from menagerie.studies.real_training.check import folders_of
 
         return folders_of(self)
 
@@ -102,20 +102,15 @@ class RealTraining(ModelOptions, Study):
         return replace(self, base=recipe, world=recipe.world)
 
     def check_given(self, preset: "RealTraining") -> None:
-        """Raise for options that can't work, or that change nothing."""
         from menagerie.studies.real_training.check import check
 
         check(self, preset)
-        if self.dry_run and self.rehearse:
-            raise UserError(
-                "--dry-run reads the files that are trained on, which --rehearse has yet to write; leave one out"
-            )
 
     def instead(self) -> int | None:
         """With --check, print what is complete; the exit status is 1 where something isn't."""
         from menagerie.studies.real_training.check import report_states
 
-        return report_states(self, self.data_root, self.folders) if self.check_only else None
+        return report_states(self) if self.check_only else None
 
     def check(self) -> None:
         """Raise for weights that can't be had."""
@@ -132,14 +127,12 @@ class RealTraining(ModelOptions, Study):
         return replace(self, prepared=prepared(self, out))
 
     def recorded(self) -> "RealTraining":
-        """The study without what it has prepared."""
         return replace(self, prepared=None)
 
     def plan(self, known: Known) -> Iterator[Arm]:
         """All cells, each with the benchmarks that it is scored on when it is finished; before photographs are read,
         the models on rendered scenes."""
-        from menagerie.studies.real_training.benchmarks import pieces_of
-        from menagerie.studies.real_training.cells import grid_of
+        from menagerie.studies.real_training.cells import grid_of, pieces_of
 
         yield from self.prepared.arms if self.prepared else grid_of(self).plan(known)
         for arm in self.prepared.arms if self.prepared else ():
@@ -152,29 +145,24 @@ class RealTraining(ModelOptions, Study):
         return recipes(self, self.prepared.photos)
 
     def tables(self, records: "Records") -> None:
-        """Write `cells.jsonl` and `results.csv`."""
-        from menagerie.studies.pages.real_data import write_tables
-
-        write_tables(records)
+        self.page_of(records).write_tables()
 
     def page(self, records: "Records") -> "Iterator[Part]":
-        """Headlines, what was trained on, and how all trained."""
-        from menagerie.studies.pages.real_data import parts
-
-        return parts(self, records)
+        return self.page_of(records).parts()
 
     def export(self, records: "Records") -> None:
         """Write `results.tex`, and the folder of benchmarks."""
-        from menagerie.studies.pages.real_data import write_benchmarks, write_latex
-
-        write_latex(self, records)
-        write_benchmarks(records)
+        self.page_of(records).export()
 
     def conclude(self, records: "Records") -> None:
         """Print what was carried over, and the headlines."""
-        from menagerie.studies.pages.real_data import print_results
+        self.page_of(records).print_results()
 
-        print_results(self, records)
+    def page_of(self, records: "Records") -> "RealPage":
+        """What finished runs say."""
+        from menagerie.studies.pages.real_data import RealPage
+
+        return RealPage(self, records)
 
 
 # Section 4.2 of OC-CLIP's paper and its appendix A.8. Rates are those of each model's paper (`ScorerSpec.pretrained`):

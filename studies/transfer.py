@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
@@ -27,22 +27,26 @@ from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
 from menagerie.studies.frame.command import main
 from menagerie.studies.runs.machine import check_device
-from menagerie.studies.scoring.study import BenchmarkStudy, ScoringStudy
+from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.photographs import Place
     from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
-    from menagerie.studies.scoring.piece import How
 
 
 @dataclass(frozen=True)
-class Transfer(ScoringStudy, BenchmarkStudy):
+class Transfer(ScoringStudy):
     """Transfer to photographs"""
+
+    on: ClassVar[str] = "benchmark"
+    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_page"
 
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Names of benchmarks, or file.py:NAME of your own; none takes all with --check, else all that are complete."""
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST] = False
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
+    store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
+    """Of rendered scenes, of which it has none."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
     """Folder of the results; one of before is continued, also with other models and benchmarks."""
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
@@ -63,10 +67,10 @@ class Transfer(ScoringStudy, BenchmarkStudy):
     """GB of codes that are kept, those that were used last; 0 keeps none."""
 
     @property
-    def how(self) -> "How":
+    def how(self) -> dict[str, Any]:
         """How pieces are scored, with the codes that are kept."""
         kept = self.codes if self.codes_limit else None
-        return super().how._replace(codes=kept, codes_limit=round(self.codes_limit * 1e9))
+        return super().how | {"codes": kept, "codes_limit": round(self.codes_limit * 1e9)}
 
     @property
     def folders(self) -> Given:
@@ -123,11 +127,10 @@ class Transfer(ScoringStudy, BenchmarkStudy):
         tuple(self.tested)
 
     def pieces(self) -> "Iterator[BenchmarkPiece]":
-        """Each model on each benchmark."""
         from menagerie.studies.scoring.benchmark_piece import piece_of
 
         skip = self.unknown_words == "skip"
-        return (piece_of(model, one, skip, self.how) for model in self.tested for one in self.subjects)
+        return (piece_of(model, one, skip, **self.how) for model in self.tested for one in self.subjects)
 
 
 PRESETS = {"all": Transfer()}

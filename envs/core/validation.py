@@ -183,9 +183,9 @@ def check_number(what: str, value: object, limits: Range | None) -> None:
 def check_several(what: str, values: tuple[object, ...], several: Several) -> None:
     """Raise if there are too few values, or one occurs twice."""
     if len(values) < several.least:
-        raise not_allowed(what, values, "one or more")
-    if len(set(values)) < len(values):
-        raise not_allowed(what, values, "different ones")
+        raise UserError(f"{what} needs one or more values, got none", what, values, "one or more")
+    if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
+        raise UserError(f"{what} has {twice[0]} twice; give each value once", what, values, "different ones")
 
 
 def written(value: float) -> str:

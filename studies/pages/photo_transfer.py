@@ -16,24 +16,24 @@ from menagerie.studies.photographs.answers import (
     SWAPS,
     Answers,
     Compared,
-    Ladder,
     Worth,
     worths,
 )
 from menagerie.studies.photographs.cells import tests_of
-from menagerie.studies.photographs.figures import FIGURES, Samples
+from menagerie.studies.photographs.figures import Samples, figure_of
 from menagerie.studies.photographs.trainings import (
     BINDING,
     FACTORS_PART,
     FINE_TUNING,
+    HELD_OUT,
     OWN,
+    PHOTOGRAPHS,
     SPATIAL,
     SYNTHETIC,
     WORTH,
     ZERO_SHOT,
     Training,
 )
-from menagerie.studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
 
 # Tests in tables.
 TESTED = {HELD_OUT: "held-out photographs", PHOTOGRAPHS: "all photographs", SYNTHETIC: "rendered animals"}
@@ -50,6 +50,18 @@ WORTHS = (
     "The interval is over draws of seeds and animal pairs among the rungs of the ladder, of which there are few: no "
     "search between them was made."
 )
+HEADERS = {
+    ZERO_SHOT: ("model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"),
+    FINE_TUNING: (
+        *("model", "measure", "photographs in training", "tested on", "from scratch (%)", "after synthetic (%)"),
+        "after synthetic − from scratch",
+    ),
+    WORTH: (
+        *("model", "measure", "target (%)", "images from scratch", "images after synthetic", "ratio"),
+        "95 % interval",
+    ),
+    FACTORS_PART: ("model", "changed", "tested on", "measure", "as it is (%)", "changed (%)", "difference"),
+}
 # What each factor changes.
 FACTOR_WORDS = {
     "views": "a quarter of the views of each training scene",
@@ -70,7 +82,7 @@ def parts_of(answers: Answers) -> Iterator[Part]:
         )
     said = [*gap_words(rows.get(ZERO_SHOT, [])), *step_words(rows.get(FINE_TUNING, []))]
     yield from map(Sentence, said or ["No question has an answer yet."])
-    figures = {part: FIGURES[part](part, found, study) for part, found in rows.items()}
+    figures = {part: figure_of(part, found, study) for part, found in rows.items()}
     yield from list(figures.values())[:1]
     yield Paragraph(counted(study, rows))
     yield Facts(MEASURES)
@@ -82,7 +94,7 @@ def parts_of(answers: Answers) -> Iterator[Part]:
             yield figures[part]
         if part == FACTORS_PART:
             yield Facts({name: text for name, text in FACTOR_WORDS.items() if name in answers.material.factors})
-        yield TABLES[part](part, found, study)
+        yield table(part, found, study)
     yield from of_photographs(study)
 
 
@@ -149,55 +161,31 @@ def step_words(rows: Sequence[Compared]) -> Iterator[str]:
             )
 
 
-def gap_table(name: str, rows: Sequence[Compared], study: Any) -> Rows:
-    """Rendered and photographed animals, and their difference."""
-    header = ["model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"]
-    return Rows(name, header, [[short(row.model), *row[1:3], *map(said, row[3:])] for row in rows])
+def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
+    """The numbers of a question; of how many images are worth how many, for each target."""
+    if part == WORTH:
+        return Rows(part, HEADERS[part], [worth_cells(row) for row in worths(rows, study.targets)], says=WORTHS)
+    cells = ((short(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)
+    return Rows(part, HEADERS[part], list(dict.fromkeys(cells)))  # without photographs both lines of a figure are alike
 
 
-def step_table(name: str, rows: Sequence[Compared], study: Any) -> Rows:
-    """By the photographs in training, from scratch and after synthetic training."""
-    header = ["model", "measure", "photographs in training", "tested on", "from scratch (%)", "after synthetic (%)"]
-    texts = [
-        (short(row.model), row.measure, trained_on(row.place), TESTED[row.place.test], *map(said, row[3:]))
-        for row in rows
-    ]
-    # Without photographs both lines of the figure begin alike.
-    return Rows(name, [*header, "after synthetic − from scratch"], list(dict.fromkeys(texts)))
+def placed(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
+    """Where a row belongs, beside its model."""
+    if part == ZERO_SHOT:
+        return row.place, row.measure
+    if part == FACTORS_PART:
+        return row.place[0], TESTED[row.place[1]], row.measure
+    count, own = row.place.count, row.place.world == OWN
+    photographs = f"{count} of each animal" if own else f"of {count} other animals"
+    return row.measure, photographs if count else "none", TESTED[row.place.test]
 
 
-def trained_on(place: Any) -> str:
-    """The photographs of a row."""
-    if not place.count:
-        return "none"
-    return f"{place.count} of each animal" if place.world == OWN else f"of {place.count} other animals"
-
-
-def worth_table(name: str, rows: Sequence[Ladder], study: Any) -> Rows:
-    """The fewest images with which each model reaches each target."""
-    header = ["model", "measure", "target (%)", "images from scratch", "images after synthetic", "ratio"]
-    texts = []
-    for row in worths(rows, study.targets):
-        tuned = "0" if str(row.tuned) == "1" else str(row.tuned)
-        numbers = [f"{100 * row.target:.0f}", str(row.scratch), tuned, ratio_text(row), row.ratio.interval]
-        texts.append([short(row.model), row.measure, *numbers])
-    return Rows(name, [*header, "95 % interval"], texts, says=WORTHS)
-
-
-def ratio_text(row: Worth) -> str:
-    """How many times the images a model needs from scratch; a bound where one of both never reaches the target."""
-    if row.scratch.censored and row.tuned.censored:
-        return DASH
+def worth_cells(row: Worth) -> list[str]:
+    """The fewest images with which a model reaches a target, and how many times more it needs from scratch: a bound
+    where one of both never reaches it."""
+    tuned, ratio = "0" if str(row.tuned) == "1" else str(row.tuned), row.scratch.images / row.tuned.images
     sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
-    ratio = row.scratch.images / row.tuned.images
-    return f"{sign}{ratio:.2g}" if ratio < 100 else f"{sign}{ratio:.0f}"
-
-
-def change_table(name: str, rows: Sequence[Compared], study: Any) -> Rows:
-    """What each factor changes."""
-    header = ["model", "changed", "tested on", "measure", "as it is (%)", "changed (%)", "difference"]
-    texts = [[short(row.model), row.place[0], TESTED[row.place[1]], row.measure, *map(said, row[3:])] for row in rows]
-    return Rows(name, header, texts)
-
-
-TABLES = {ZERO_SHOT: gap_table, FINE_TUNING: step_table, WORTH: worth_table, FACTORS_PART: change_table}
+    neither = row.scratch.censored and row.tuned.censored
+    times = DASH if neither else f"{sign}{ratio:.2g}" if ratio < 100 else f"{sign}{ratio:.0f}"
+    place = [short(row.model), row.measure, f"{100 * row.target:.0f}"]
+    return [*place, str(row.scratch), tuned, times, row.ratio.interval]

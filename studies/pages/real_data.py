@@ -1,7 +1,8 @@
 """What models that were trained on photographs do on benchmarks: the table of results.csv, headlines, and the page."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -9,20 +10,20 @@ import pandas as pd
 from menagerie.envs.core.figures import short
 from menagerie.envs.core.files import write_text
 from menagerie.models.carry_over import Carried
-from menagerie.studies.analysis.tables import DASH, described, pivot, print_table, to_csv, to_latex, to_rows
-from menagerie.studies.frame.arm import Arm
+from menagerie.studies.analysis.tables import DASH, described, pivot, print_table, to_csv, to_latex
+from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.page import write_report
-from menagerie.studies.frame.parts import Curves, Facts, Heading, Paragraph, Part, Rows, Sentence
+from menagerie.studies.frame.parts import Curves, Facts, Heading, Paragraph, Part, Sentence
 from menagerie.studies.frame.records import Records, write_cells
-from menagerie.studies.real_training.benchmarks import FOLDER, as_kind, is_piece
-from menagerie.studies.real_training.cells import NONE, Photos, TrainedOn
+from menagerie.studies.frame.study import AnyStudy
+from menagerie.studies.real_training.cells import BENCHMARKS, NONE, TrainedOn
 from menagerie.studies.real_training.photographs import GROUP, OTHERS
-from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
-from menagerie.studies.scoring.benchmark_tables import lacking, measured
-from menagerie.studies.scoring.papers import THEIRS
-from menagerie.studies.scoring.study import BenchmarkStudy, left_out
+from menagerie.studies.scoring import benchmark_page
+from menagerie.studies.scoring.benchmark_page import rows_of
+from menagerie.studies.scoring.benchmark_piece import PIECES
+from menagerie.studies.scoring.benchmark_tables import THEIRS, lacking, measured
+from menagerie.studies.scoring.study import left_out
 
-Published = Mapping[str, Mapping[str, float]]  # by model and name
 AXES = ("model", *TrainedOn._fields)
 NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread")
 COLUMNS = (*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell")
@@ -51,178 +52,171 @@ TRAINED = (
 )
 
 
-def table_of(records: Records) -> pd.DataFrame:
-    """A row for each number of each finished cell, as fractions: on held-out photographs, and of its benchmarks."""
-    scores: dict[str, list[Mapping[str, Any]]] = {}
-    for arm, result in records.results:
-        if is_piece(arm):
+@dataclass(frozen=True)
+class RealPage:
+    """What the finished runs of a study say, as files and as parts of its page."""
+
+    study: Any
+    records: Records
+
+    @cached_property
+    def cells(self) -> Records:
+        """The training runs."""
+        return self.records.where(lambda arm: arm.trains)
+
+    @cached_property
+    def pieces(self) -> Records:
+        """The runs on benchmarks."""
+        return self.records.where(lambda arm: not arm.trains)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each number of each finished cell, as fractions: on held-out photographs, and of its benchmarks."""
+        scores: dict[str, list[Mapping[str, Any]]] = {}
+        for arm, result in self.pieces.results:
             scores.setdefault(arm.labels["cell"], []).append(result | {"benchmark": arm.cell.label})
-    rows = [row for arm, result in records.results if not is_piece(arm) for row in rows_of(arm, result, scores)]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(NUMBERS[:3], float))
+        rows = [row for arm, result in self.cells.results for row in rows_of_cell(arm, result, scores.get(arm.id, ()))]
+        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(NUMBERS[:3], float))
+
+    @property
+    def varying(self) -> list[str]:
+        """What differs between cells, beside model and seed."""
+        return [name for name in AXES[1:] if self.table[name].nunique() > 1]
+
+    @cached_property
+    def headlines(self) -> pd.DataFrame:
+        """A row for each model and place with means over seeds and deviations, in percent, a column for each headline.
+
+        Rows of papers are marked as theirs. Columns that say where are left out where they say the same in all rows.
+        """
+        shown = self.table[self.table.kind == HEADLINE]
+        shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
+        found = described(pivot(shown, list(AXES), ["column"], "official"), deviations=True).reset_index()
+        names = [name for name in found.columns if name not in AXES]
+        theirs = [
+            {"model": model + THEIRS, **dict.fromkeys(AXES[1:], DASH), **row}
+            for model in dict.fromkeys(model for numbers in self.published.values() for model in numbers)
+            if {*(row := self.their_row(model, names)).values()} != {DASH}
+        ]
+        found = pd.concat([found, pd.DataFrame(theirs, columns=found.columns)], ignore_index=True)
+        return found.drop(columns=[name for name in AXES[1:] if shown[name].nunique() < 2])
+
+    @cached_property
+    def published(self) -> dict[str, Mapping[str, Mapping[str, float]]]:
+        """What papers report, by benchmark, model and name; nothing for a rehearsal, whose files only have the
+        benchmarks' names."""
+        subjects = () if self.study.rehearse else self.study.prepared.subjects.values()
+        return {subject.label: subject.published for some in subjects for subject in some}
+
+    def their_row(self, model: str, columns: Sequence[str]) -> dict[str, str]:
+        """A model's published results, by the columns of headlines."""
+        parted = {column: column.partition(": ") for column in columns}
+        found = {its: self.published.get(b, {}).get(model, {}).get(name) for its, (b, _, name) in parted.items()}
+        return {column: DASH if number is None else f"{number:.1f}" for column, number in found.items()}
+
+    def write_tables(self) -> None:
+        """Write `cells.jsonl` and `results.csv` from what is finished."""
+        write_cells(self.cells)
+        to_csv(self.records.out / "results.csv", self.table)
+
+    def export(self) -> None:
+        """Write the headlines as `results.tex`, and tables and page of all benchmarks into a folder of their own."""
+        write_text(self.records.out / "results.tex", to_latex(self.headlines, f"{SCORES[0].upper()}{SCORES[1:]}."))
+        arms = tuple(arm._replace(cell=replace(arm.cell, below=PIECES)) for arm in self.pieces.arms)
+        if arms:
+            inner = Records(arms, self.records.out / BENCHMARKS)
+            benchmark_page.write_tables(inner)
+            write_report(OfCells(out=inner.out), inner)
+            benchmark_page.write_latex(inner)
+
+    def print_results(self) -> None:
+        """What was carried over, and the headlines on the terminal, a row each: places may be few, headlines many."""
+        for name, text in self.carried.items():
+            print(f"{name}: {text}")
+        table = self.headlines
+        where = [name for name in table if name in AXES]
+        labels = [", ".join(map(str, row)) for row in table[where].to_numpy().tolist()]
+        rows = [(name, *table[name]) for name in table.columns.drop(where)]
+        print_table(["benchmark", *labels], rows, SCORES)
+
+    def parts(self) -> Iterator[Part]:
+        """The page: who is best, headlines, what was trained on, what was carried over, how all trained."""
+        if self.study.rehearse:
+            text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
+            yield Sentence(text)
+        yield from map(Sentence, self.best())
+        for title, says, facts in (
+            ("Left out", "", left_out(self.records)),
+            ("Not all records were scored", NOT_ALL, lacking(self.table)),
+        ):
+            if facts:
+                yield Heading(title, says)
+                yield Facts(facts)
+        yield Heading("Benchmarks")
+        same = [f"{name} {self.table[name].iloc[0]}" for name in AXES[1:] if self.table[name].nunique() == 1]
+        yield rows_of("headlines", self.headlines, HEADLINES + (f" In all rows: {', '.join(same)}." if same else ""))
+        if self.pieces.arms:
+            text = f"Every group of records, ties, and what is most surely wrong: `{BENCHMARKS}/report.html`."
+            yield Paragraph(text)
+        yield Heading("What was trained on")
+        yield rows_of("data", self.data_table(), LEFT_OUT)
+        if self.carried:
+            yield Heading("What was carried over")
+            yield Facts(self.carried)
+        yield Heading("How they trained")
+        fewest = min(there.numbers.held_out for there in self.study.prepared.photos.values())
+        chance = 1 / (1 + min(OTHERS, fewest - 1))
+        yield Curves("training", self.cells, self.varying, chance=chance, says=TRAINED)
+
+    def best(self) -> Iterator[str]:
+        """Which model, and where, is best by each of the first headlines, in the mean over seeds."""
+        shown = self.table[(self.table.kind == HEADLINE) & self.table.official.notna()]
+        for (label, name), rows in list(shown.groupby(["benchmark", "name"], sort=False))[:MOST_SAID]:
+            means = rows.groupby(["model", *self.varying], sort=False)["official"].mean().reset_index()
+            top = means[means.official == means.official.max()].to_dict("records")
+            where = [", ".join([short(row["model"]), *(f"{axis} {row[axis]}" for axis in self.varying)]) for row in top]
+            of = f" best of {len(means)}" if len(means) > 1 else ""
+            title = f"{label}: {name}" if name else label
+            yield f"{title}:{of} {100 * top[0]['official']:.1f} %, {' and '.join(where)}."
+
+    @cached_property
+    def carried(self) -> dict[str, str]:
+        """For each cell that started from trained weights, a line on how much of them it took over."""
+        results = self.cells.results
+        return {arm.cell.name: Carried.recorded(its["carried"]).text for arm, its in results if "carried" in its}
+
+    def data_table(self) -> pd.DataFrame:
+        """How many photographs and captions each set of sources has with each parser."""
+        rows = []
+        for (sources, parser), there in self.study.prepared.photos.items():
+            its = there.numbers
+            left = ", ".join(f"{count} {reason}" for reason, count in (*its.left_out, *its.refused))
+            numbers = map(str, (its.images, its.held_out, its.captions))
+            rows.append([sources, parser, *numbers, left or "none", its.parsed or DASH])
+        columns = ["sources", "parser", "photographs", "held out", "captions", "left out", "parsed"]
+        return pd.DataFrame(rows, columns=columns)
 
 
-def rows_of(
-    arm: Arm, result: Mapping[str, Any], scores: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> Iterator[dict[str, Any]]:
-    """The rows of a cell."""
+def rows_of_cell(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows of a cell, whose results on benchmarks are `scores`."""
     place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
     test = result["subsets"]["validation"][GROUP]
     held = {"official": test["official"], "neutral": test["accuracy"], "tie_rate": test["tie_rate"], "n": test["n"]}
     yield place | {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""} | held
-    for one in scores.get(arm.id, ()):
+    for one in scores:
         for kind, name, values in measured(one):
             yield place | {"benchmark": one["benchmark"], "kind": kind, "name": name} | values
 
 
-def headlines(table: pd.DataFrame, published: Mapping[str, Published]) -> pd.DataFrame:
-    """A row for each model and place with means over seeds and deviations, in percent, a column for each headline.
-
-    Rows of papers are marked as theirs. Columns that say where are left out where they say the same in all rows.
-    """
-    shown = table[table.kind == HEADLINE]
-    shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
-    found = described(pivot(shown, list(AXES), ["column"], "official"), deviations=True).reset_index()
-    names = [name for name in found.columns if name not in AXES]
-    theirs = [
-        {"model": model + THEIRS, **{name: DASH for name in AXES[1:]}, **row}
-        for model in dict.fromkeys(model for numbers in published.values() for model in numbers)
-        if set((row := row_of(model, names, published)).values()) != {DASH}
-    ]
-    found = pd.concat([found, pd.DataFrame(theirs, columns=found.columns)], ignore_index=True)
-    return found.drop(columns=[name for name in AXES[1:] if shown[name].nunique() < 2])
-
-
-def row_of(model: str, columns: Sequence[str], published: Mapping[str, Published]) -> dict[str, str]:
-    """A model's published results, by the columns of headlines."""
-    row = {}
-    for column in columns:
-        benchmark, _, name = column.partition(": ")
-        number = published.get(benchmark, {}).get(model, {}).get(name)
-        row[column] = DASH if number is None else f"{number:.1f}"
-    return row
-
-
-def published(study: Any) -> dict[str, Published]:
-    """The numbers that papers report, by benchmark; none for a rehearsal, whose files only have the benchmarks'
-    names."""
-    tested = [] if study.rehearse else [subject for some in study.prepared.subjects.values() for subject in some]
-    return {subject.label: subject.published for subject in tested}
-
-
-def write_tables(records: Records) -> None:
-    """Write `cells.jsonl` and `results.csv` from what is finished."""
-    write_cells(records.where(lambda arm: not is_piece(arm)))
-    to_csv(records.out / "results.csv", table_of(records))
-
-
-def write_latex(study: Any, records: Records) -> None:
-    """Write the headlines as `results.tex`."""
-    found = headlines(table_of(records), published(study))
-    write_text(records.out / "results.tex", to_latex(found, f"{SCORES[0].upper()}{SCORES[1:]}."))
-
-
-def print_results(study: Any, records: Records) -> None:
-    """What was carried over, and the headlines on the terminal, a row each: places may be few and headlines many."""
-    for name, text in carried(records.where(lambda arm: not is_piece(arm))).items():
-        print(f"{name}: {text}")
-    table = headlines(table_of(records), published(study))
-    where = [name for name in table if name in AXES]
-    labels = [", ".join(map(str, row)) for row in table[where].to_numpy().tolist()]
-    rows = [(name, *table[name]) for name in table.columns.drop(where)]
-    print_table(["benchmark", *labels], rows, SCORES)
-
-
-def parts(study: Any, records: Records) -> Iterator[Part]:
-    """The page: who is best, headlines, what was trained on, what was carried over, how all trained."""
-    cells, table = records.where(lambda arm: not is_piece(arm)), table_of(records)
-    if study.rehearse:
-        yield Sentence("A rehearsal: rendered scenes in the files of COCO's format take the place of photographs.")
-    yield from map(Sentence, best(table))
-    if gone := left_out(records):
-        yield Heading("Left out")
-        yield Facts(gone)
-    if few := lacking(table):
-        yield Heading("Not all records were scored", NOT_ALL)
-        yield Facts(few)
-    yield Heading("Benchmarks")
-    yield rows_part("headlines", headlines(table, published(study)), HEADLINES + same_in(table))
-    if any(map(is_piece, records.arms)):
-        text = f"Every group of records, ties, and what is most surely wrong: `{FOLDER}/report.html`."
-        yield Paragraph(text)
-    yield Heading("What was trained on")
-    yield rows_part("data", data_table(study.prepared.photos), LEFT_OUT)
-    if lines := carried(cells):
-        yield Heading("What was carried over")
-        yield Facts(lines)
-    yield Heading("How they trained")
-    yield Curves("training", cells, varying(table), chance=guess(study.prepared.photos), says=TRAINED)
-
-
-def rows_part(name: str, frame: pd.DataFrame, says: str) -> Rows:
-    """A frame of texts as a part."""
-    header, *rows = to_rows(frame)
-    return Rows(name, header, rows, says=says)
-
-
-def best(table: pd.DataFrame) -> Iterator[str]:
-    """Which model, and where, is best by each of the first headlines, in the mean over seeds."""
-    shown, places = table[(table.kind == HEADLINE) & table.official.notna()], varying(table)
-    for (label, name), rows in list(shown.groupby(["benchmark", "name"], sort=False))[:MOST_SAID]:
-        means = rows.groupby(["model", *places], sort=False)["official"].mean().reset_index()
-        top = means[means.official == means.official.max()]
-        rows = top.to_dict("records")
-        where = [", ".join([short(row["model"]), *(f"{axis} {row[axis]}" for axis in places)]) for row in rows]
-        of = f" best of {len(means)}" if len(means) > 1 else ""
-        title = f"{label}: {name}" if name else label
-        yield f"{title}:{of} {100 * top.official.iloc[0]:.1f} %, {' and '.join(where)}."
-
-
-def varying(table: pd.DataFrame) -> list[str]:
-    """What differs between cells, beside model and seed."""
-    return [name for name in AXES[1:] if table[name].nunique() > 1]
-
-
-def same_in(table: pd.DataFrame) -> str:
-    """What all cells have in common, in words."""
-    same = [f"{name} {table[name].iloc[0]}" for name in AXES[1:] if table[name].nunique() == 1]
-    return f" In all rows: {', '.join(same)}." if same else ""
-
-
-def guess(photos: Photos) -> float:
-    """The accuracy of guessing on the held-out photographs."""
-    return 1 / (1 + min([OTHERS, *(there.numbers.held_out - 1 for there in photos.values())]))
-
-
-def carried(cells: Records) -> dict[str, str]:
-    """For each cell that started from trained weights, a line on how much of them it took over."""
-    return {arm.cell.name: Carried.recorded(its["carried"]).text for arm, its in cells.results if "carried" in its}
-
-
-def data_table(photos: Photos) -> pd.DataFrame:
-    """A table of how many photographs and captions each set of sources has with each parser."""
-    rows = []
-    for (sources, parser), there in photos.items():
-        left = ", ".join(f"{count} {reason}" for reason, count in (*there.numbers.left_out, *there.numbers.refused))
-        numbers = (there.numbers.images, there.numbers.held_out, there.numbers.captions)
-        rows.append([sources, parser, *map(str, numbers), left or "none", there.numbers.parsed or DASH])
-    columns = ["sources", "parser", "photographs", "held out", "captions", "left out", "parsed"]
-    return pd.DataFrame(rows, columns=columns)
-
-
 @dataclass(frozen=True)
-class OfCells(BenchmarkStudy):
+class OfCells(AnyStudy):
     """Transfer to photographs"""
 
-    def pieces(self) -> Iterable[BenchmarkPiece]:
+    called = "pieces"
+
+    def plan(self, known: Known) -> Iterable[Arm]:
         """None: those of the study of the cells are shown."""
         return ()
 
-
-def write_benchmarks(records: Records) -> None:
-    """Write tables and page of all pieces, into a folder of their own."""
-    arms = [arm._replace(cell=as_kind(BenchmarkPiece, arm.cell)) for arm in records.arms if is_piece(arm)]
-    if arms:
-        inner, study = Records(tuple(arms), records.out / FOLDER), OfCells(out=records.out / FOLDER)
-        study.tables(inner)
-        write_report(study, inner)
-        study.export(inner)
+    def page(self, records: Records) -> Iterator[Part]:
+        return benchmark_page.parts(records)

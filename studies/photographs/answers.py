@@ -16,8 +16,11 @@ from menagerie.studies.photographs.trainings import (
     BINDING,
     FACTORS_PART,
     FINE_TUNING,
+    HELD_OUT,
+    NATURAL,
     OTHERS,
     OWN,
+    PHOTOGRAPHS,
     SPATIAL,
     SYNTHETIC,
     WORTH,
@@ -26,7 +29,6 @@ from menagerie.studies.photographs.trainings import (
     counts,
     trainings,
 )
-from menagerie.studies.photographs.worlds import HELD_OUT, NATURAL, PHOTOGRAPHS
 
 RECOGNITION, SWAPS, KNOWN = "recognition", "swaps", "swaps where recognised"
 MEASURES = {

@@ -13,31 +13,27 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import split_name
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.cells import cell_of
-from menagerie.studies.photographs.collection import FEWEST, Photographs, photographs_of
 from menagerie.studies.photographs.data import Tested, TransferData
 from menagerie.studies.photographs.trainings import (
     FACTORS_PART,
+    FEWEST,
     FINE_TUNING,
+    HELD_OUT,
+    NATURAL,
     OWN,
+    PHOTOGRAPHS,
     SPATIAL,
     SYNTHETIC,
     WORTH,
     Material,
+    Photographs,
     Training,
     all_trainings,
-)
-from menagerie.studies.photographs.worlds import (
-    HELD_OUT,
-    NATURAL,
-    PHOTOGRAPHS,
-    Shared,
-    Worlds,
     material_of,
-    shared_photographs,
     world_name,
     worlds_tested,
-    write_worlds,
 )
+from menagerie.studies.photographs.worlds import Shared, Worlds, photographs_of, shared_photographs, write_worlds
 from menagerie.studies.runs.cell import Cell, Start
 from menagerie.studies.runs.data import SplitData
 
@@ -117,13 +113,11 @@ def tests_of(study: Any, training: Training) -> list[Tested]:
 
 
 def tested_in(study: Any, label: str, recipe: SplitRecipe) -> Tested:
-    """The tests of a recipe's split."""
     store = store_of(study.store, recipe.world, study.resolution)
     return Tested(label, SplitData(recipe, store.identity), store.folder / split_name(recipe))
 
 
 def split_in(study: Any, recipe: SplitRecipe) -> SplitData:
-    """The split of a recipe."""
     return SplitData(recipe, store_of(study.store, recipe.world, study.resolution).identity)
 
 

@@ -114,7 +114,6 @@ class TransferData:
         return self.train.counts()
 
     def open(self, file: Path) -> Material:
-        """Open the training data and every test."""
         whole = self.train.open(file)
         tests, texts = {VALIDATION: whole.tests[VALIDATION]}, set(whole.texts)
         for test in self.tested:

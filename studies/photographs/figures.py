@@ -16,13 +16,20 @@ from menagerie.studies.frame.figures import draw_line, dress, panel_axes
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.photographs.answers import NO_POINTS, Compared, Ladder
 from menagerie.studies.photographs.data import Tested, samples_of
-from menagerie.studies.photographs.trainings import FACTORS_PART, FINE_TUNING, OTHERS, OWN, WORTH, ZERO_SHOT
-from menagerie.studies.photographs.worlds import HELD_OUT, PHOTOGRAPHS
+from menagerie.studies.photographs.trainings import (
+    FACTORS_PART,
+    FINE_TUNING,
+    HELD_OUT,
+    OTHERS,
+    OWN,
+    PHOTOGRAPHS,
+    WORTH,
+    ZERO_SHOT,
+)
 
-Found = Mapping[tuple[Any, ...], Estimate]
 SCRATCH, TUNED = "from scratch", "after synthetic training"
 STROKES = {TUNED: "-", SCRATCH: "--"}
-RENDERED, PHOTOGRAPHED = ANIMALS = ("rendered animals", "photographed animals")
+ANIMALS = ("rendered animals", "photographed animals")
 SAYS = {
     ZERO_SHOT: "Accuracy of models that were trained on rendered animals only: on rendered ones, and on photographs in "
     "the same places, orders, relations and, except in their own colours, textures. Lines: intervals. Dotted: chance. "
@@ -41,9 +48,9 @@ SAYS = {
 
 @dataclass(frozen=True)
 class Numbers(OwnFigure):
-    """A figure of numbers by what stands in `sides`."""
+    """A figure of numbers by what stands in `sides`, a panel for each of the first."""
 
-    found: Found = field(kw_only=True)
+    found: Mapping[tuple[Any, ...], Estimate] = field(kw_only=True)
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
         """All numbers, as shares."""
@@ -53,14 +60,14 @@ class Numbers(OwnFigure):
         """What there is of one side, in order."""
         return list(dict.fromkeys(key[self.sides.index(side)] for key in self.found))
 
-    def panels(self, size: tuple[float, float], **shared: Any) -> tuple[Figure, Iterator[tuple[Axes, Found]]]:
+    def panels(self, size: tuple[float, float], **shared: Any) -> tuple[Figure, Iterator[tuple[Axes, Any]]]:
         """A figure, and each of its panels with the numbers there."""
         names = self.values("panel")
-        figure, axes = panel_axes(len(names), size, **shared)
+        figure, axes = panel_axes(len(names), size, sharey=True, **shared)
         for axis, name in zip(axes, names, strict=True):
             axis.set_title(name, fontsize=9, parse_math=False)
             dress(axis)
-        here = ({key[1:]: its for key, its in self.found.items() if key[0] == name} for name in names)
+        here = ([(key[1:], its) for key, its in self.found.items() if key[0] == name] for name in names)
         return figure, zip(axes, here, strict=True)
 
 
@@ -73,9 +80,9 @@ class Dots(Numbers):
 
     def figure(self) -> Figure:
         rows = self.values("row")
-        figure, panels = self.panels((2.4, 0.5 * len(rows) + 0.6), beside=2.6, sharex=True, sharey=True)
+        figure, panels = self.panels((2.4, 0.5 * len(rows) + 0.6), beside=2.6, sharex=True)
         for axis, here in panels:
-            for (row, kind), its in here.items():
+            for (row, kind), its in here:
                 number = ANIMALS.index(kind)
                 draw_dot(axis, its, rows.index(row) + 0.2 * number - 0.1, COLOURS[number], ())
             axis.set_yticks(range(len(rows)), rows, parse_math=False)
@@ -97,14 +104,12 @@ class Growth(Numbers):
 
     def figure(self) -> Figure:
         models = self.values("model")
-        figure, panels = self.panels((4.3, 2.5), sharey=True)
+        figure, panels = self.panels((4.3, 2.5))
         for axis, here in panels:
-            amounts = sorted({amount for *_, amount in here})
-            for line in dict.fromkeys(key[:2] for key in here):
-                style = line_style(models.index(line[0])) | {"linestyle": STROKES[line[1]]}
-                draw_line(
-                    axis, [(float(amounts.index(n)), its) for (*of, n), its in here.items() if tuple(of) == line], style
-                )
+            amounts = sorted({amount for (*_, amount), _ in here})
+            for model, start in dict.fromkeys(key[:2] for key, _ in here):
+                points = [(float(amounts.index(key[2])), its) for key, its in here if key[:2] == (model, start)]
+                draw_line(axis, points, line_style(models.index(model)) | {"linestyle": STROKES[start]})
             axis.set_xticks(range(len(amounts)), list(map(str, amounts)))
             for level in self.levels:
                 axis.axhline(100 * level, color="0.7", linewidth=0.8, linestyle=(0, (6, 3)), zorder=0.5)
@@ -127,51 +132,52 @@ class Samples(OwnFigure):
         return sample_sheet(images, captions) if images else None
 
 
-def gap_figure(name: str, rows: Sequence[Compared], study: Any) -> Dots:
+def figure_of(part: str, rows: Sequence[Any], study: Any) -> Numbers:
+    """The figure of a question."""
+    if part in (ZERO_SHOT, FACTORS_PART):
+        return Dots(
+            part,
+            found=dict(gaps(rows) if part == ZERO_SHOT else changes(rows)),
+            differences=part != ZERO_SHOT,
+            says=SAYS[part],
+        )
+    found, levels = (dict(rungs(rows)), study.targets) if part == WORTH else (dict(steps(rows)), ())
+    return Growth(part, found=found, levels=levels, says=SAYS[part])
+
+
+Found = Iterator[tuple[tuple[Any, ...], Estimate]]
+
+
+def gaps(rows: Sequence[Compared]) -> Found:
     """Accuracy on rendered and on photographed animals."""
-    found = {
-        (row.measure, f"{short(row.model)}, {row.place}".replace(", ", "\n"), animals): its
-        for row in rows
-        for animals, its in ((RENDERED, row.first), (PHOTOGRAPHED, row.second))
-    }
-    return Dots(name, found=found, says=SAYS[name])
+    for row in rows:
+        name = f"{short(row.model)}, {row.place}".replace(", ", "\n")
+        yield from (((row.measure, name, ANIMALS[k]), its) for k, its in enumerate((row.first, row.second)))
 
 
-def change_figure(name: str, rows: Sequence[Compared], study: Any) -> Dots:
+def changes(rows: Sequence[Compared]) -> Found:
     """By how much each factor changes accuracy."""
-    found = {
-        (row.measure, f"{row.place[0]} ({short(row.model)})", ANIMALS[row.place[1] == PHOTOGRAPHS]): row.difference
-        for row in rows
-    }
-    return Dots(name, found=found, differences=True, says=SAYS[name])
+    for row in rows:
+        factor, test = row.place
+        yield (row.measure, f"{factor} ({short(row.model)})", ANIMALS[test == PHOTOGRAPHS]), row.difference
 
 
-def step_figure(name: str, rows: Sequence[Compared], study: Any) -> Growth:
+def steps(rows: Sequence[Compared]) -> Found:
     """Accuracy by the number of photographs in training."""
     what = {OWN: "photographs of each tested animal", OTHERS: "other animals photographed"}
     held = any(row.place.test == HELD_OUT for row in rows)
-    shown = [row for row in rows if row.place.test == HELD_OUT or not held]
-    found = {
-        (f"{row.measure}, by {what[row.place.world]}", row.model, start, row.place.count): its
-        for row in shown
-        for start, its in ((TUNED, row.second), (SCRATCH, row.first))
-        if its.clusters
-    }
-    return Growth(name, found=found, says=SAYS[name])
+    for row in rows:
+        if row.place.test == HELD_OUT or not held:
+            panel = f"{row.measure}, by {what[row.place.world]}"
+            both = ((TUNED, row.second), (SCRATCH, row.first))
+            yield from (((panel, row.model, start, row.place.count), its) for start, its in both if its.clusters)
 
 
-def ladder_figure(name: str, rows: Sequence[Ladder], study: Any) -> Growth:
+def rungs(rows: Sequence[Ladder]) -> Found:
     """Accuracy by the number of distinct images of photographs."""
-    found = {
-        (f"{row.measure}, by distinct images of photographs", row.model, start, images): compared(NO_POINTS, points)[1]
-        for row in rows
-        for start, side in (
-            (TUNED, zip([0, *row.images], [row.synthetic, *row.tuned], strict=True)),
-            (SCRATCH, zip(row.images, row.scratch, strict=True)),
-        )
-        for images, points in side
-    }
-    return Growth(name, found=found, levels=study.targets, says=SAYS[name])
-
-
-FIGURES = {ZERO_SHOT: gap_figure, FINE_TUNING: step_figure, WORTH: ladder_figure, FACTORS_PART: change_figure}
+    for row in rows:
+        panel = f"{row.measure}, by distinct images of photographs"
+        for images, points in zip([0, *row.images], [row.synthetic, *row.tuned], strict=True):
+            yield (panel, row.model, TUNED, images), compared(NO_POINTS, points)[1]
+        for images, points in zip(row.images, row.scratch, strict=True):
+            yield (panel, row.model, SCRATCH, images), compared(NO_POINTS, points)[1]

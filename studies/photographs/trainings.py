@@ -1,7 +1,11 @@
-"""Which models are trained on what, for each question. Free of torch and of files."""
+"""Which models are trained on what, for each question, and on which photographs. Free of torch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
+
+from menagerie.envs.core.identity import generator
+from menagerie.envs.world import WORLDS
 
 Part = Literal["zero-shot", "fine-tuning", "worth", "factors"]
 Factor = Literal["views", "textures", "augmentation", "backgrounds", "vocabulary"]
@@ -9,11 +13,12 @@ ZERO_SHOT, FINE_TUNING, WORTH, FACTORS_PART = PARTS = get_args(Part)
 FACTORS: tuple[Factor, ...] = get_args(Factor)
 BINDING, SPATIAL = "binding", "spatial"
 SYNTHETIC, OWN, OTHERS = "synthetic", "own", "others"
+PHOTOGRAPHS, NATURAL, HELD_OUT = "photographs", "natural", "held-out"  # worlds of tests
+VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of their own
+FEWEST = 3  # animals: fewer have no pair for training, validation and test
 
 
 class Training(NamedTuple):
-    """One training run."""
-
     model: str
     seed: int
     kind: str = BINDING
@@ -39,6 +44,21 @@ class Training(NamedTuple):
         return self._replace(seed=0)
 
 
+class Photographs(NamedTuple):
+    """Files by animal."""
+
+    tested: dict[str, tuple[Path, ...]]
+    """Animals that the synthetic world has too."""
+    others: dict[str, tuple[Path, ...]]
+    """All others."""
+
+    @property
+    def several(self) -> dict[str, tuple[Path, ...]]:
+        """Tested animals with more than one photograph; empty where too few have."""
+        found = {name: files for name, files in self.tested.items() if len(files) > 1}
+        return found if len(found) >= FEWEST else {}
+
+
 class Material(NamedTuple):
     """The amount of photographs that there is to train on."""
 
@@ -53,12 +73,8 @@ class Material(NamedTuple):
 def trainings(config: Any, material: Material, part: str) -> list[Training]:
     """The training runs of one question, by model and seed."""
     makers = {ZERO_SHOT: zero_shot, FINE_TUNING: fine_tuning, WORTH: worth, FACTORS_PART: factors}
-    return [
-        training
-        for seed in range(config.seeds)
-        for model in config.models
-        for training in makers[part](config, material, model, seed)
-    ]
+    every = (Training(model, seed) for seed in range(config.seeds) for model in config.models)
+    return [run for plain in every for run in makers[part](config, material, plain)]
 
 
 def all_trainings(config: Any, material: Material) -> list[Training]:
@@ -66,48 +82,101 @@ def all_trainings(config: Any, material: Material) -> list[Training]:
     return list(dict.fromkeys(training for part in config.parts for training in trainings(config, material, part)))
 
 
-def zero_shot(config: Any, material: Material, model: str, seed: int) -> list[Training]:
+def zero_shot(config: Any, material: Material, plain: Training) -> list[Training]:
     """One training run for each kind of split."""
-    return [Training(model, seed, kind) for kind in (BINDING, SPATIAL)]
+    return [plain, plain._replace(kind=SPATIAL)]
 
 
-def fine_tuning(config: Any, material: Material, model: str, seed: int) -> list[Training]:
+def fine_tuning(config: Any, material: Material, plain: Training) -> list[Training]:
     """The synthetic run, which has seen no photograph, and runs on more and more photographs.
 
     From scratch photographs of other animals teach nothing about the tested ones' names.
     """
-    of_tested = [
-        Training(model, seed, world=OWN, count=count) for count in counts(config.photographs, material.several)
-    ]
-    others = [
-        Training(model, seed, world=OTHERS, count=count, tuned=True)
-        for count in counts(config.other_animals, material.others)
-    ]
-    if not of_tested and not others:
+    own, others = counts(config.photographs, material.several), counts(config.other_animals, material.others)
+    if not own and not others:
         return []
-    return [Training(model, seed), *of_tested, *(run._replace(tuned=True) for run in of_tested), *others]
+    scratch, tuned = ([plain._replace(world=OWN, count=n, tuned=tuned) for n in own] for tuned in (False, True))
+    return [plain, *scratch, *tuned, *(plain._replace(world=OTHERS, count=n, tuned=True) for n in others)]
 
 
-def worth(config: Any, material: Material, model: str, seed: int) -> list[Training]:
+def worth(config: Any, material: Material, plain: Training) -> list[Training]:
     """Runs on more and more images of all photographs but the held-out ones, with and without a start."""
     if not material.several:
         return []
-    most = counts(config.photographs, material.several)[-1]
-    return [Training(model, seed)] + [
-        Training(model, seed, world=OWN, count=most, images=images, tuned=tuned)
-        for images in config.images
-        for tuned in (False, True)
-    ]
+    most = plain._replace(world=OWN, count=counts(config.photographs, material.several)[-1])
+    return [plain, *(most._replace(images=n, tuned=tuned) for n in config.images for tuned in (False, True))]
 
 
-def factors(config: Any, material: Material, model: str, seed: int) -> list[Training]:
+def factors(config: Any, material: Material, plain: Training) -> list[Training]:
     """The synthetic run as it is and with each factor changed."""
-    if model not in config.with_factors:
+    if plain.model not in config.with_factors:
         return []
-    chosen = [name for name in config.factors if name in material.factors]
-    return [Training(model, seed)] + [Training(model, seed, factor=name) for name in chosen]
+    return [plain, *(plain._replace(factor=name) for name in config.factors if name in material.factors)]
 
 
 def counts(wanted: Sequence[int], most: int) -> list[int]:
     """Cut the wanted numbers to what there is; equal ones are kept once, and none if there is nothing."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []
+
+
+def world_name(training: Training) -> str:
+    """The world that a run is trained on."""
+    if training.world == SYNTHETIC:
+        return f"{SYNTHETIC}-{training.factor}" if training.factor in VARIED else SYNTHETIC
+    return f"{training.world}-{training.count}-{training.seed}"
+
+
+def worlds_tested(training: Training) -> tuple[str, ...]:
+    """The worlds of photographs that a run is tested on, of binding."""
+    held_out = f"{HELD_OUT}-{training.seed}"
+    if training.world == OWN:
+        return (held_out,)
+    return (PHOTOGRAPHS, held_out)
+
+
+def material_of(config: Any, photographs: Photographs) -> Material:
+    """Count the photographs that there are to train on."""
+    possible = [name for name in FACTORS if name != "backgrounds" or config.backgrounds]
+    wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
+    possible = [name for name in possible if name != "vocabulary" or wider]
+    most = max(map(len, photographs.several.values()), default=1) - 1
+    others = len(photographs.others)
+    return Material(most, others if others >= FEWEST else 0, tuple(possible))
+
+
+def worlds_of(config: Any, photographs: Photographs) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
+    """The worlds of photographs: their files by animal, and whether these have their own colours."""
+    material = material_of(config, photographs)
+    yield PHOTOGRAPHS, (photographs.tested, False)
+    yield NATURAL, (photographs.tested, True)
+    for seed in range(config.seeds) if photographs.several else ():
+        tested = {name: held_out(files, seed) for name, files in photographs.several.items()}
+        yield f"{HELD_OUT}-{seed}", (tested, False)
+    runs = (run._replace(model="", images=0, tuned=False) for run in all_trainings(config, material))
+    for training in dict.fromkeys(runs):
+        if training.world == OWN:
+            files = {
+                name: kept(pictures, training.seed, training.count) for name, pictures in photographs.several.items()
+            }
+        elif training.world == OTHERS:
+            files = {name: photographs.others[name] for name in drawn(photographs, training.seed, training.count)}
+        else:
+            continue
+        yield world_name(training), (files, False)
+
+
+def held_out(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
+    """The one photograph of an animal that is tested with a seed."""
+    return (files[seed % len(files)],)
+
+
+def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
+    """Choose up to `count` other photographs of an animal; a larger choice contains the smaller ones."""
+    place = seed % len(files)
+    return tuple([*files[place + 1 :], *files[:place]][:count])
+
+
+def drawn(photographs: Photographs, seed: int, count: int) -> list[str]:
+    """Some of the other animals, drawn with a seed; more of them have the fewer ones among them."""
+    names = sorted(photographs.others)
+    return sorted(names[k] for k in generator(seed, "other animals").permutation(len(names))[:count])

@@ -1,11 +1,11 @@
-"""The worlds of a study: which animals and photographs are trained on and which are tested, and the files that say so.
+"""The photographs of a study, as `menagerie photos` writes them, and the files of the worlds that are made of them.
 
-A photograph of a test is trained on by no run: `check_apart` proves it from the files.
+A photograph of a test is trained on by no run: `shared_photographs` proves it from the files.
 """
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,85 +13,90 @@ import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_text
-from menagerie.envs.core.identity import digest, generator
+from menagerie.envs.core.identity import digest
 from menagerie.envs.core.records import sha256
 from menagerie.envs.custom.world_file import read_table
-from menagerie.envs.world import WORLDS
-from menagerie.studies.photographs.collection import FEWEST, Photographs
-from menagerie.studies.photographs.trainings import FACTORS, OTHERS, OWN, SYNTHETIC, Material, Training, all_trainings
+from menagerie.envs.world import PUG, WORLDS, World
+from menagerie.envs.worlds import load_world
+from menagerie.studies.photographs.trainings import (
+    FEWEST,
+    SYNTHETIC,
+    VARIED,
+    Material,
+    Photographs,
+    all_trainings,
+    world_name,
+    worlds_of,
+    worlds_tested,
+)
 
 Worlds = Mapping[str, Path]  # the files of worlds by their names
-PHOTOGRAPHS, NATURAL, HELD_OUT = "photographs", "natural", "held-out"  # worlds of tests
-VARIED = ("textures", "backgrounds", "vocabulary")  # factors that are worlds of their own
-
-
-def world_name(training: Training) -> str:
-    """The world that a run is trained on."""
-    if training.world == SYNTHETIC:
-        return f"{SYNTHETIC}-{training.factor}" if training.factor in VARIED else SYNTHETIC
-    return f"{training.world}-{training.count}-{training.seed}"
-
-
-def worlds_tested(training: Training) -> tuple[str, ...]:
-    """The worlds of photographs that a run is tested on, of binding."""
-    held_out = f"{HELD_OUT}-{training.seed}"
-    if training.world == OWN:
-        return (held_out,)
-    return (PHOTOGRAPHS, held_out)
-
-
-def material_of(config: Any, photographs: Photographs) -> Material:
-    """Count the photographs that there are to train on."""
-    possible = [name for name in FACTORS if name != "backgrounds" or config.backgrounds]
-    wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
-    possible = [name for name in possible if name != "vocabulary" or wider]
-    most = max(map(len, photographs.several.values()), default=1) - 1
-    others = len(photographs.others)
-    return Material(most, others if others >= FEWEST else 0, tuple(possible))
-
-
-def worlds_of(config: Any, photographs: Photographs) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
-    """The worlds of photographs: their files by animal, and whether these have their own colours."""
-    material = material_of(config, photographs)
-    yield PHOTOGRAPHS, (photographs.tested, False)
-    yield NATURAL, (photographs.tested, True)
-    for seed in range(config.seeds) if photographs.several else ():
-        tested = {name: held_out(files, seed) for name, files in photographs.several.items()}
-        yield f"{HELD_OUT}-{seed}", (tested, False)
-    runs = (run._replace(model="", images=0, tuned=False) for run in all_trainings(config, material))
-    for training in dict.fromkeys(runs):
-        if training.world == OWN:
-            files = {
-                name: kept(pictures, training.seed, training.count) for name, pictures in photographs.several.items()
-            }
-        elif training.world == OTHERS:
-            files = {name: photographs.others[name] for name in drawn(photographs, training.seed, training.count)}
-        else:
-            continue
-        yield world_name(training), (files, False)
-
-
-def held_out(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
-    """The one photograph of an animal that is tested with a seed."""
-    return (files[seed % len(files)],)
-
-
-def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
-    """Choose up to `count` other photographs of an animal; a larger choice contains the smaller ones."""
-    place = seed % len(files)
-    return tuple([*files[place + 1 :], *files[:place]][:count])
-
-
-def drawn(photographs: Photographs, seed: int, count: int) -> list[str]:
-    """Some of the other animals, drawn with a seed; more of them have the fewer ones among them."""
-    names = sorted(photographs.others)
-    return sorted(names[k] for k in generator(seed, "other animals").permutation(len(names))[:count])
-
-
+NAMES = ("photos.toml", "photos-wide.toml")
+PACKAGE_SIDE = 224  # pixels of the scenes for which the package's photographs are large enough, as by default there
+SIDE, MARGIN = 160, 2  # of pictures that take the place of photographs in a rehearsal
+EACH, VIEW = 2, 1000  # such pictures of each animal, and the first view: no scene of the study has it
+FURTHER = ("lion", "pig", "zebra", "camel")  # animals that the world of the rehearsal lacks
 CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside the world files
 # Further textures of the factor of this name: plain colours, in red, green and blue.
 COLORS = {"blue": (40, 70, 190), "yellow": (220, 190, 40), "purple": (130, 50, 150), "black": (25, 25, 25)}
 PATCH = 8  # pixels along the side of their pictures
+
+
+def photographs_of(config: Any, folder: Path) -> Photographs:
+    """Read the photographs of `--photos`; without it, write those of the package, or of a rehearsal, to `folder`
+    first."""
+    synthetic = load_world(config.world)
+    if config.photos:
+        return read_photographs(config.photos, synthetic)
+    from menagerie.envs.custom import photos
+
+    if config.rehearsal and not config.package:
+        pictures = draw_pictures(synthetic, folder / "pictures")
+        photos.run(photos.Config(folder, cutouts=pictures, resolution=config.resolution))
+    else:
+        photos.run(photos.Config(folder, config.package, resolution=max(config.resolution, PACKAGE_SIDE)))
+    return read_photographs(folder, synthetic)
+
+
+def read_photographs(folder: Path, synthetic: World) -> Photographs:
+    """The cut-outs of all world files in `folder`; raises where too few are of animals that `synthetic` has."""
+    found: dict[str, tuple[Path, ...]] = {}
+    for path in (folder / name for name in NAMES):
+        if path.exists():
+            load_world(str(path))  # raises for what can't be drawn
+            entries = read_table(path).animal.items()
+            found |= {
+                name: tuple(folder / file for file in entry["cutouts"]) for name, entry in entries if "cutouts" in entry
+            }
+    if not found:
+        raise UserError(f"{folder} has no {NAMES[0]} with cut-outs; write it with menagerie photos {folder}")
+    tested = {name: found[name] for name in sorted(found) if name in synthetic.animals}
+    if len(tested) < FEWEST:
+        raise UserError(
+            f"{folder} has photographs of {len(tested)} animals of world {synthetic.name!r}; the study needs {FEWEST} "
+            f"or more, such as {', '.join(synthetic.animals[:FEWEST])}"
+        )
+    return Photographs(tested, {name: found[name] for name in sorted(found) if name not in tested})
+
+
+def draw_pictures(world: World, folder: Path) -> Path:
+    """Rendered animals cut out along their masks, in the place of photographs: a world's, and a few further ones."""
+    from PIL import Image
+
+    from menagerie.envs.render.renderer import Renderer
+    from menagerie.envs.scene import Scene, Thing
+
+    animals = (*world.animals, *(name for name in FURTHER if name not in world.animals))
+    scenes = [Scene("desert", (Thing(name, "white", "center"),), VIEW + k) for name in animals for k in range(EACH)]
+    images, masks = Renderer(PUG, SIDE).render(scenes)
+    for number, (image, mask) in enumerate(zip(images, masks, strict=True)):
+        rows, columns = (np.flatnonzero((mask > 0).any(axis)) for axis in (1, 0))
+        box = tuple(slice(max(covered[0] - MARGIN, 0), covered[-1] + 1 + MARGIN) for covered in (rows, columns))
+        pixels = np.dstack([image, np.where(mask > 0, 255, 0).astype(np.uint8)])[box]
+        name = f"{animals[number // EACH].replace(' ', '_')}-{number % EACH + 1}.png"
+        with whole_file(folder / name) as temporary:
+            Image.fromarray(pixels).save(temporary, "PNG")
+    return folder
 
 
 def write_worlds(config: Any, photographs: Photographs, folder: Path) -> dict[str, Path]:
@@ -187,20 +192,18 @@ def shared_photographs(config: Any, material: Material, files: Worlds) -> list[S
 
     Raises for a photograph that is in both, whatever it is called.
     """
+    runs = [run for run in all_trainings(config, material) if run.world != SYNTHETIC]
+    pairs = dict.fromkeys((world_name(run), test) for run in runs for test in worlds_tested(run) if test in files)
     rows = []
-    for training in all_trainings(config, material):
-        for test in worlds_tested(training) if training.world != SYNTHETIC else ():
-            if test in files:
-                trained, tested = cutouts_in(files[world_name(training)]), cutouts_in(files[test])
-                both = trained.keys() & tested.keys()
-                if both:
-                    raise UserError(
-                        f"{trained[min(both)]} of training world {world_name(training)!r} and {tested[min(both)]} of "
-                        f"test world {test!r} are the same photograph (SHA-256); remove one of them from the folder of "
-                        "--photos or --cutouts"
-                    )
-                rows.append(Shared(world_name(training), len(trained), test, len(tested), len(both)))
-    return list(dict.fromkeys(rows))
+    for world, test in pairs:
+        trained, tested = cutouts_in(files[world]), cutouts_in(files[test])
+        if both := trained.keys() & tested.keys():
+            raise UserError(
+                f"{trained[min(both)]} of training world {world!r} and {tested[min(both)]} of test world {test!r} are "
+                "the same photograph (SHA-256); remove one of them from the folder of --photos or --cutouts"
+            )
+        rows.append(Shared(world, len(trained), test, len(tested), len(both)))
+    return rows
 
 
 def cutouts_in(path: Path) -> dict[bytes, Path]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from menagerie.models.library.sources import Checkpoint
 from menagerie.models.recipe import negatives_of
 from menagerie.models.registry import same_scorer, spec_of
 from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
-from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towers
 from menagerie.studies.frame.grid import Grid
 from menagerie.studies.frame.study import grid
@@ -26,8 +27,11 @@ from menagerie.studies.real_training.data import RealData
 from menagerie.studies.real_training.photographs import Numbers, Opening
 from menagerie.studies.runs.cell import Start
 from menagerie.studies.runs.results import finished
+from menagerie.studies.scoring.benchmark_piece import PIECES, piece_of
+from menagerie.studies.scoring.models import Model
 
 NONE = "none"  # of --from: no trained weights
+BENCHMARKS = "benchmarks"  # folder of what cells do on these
 
 
 class TrainedOn(NamedTuple):
@@ -78,14 +82,11 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
     if not of_model:
         there = ", ".join(sorted(set(models.values())))
         raise UserError(f"--from {name}: it has no {model}, only {there}; leave {model} out of --models")
-    seeds = {place_of(folder.parent).get("seed") for folder in of_model}
-    same = (
-        of_model if len(seeds) == 1 else [folder for folder in of_model if place_of(folder.parent).get("seed") == seed]
-    )
+    seeds = {folder: str(place_of(folder.parent).get("seed")) for folder in of_model}
+    same = of_model if len({*seeds.values()}) == 1 else [folder for folder in of_model if seeds[folder] == str(seed)]
     if not same:
-        raise UserError(
-            f"--from {name}: it has no {model} of seed {seed}, only of {sorted(map(str, seeds))}; lower --seeds"
-        )
+        there = ", ".join(sorted({*seeds.values()}))
+        raise UserError(f"--from {name}: it has no {model} of seed {seed}, only of {there}; lower --seeds")
     if len(same) > 1:
         some = ", ".join(f"{folder.parent} ({described(folder)})" for folder in same[:4])
         raise UserError(
@@ -183,3 +184,27 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
                 f"{cell.model} trains with false captions, which photographs don't have; choose another model or "
                 "other --text-negatives, or mix rendered scenes in, which have them: --mix 0.5"
             )
+
+
+def pieces_of(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
+    """A finished cell on each benchmark, as the parser that it was trained with reads it; nothing before."""
+    subjects = study.prepared.subjects.get(arm.labels["parser"], ())
+    weights = known.weights(arm, arm.cell.name) if subjects else None
+    for subject in subjects if weights else ():
+        model, skip = model_of(arm.cell.name, weights.folder, arm.cell.model), study.unknown_words == "skip"
+        piece = piece_of(model, subject, skip, device=device_for(study.device), below=f"{BENCHMARKS}/{PIECES}")
+        yield Arm(piece, {"benchmark": subject.label, "cell": arm.id})
+
+
+@lru_cache(maxsize=1024)  # its weights are hashed once
+def model_of(name: str, folder: Path, scorer: str) -> Model:
+    """A cell's scorer."""
+    return Model(name, Checkpoint(name, folder, scorer))
+
+
+def device_for(device: str) -> str:
+    """Where pieces are scored: on the device that cells are trained on, if it is here."""
+    import torch
+
+    there = not device.startswith("cuda") or torch.cuda.is_available()  # cells may be trained elsewhere
+    return device if there else "cpu"

@@ -17,6 +17,7 @@ from menagerie.models.towers.config import READ_AS, file_and_tag
 from menagerie.studies.frame.checks import check_overrides
 from menagerie.studies.real_training.cells import NONE, grid_of
 from menagerie.studies.real_training.photographs import names_of
+from menagerie.studies.scoring.check import folders_given, reported, states
 
 
 def check(study: Any, preset: Any) -> None:
@@ -28,9 +29,23 @@ def check(study: Any, preset: Any) -> None:
     for parser in study.parser:
         read_parser(parser)
     for name in study.benchmarks:
-        choose("benchmark", name, benchmarks.names())
+        check_benchmark(name)
     check_training(study, preset)
     check_start(study)
+    if study.dry_run and study.rehearse:
+        raise UserError(
+            "--dry-run reads the files that are trained on, which --rehearse has yet to write; leave one out"
+        )
+
+
+def check_benchmark(name: str) -> None:
+    """Raise for a benchmark that none is, and for one of the user's own, whose photographs training may show."""
+    if ":" in name and benchmarks.check_benchmark(name):
+        raise UserError(
+            f"--benchmarks {name}: models are scored on a benchmark of your own once they are trained, by "
+            f"menagerie transfer RUN --benchmarks {name}, RUN being the folder of this study; leave it out here"
+        )
+    choose("benchmark", name, benchmarks.names())
 
 
 def check_sources(together: str) -> None:
@@ -40,6 +55,18 @@ def check_sources(together: str) -> None:
         choose("source of photographs", name, opened)
     if len(set(names_of(together))) < len(names_of(together)):
         raise UserError(f"--sources {together}: one of them is named twice")
+
+
+def folders_of(study: Any) -> Given:
+    """`--images` by what they replace, of sources and of benchmarks; a folder that sources read is one."""
+    if not study.images:
+        return {}
+    read_by_sources = {folder for name in sources.names() for folder in sources.load(name).images}
+    tests = {folder for name in benchmarks.names() for folder in benchmarks.load(name).images}
+    given = folders_given(study.images, read_by_sources | tests)
+    if twice := next((name for name in sorted(read_by_sources) if len(given.get(name, ())) > 1), None):
+        raise UserError(f"--images {twice} is given {len(given[twice])} times; training reads one folder for it")
+    return given
 
 
 def check_training(study: Any, preset: Any) -> None:
@@ -130,17 +157,16 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
         ) from error
 
 
-def report_states(study: Any, root: Path, folders: Given) -> int:
+def report_states(study: Any) -> int:
     """Print which sources and benchmarks of a study are complete; returns the exit status, 1 where one isn't."""
     from menagerie.generators.benchmarks.photographs import Place
     from menagerie.generators.sources.registry import state
     from menagerie.studies.real_training.describe import opening_of
-    from menagerie.studies.scoring.check import reported, states
 
     there = []
     for name in dict.fromkeys(name for together in study.sources for name in names_of(together)):
-        place = opening_of(study, name, DEFAULT, root, folders, KeptOut()).place(name, one_node)
+        place = opening_of(study, name, DEFAULT, KeptOut()).place(name, one_node)
         there.append(reported(f"source {name}", state(sources.load(name), place)))
-    for bench in states(benchmarks.chosen(study.benchmarks), Place(root, folders=folders)):
+    for bench in states(benchmarks.chosen(study.benchmarks), Place(study.data_root, folders=study.folders)):
         there.append(reported(f"benchmark {bench.name}", bench, f", {bench.records} records"))
     return int(not all(there))

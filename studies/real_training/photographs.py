@@ -91,7 +91,6 @@ class AnsweredAlone:
     whole: frozenset[str]
 
     def __call__(self, text: str) -> SceneGraph:
-        """The graph of a caption."""
         return one_node(text) if text in self.whole else self.parser(text)
 
 

@@ -11,16 +11,17 @@ from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Pictu
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
 from menagerie.studies.scoring.benchmark_tables import (
+    THEIRS,
+    Scored,
     benchmark_table,
-    chances_of,
     headline_table,
     lacking,
-    tidy,
-    titles_of,
+    latex,
+    paper_tables,
+    percent,
 )
-from menagerie.studies.scoring.cut_texts import unread_texts
-from menagerie.studies.scoring.papers import THEIRS, PaperTable, latex, paper_tables, percent
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
+from menagerie.studies.scoring.texts import unread_texts
 
 PIXELS = 160
 WHAT_IT_IS = (
@@ -61,16 +62,16 @@ NOISE = " Of an untrained model they are noise."
 
 def parts(records: Records) -> Iterator[Part]:
     """Headlines; the paper's tables with ours above; every number; the surest errors."""
-    table, pieces = table_of(records), pieces_of(records)
-    yield from map(Sentence, best(table, titles_of(pieces)))
+    scored = Scored(records)
+    yield from map(Sentence, best(scored))
     yield Paragraph(WHAT_IT_IS)
-    for parser in filter(None, dict.fromkeys(piece.subject.parser for piece in pieces)):
+    for parser in filter(None, dict.fromkeys(piece.subject.parser for piece in scored.pieces)):
         yield Paragraph(f"Scene graphs of texts are from the parser `{parser}`.")
-    yield from gaps(records, table)
+    yield from gaps(scored)
     yield Heading("Headlines")
-    yield rows_of("headlines", headline_table(table, pieces, counts=True), HEADLINES)
-    yield from beside_papers(records)
-    yield from all_numbers(table, pieces)
+    yield rows_of("headlines", headline_table(scored, counts=True), HEADLINES)
+    yield from beside_papers(scored)
+    yield from all_numbers(scored)
     yield from errors(records)
     yield from about_models(records, {})
 
@@ -78,70 +79,44 @@ def parts(records: Records) -> Iterator[Part]:
 def write_tables(records: Records) -> None:
     """Write results.jsonl and results.csv from what is finished."""
     write_lines(records.out / "results.jsonl", (result for _, result in named_results(records)))
-    to_csv(records.out / "results.csv", table_of(records))
+    to_csv(records.out / "results.csv", Scored(records).table)
 
 
 def write_latex(records: Records) -> None:
     """Write the headlines and the paper's tables as results.tex."""
-    caption = f"Official scores in percent;{THEIRS} marks published ones."
-    headlines = to_latex(headline_table(table_of(records), pieces_of(records)), caption)
-    write_text(records.out / "results.tex", "\n".join(filter(None, (headlines, latex(of_papers(records))))))
+    scored, caption = Scored(records), f"Official scores in percent;{THEIRS} marks published ones."
+    texts = to_latex(headline_table(scored), caption), latex(paper_tables(scored))
+    write_text(records.out / "results.tex", "\n".join(filter(None, texts)))
 
 
 def print_results(records: Records) -> None:
     """The headlines on the terminal, a row each: models may be few and headlines many."""
-    table = headline_table(table_of(records), pieces_of(records)).set_index("model").T
+    table = headline_table(Scored(records)).set_index("model").T
     rows = [(str(name), *row) for name, row in table.iterrows()]
     print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
 
 
-def pieces_of(records: Records) -> list[BenchmarkPiece]:
-    """All pieces, of unfinished ones too."""
-    return [arm.cell for arm in records.arms]
-
-
-def table_of(records: Records) -> pd.DataFrame:
-    """The table of results.csv."""
-    return tidy([result for _, result in named_results(records)])
-
-
-def of_papers(records: Records) -> list[tuple[PaperTable, pd.DataFrame]]:
-    """The paper's tables with our rows."""
-    pieces = pieces_of(records)
-    return paper_tables(table_of(records), pieces, left_out(records), chances_of(pieces))
-
-
-def all_numbers(table: pd.DataFrame, pieces: Sequence[BenchmarkPiece]) -> Iterator[Part]:
-    """Every number of each benchmark."""
-    abouts = {piece.label: piece.subject.about for piece in pieces}
-    for label, file in file_names(dict.fromkeys(table.benchmark)).items():
-        yield Heading(label)
-        says = f"{abouts[label][0].upper()}{abouts[label][1:]}. {COLUMNS_SAY}"
-        yield rows_of(f"benchmark-{file}", benchmark_table(table, pieces, label), says)
-
-
-def best(table: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
+def best(scored: Scored) -> Iterator[str]:
     """For each benchmark which model is best by the first of its headlines."""
-    for label, rows in table[table.kind == "headline"].groupby("benchmark", sort=False):
+    for label, rows in scored.table[scored.table.kind == "headline"].groupby("benchmark", sort=False):
         first = rows[(rows.name == rows.name.iloc[0]) & rows.official.notna()]
         if len(first):
             top = first.loc[first.official.astype(float).idxmax()]
-            best_of = f"{titles[top['model']]} is best with" if len(first) > 1 else f"{titles[top['model']]} has"
+            best_of = f"{scored.titles[top['model']]} {'is best with' if len(first) > 1 else 'has'}"
             yield f"{label}, {top['name']}: {best_of} {percent(top['official'])} % of {top['n']:.0f}."
 
 
 def rows_of(name: str, frame: pd.DataFrame, says: str) -> Rows:
-    """A frame of texts as a part."""
     header, *rows = to_rows(frame)
     return Rows(name, header, rows, says=says)
 
 
-def gaps(records: Records, table: pd.DataFrame) -> Iterator[Part]:
+def gaps(scored: Scored) -> Iterator[Part]:
     """What wasn't scored, and what wasn't read."""
-    results = {piece.name: result for piece, result in named_results(records)}
+    results = {piece.name: result for piece, result in named_results(scored.records)}
     for title, says, found in (
-        ("Left out", "", left_out(records)),
-        ("Not all records", NOT_ALL, lacking(table)),
+        ("Left out", "", left_out(scored.records)),
+        ("Not all records", NOT_ALL, lacking(scored.table)),
         ("Not all of each text", NOT_READ, unread_texts(results)),
     ):
         if found:
@@ -149,13 +124,22 @@ def gaps(records: Records, table: pd.DataFrame) -> Iterator[Part]:
             yield Facts(found)
 
 
-def beside_papers(records: Records) -> Iterator[Part]:
+def beside_papers(scored: Scored) -> Iterator[Part]:
     """The paper's tables, those of which any benchmark was scored."""
-    if found := of_papers(records):
+    if found := paper_tables(scored):
         yield Heading("Beside the paper", PAPERS)
     for layout, frame in found:
         yield Heading(f"Table {layout.number}: {layout.title}", level=3)
         yield rows_of(f"paper-table-{layout.number}", frame, layout.note)
+
+
+def all_numbers(scored: Scored) -> Iterator[Part]:
+    """Every number of each benchmark."""
+    abouts = {piece.label: piece.subject.about for piece in scored.pieces}
+    for label, file in file_names(dict.fromkeys(scored.table.benchmark)).items():
+        yield Heading(label)
+        says = f"{abouts[label][0].upper()}{abouts[label][1:]}. {COLUMNS_SAY}"
+        yield rows_of(f"benchmark-{file}", benchmark_table(scored, label), says)
 
 
 def errors(records: Records) -> Iterator[Part]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from PIL import Image
 
@@ -18,7 +18,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
-from menagerie.generators.benchmarks.benchmark import Benchmark, Result, Summary, summarise
+from menagerie.generators.benchmarks.benchmark import Benchmark, Result, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
@@ -30,14 +30,13 @@ from menagerie.models.evaluation.scoring import score_items, score_pool
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
-from menagerie.studies.scoring.cut_texts import cut_record
 from menagerie.studies.scoring.models import Model
-from menagerie.studies.scoring.piece import How, Piece
-from menagerie.studies.scoring.surely_wrong import surely_wrong
-from menagerie.studies.scoring.texts import described, identity_of, parsed, parsed_by, readable
+from menagerie.studies.scoring.piece import Piece, images_of
+from menagerie.studies.scoring.texts import cut_record, described, identity_of, parsed, parsed_by, readable
 
 VERSION = 3  # of how records are scored
-FILE, TEXTS = "scores.csv", "texts.csv"
+PIECES, FILE, TEXTS = "pieces", "scores.csv", "texts.csv"
+WRONG = 6  # images of a piece that were got wrong
 SCORES = ("record", "group", "official", "neutral", "tied", "scores")
 
 
@@ -76,35 +75,30 @@ class OwnFiles:
 
 
 def restored(own: OwnFiles, values: Mapping[str, Any]) -> Subject:
-    """A subject in another process."""
     return Subject(**values)
-
-
-class Loaded(NamedTuple):
-    """A model that is ready to score."""
-
-    model: LoadedScorer
-    codes: Codes
 
 
 @dataclass(frozen=True)
 class BenchmarkPiece(Piece):
     """A model on a benchmark."""
 
-    below: ClassVar[str] = "pieces"
     subject: Subject
     skip: bool
     """Whether words that a model doesn't know are left out."""
+    codes: Path | None = field(default=None, kw_only=True)
+    """Folder of images' codes that are kept."""
+    codes_limit: int = field(default=0, kw_only=True)
+    """Bytes of these."""
+    tests: ClassVar[tuple[str, ...]] = ()
 
-    def prepared(self) -> Loaded:
-        """The model with the codes of images that are kept."""
+    def prepared(self) -> tuple[LoadedScorer, Codes]:
+        """The model, with the codes of images that are kept."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
-        loaded, kept = super().prepared(), self.how.codes
-        folder = CodeFolder(kept, self.how.codes_limit) if kept else None
+        loaded, folder = super().prepared(), CodeFolder(self.codes, self.codes_limit) if self.codes else None
         side, weights = loaded.framing.resolution, self.tested.weights
-        return Loaded(loaded, attempt(self.model, "fails", lambda: Codes(loaded.scorer, weights, side, folder)))
+        return loaded, attempt(self.model, "fails", lambda: Codes(loaded.scorer, weights, side, folder))
 
-    def score(self, prepared: Loaded, report: Callable[[int], None]) -> None:
+    def score(self, prepared: tuple[LoadedScorer, Codes], report: Callable[[int], None]) -> None:
         """Score all records, and write their scores and then the result."""
         began = time.perf_counter()
         model, codes = prepared
@@ -157,17 +151,11 @@ def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str
     return [subject_of(spec, bench, opened) for (spec, _), bench in zip(read, benches, strict=True)]
 
 
-def piece_of(model: Model, subject: Subject, skip: bool, how: How) -> BenchmarkPiece:
-    """One model on one benchmark."""
-    name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION})
-    return BenchmarkPiece(model, subject.label, name, images_of(subject.bench), how, subject, skip)
-
-
-def images_of(bench: Benchmark) -> int:
-    """The number of images that its tests need."""
-    if isinstance(bench, MatrixBenchmark):
-        return sum(len(pool.images) for pool in bench.pools)
-    return len({number for item in bench.items for number in item.images})
+def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> BenchmarkPiece:
+    """One model on one benchmark; `how` are further fields of its piece."""
+    name, bench = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION}), subject.bench
+    pools = [pool.images for pool in bench.pools] if isinstance(bench, MatrixBenchmark) else [images_of(bench)]
+    return BenchmarkPiece(model, subject.label, name, sum(map(len, pools)), subject, skip, **{"below": PIECES, **how})
 
 
 def rated(codes: Codes, bench: PhotographSet, report: Callable[[int], None]) -> list[Result]:
@@ -185,21 +173,15 @@ def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict
     parts = by_group([result.item for result in results], [result.outcome for result in results])
     every, missing = bench.tests(), bench.untested()
     return {
-        group: numbers(summarise(parts.get(group, [])))
+        group: summarise(parts.get(group, []))._asdict()
         | {"missing": missing[group], "unread": every[group] - len(parts.get(group, []))}
         for group in bench.groups
     }
 
 
 def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """The numbers that papers report of a benchmark."""
     headlines = bench.headlines([result.item for result in results], [result.outcome for result in results])
-    return {name: numbers(summary) for name, summary in headlines.items()}
-
-
-def numbers(summary: Summary) -> dict[str, Any]:
-    """A summary as results have it."""
-    return {"official": summary.official, "neutral": summary.neutral, "tie_rate": summary.tie_rate, "n": summary.n}
+    return {name: summary._asdict() for name, summary in headlines.items()}
 
 
 def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
@@ -215,3 +197,30 @@ def write_texts(path: Path, bench: Benchmark) -> None:
         csv.writer(file, lineterminator="\n").writerows(
             (item.record, *(t.text for t in item.texts)) for item in bench.items
         )
+
+
+def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
+    """The images that preferred a false text by the widest margin in tests that went wrong, each once."""
+    examples = [example for result in results if result.outcome.official < 1 for example in preferences(result)]
+    shown: dict[int, Mapping[str, Any]] = {}
+    for example in sorted(examples, key=lambda one: one["scores"][1] - one["scores"][0], reverse=True):
+        if len(shown) < WRONG:
+            shown.setdefault(example["image"], example)
+    return list(shown.values())
+
+
+def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
+    """The images of a test that prefer a false text to their own, or have both level: both texts with their scores."""
+    item, scores, _ = result
+    if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
+        return
+    for k, row in enumerate(scores):
+        true_text = min(item.own(k), key=row.__getitem__)
+        best = max((place for place in range(len(row)) if place not in item.own(k)), key=row.__getitem__)
+        if row[best] >= row[true_text]:
+            record = item.record if item.record.startswith(item.group) else f"{item.group}, {item.record}"
+            yield {
+                **{"image": item.images[k], "record": record},
+                **{"true": item.texts[true_text].text, "preferred": item.texts[best].text},
+                "scores": [float(row[true_text]), float(row[best])],
+            }

@@ -1,21 +1,56 @@
-"""What models do on benchmarks of photographs, as tables: every number, headlines, chance, and what wasn't scored."""
+"""What models do on benchmarks of photographs, as tables: every number, headlines, and ours in the layout of a paper's.
+
+Each column of the paper's says which number of ours it is. Where the paper doesn't say what a figure is of, the table's
+note does.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from menagerie.envs.core.reading import read_toml
 from menagerie.generators.benchmarks.benchmark import summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
-from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.tables import DASH, to_latex
+from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
-from menagerie.studies.scoring.papers import THEIRS, percent
+from menagerie.studies.scoring.study import left_out, named_results
 
 COLUMNS = ("model", "benchmark", "kind", "name", "official", "neutral", "tie_rate", "n", "missing", "unread", "piece")
-Chances = dict[tuple[str, str], float]
+THEIRS = " (theirs)"
+PART = "*"  # behind a number that isn't of all records
+# Value of a number, what a row of it is called beside a paper's.
+ROWS = {"official": "here: official rule", "neutral": "here: ties shared", "tie_rate": "here: ties"}
+
+
+class Column(NamedTuple):
+    """A column of a paper, and where our number for it is."""
+
+    title: str
+    benchmark: str
+    name: str
+    """The name of a group of records, or of a headline."""
+
+
+class PaperTable(NamedTuple):
+    """A table of a paper, with its figures in percent."""
+
+    number: int
+    title: str
+    note: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+
+
+OC_CLIP = read_toml(Path(__file__).with_name("oc_clip_tables.toml"))
+TABLES = [PaperTable(**given | {"columns": [Column(*its) for its in given["columns"]]}) for given in OC_CLIP["tables"]]
 
 
 def measured(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -24,42 +59,74 @@ def measured(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str,
         yield from ((kind[:-1], name, values) for name, values in result[kind].items())
 
 
-def tidy(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """A row for each number; fractions of 1."""
-    rows = [
-        {"model": one["model"], "benchmark": one["benchmark"], "kind": kind, "name": name, **values, "piece": one["id"]}
-        for one in results
-        for kind, name, values in measured(one)
-    ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+@dataclass(frozen=True)
+class Scored:
+    """Models on benchmarks, those that can't be scored and those that aren't yet among them."""
+
+    records: Records
+
+    @property
+    def pieces(self) -> list[BenchmarkPiece]:
+        return [arm.cell for arm in self.records.arms]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What models are called in tables: the name says it where weights are random."""
+        return {piece.model: piece.tested.title for piece in self.pieces}
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The table of results.csv: a row for each number; fractions of 1."""
+        place = ("model", "benchmark")
+        rows = [
+            {**{its: one[its] for its in place}, "kind": kind, "name": name, **values, "piece": one["id"]}
+            for _, one in named_results(self.records)
+            for kind, name, values in measured(one)
+        ]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    @cached_property
+    def chances(self) -> dict[tuple[str, str, str], float]:
+        """Chance accuracies, as fractions, by benchmark, "group" or "headline", and name."""
+        benches = {piece.label: piece.subject.bench for piece in self.pieces}
+        return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
 
 
-def titles_of(pieces: Sequence[BenchmarkPiece]) -> dict[str, str]:
-    """What models are called in tables: the name says it where weights are random."""
-    return {piece.model: piece.tested.title for piece in pieces}
+@lru_cache(maxsize=64)  # reports are written anew after every model
+def chances_in(bench: PhotographSet) -> dict[tuple[str, str], float]:
+    """Chance accuracies on one benchmark; none where all images are compared with all texts."""
+    if isinstance(bench, MatrixBenchmark):
+        return {}
+    items = list(bench.items)
+    outcomes = [bench.outcome(item, np.zeros((len(item.images), len(item.texts)))) for item in items]
+    groups = {("group", name): summarise(summary) for name, summary in by_group(items, outcomes).items()}
+    headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
+    return {name: summary.neutral for name, summary in (groups | headlines).items() if summary.neutral is not None}
 
 
-def headline_table(table: pd.DataFrame, pieces: Sequence[BenchmarkPiece], counts: bool = False) -> pd.DataFrame:
+def percent(value: float | None) -> str:
+    """A fraction as percent; a dash for none."""
+    return DASH if value is None or pd.isna(value) else f"{100 * value:.1f}"
+
+
+def headline_table(scored: Scored, counts: bool = False) -> pd.DataFrame:
     """A column for each headline of each benchmark, percent; a row a model, those of papers marked as theirs.
 
     A model that scores things equal has another row, of its ties. `counts` puts behind our numbers of how many records
     they are.
     """
-    headlines = table[table.kind == "headline"]
+    headlines = scored.table[scored.table.kind == "headline"]
     columns = list(dict.fromkeys(zip(headlines.benchmark, headlines.name, strict=True)))
-    rows, titles = {}, titles_of(pieces)
-    for model in titles:
+    rows = {}
+    for model, title in scored.titles.items():
         values = {(row.benchmark, row.name): row for row in headlines[headlines.model == model].itertuples(index=False)}
-        for value, label in (("official", titles[model]), ("tie_rate", f"{titles[model]}: ties")):
-            cells = [percent(getattr(values[column], value)) if column in values else DASH for column in columns]
-            if counts and value == "official":
-                behind = [f" (n {values[column].n:.0f})" if column in values else "" for column in columns]
-                cells = list(map(str.__add__, cells, behind))
-            if value == "official" or set(cells) - {DASH, percent(0.0)}:
-                rows[label] = cells
-    guessed = chances_of(pieces)
-    rows["chance"] = [percent(guessed.get((bench, "headline", name))) for bench, name in columns]
-    published = {piece.label: piece.subject.published for piece in pieces}
+        there = [values.get(column) for column in columns]
+        rows[title] = [DASH if row is None else percent(row.official) + f" (n {row.n:.0f})" * counts for row in there]
+        ties = [DASH if row is None else percent(row.tie_rate) for row in there]
+        if set(ties) - {DASH, percent(0.0)}:
+            rows[f"{title}: ties"] = ties
+    rows["chance"] = [percent(scored.chances.get((bench, "headline", name))) for bench, name in columns]
+    published = {piece.label: piece.subject.published for piece in scored.pieces}
     for model in dict.fromkeys(model for figures in published.values() for model in figures):
         numbers = [published[bench].get(model, {}).get(name) for bench, name in columns]
         if any(number is not None for number in numbers):
@@ -68,26 +135,25 @@ def headline_table(table: pd.DataFrame, pieces: Sequence[BenchmarkPiece], counts
     return pd.DataFrame(list(rows.values()), columns=names).assign(model=list(rows))[["model", *names]]
 
 
-def benchmark_table(table: pd.DataFrame, pieces: Sequence[BenchmarkPiece], label: str) -> pd.DataFrame:
+def benchmark_table(scored: Scored, label: str) -> pd.DataFrame:
     """Every number of one benchmark: official rule, tie-neutral and ties, in percent."""
-    rows, titles, guessed = [], titles_of(pieces), chances_of(pieces)
-    for row in table[table.benchmark == label].itertuples(index=False):
+    rows = []
+    for row in scored.table[scored.table.benchmark == label].itertuples(index=False):
         left = [f"{int(count)} {word}" for word in ("missing", "unread") if (count := getattr(row, word)) > 0]
-        numbers = [percent(getattr(row, name)) for name in ("official", "neutral", "tie_rate")]
-        chance = percent(guessed.get((label, row.kind, row.name)))
-        rows.append([titles[row.model], row.kind, row.name, *numbers, chance, str(int(row.n)), ", ".join(left) or DASH])
-    published = next(piece.subject.published for piece in pieces if piece.label == label)
-    for model, numbers in published.items():
-        rows += [[model + THEIRS, "", name, f"{value:.1f}", *[DASH] * 5] for name, value in numbers.items()]
+        numbers = [percent(getattr(row, name)) for name in ROWS]
+        numbers += [percent(scored.chances.get((label, row.kind, row.name))), str(int(row.n))]
+        rows.append([scored.titles[row.model], row.kind, row.name, *numbers, ", ".join(left) or DASH])
+    published = next(piece.subject.published for piece in scored.pieces if piece.label == label)
+    for model, figures in published.items():
+        rows += [[model + THEIRS, "", name, f"{value:.1f}", *[DASH] * 5] for name, value in figures.items()]
     columns = ["model", "of", "name", "official (%)", "ties shared (%)", "ties (%)", "chance (%)", "n", "left out"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def lacking(table: pd.DataFrame) -> dict[str, str]:
     """For each model and benchmark with unscored records, how many were scored, of how many, and why."""
-    groups = table[table.kind == "group"]
     parts = {}
-    for (model, label), rows in groups.groupby(["model", "benchmark"], sort=False):
+    for (model, label), rows in table[table.kind == "group"].groupby(["model", "benchmark"], sort=False):
         left = {word: int(rows[word].sum()) for word in ("missing", "unread")}
         if any(left.values()):
             scored = int(rows.n.sum())
@@ -96,20 +162,53 @@ def lacking(table: pd.DataFrame) -> dict[str, str]:
     return parts
 
 
-def chances_of(pieces: Sequence[BenchmarkPiece]) -> dict[tuple[str, str, str], float]:
-    """Chance accuracies, as fractions, by benchmark, "group" or "headline", and name; none for benchmarks whose
-    images are all compared with all texts."""
-    benches = {piece.label: piece.subject.bench for piece in pieces}
-    return {(label, *name): value for label, bench in benches.items() for name, value in chances_in(bench).items()}
+def paper_tables(scored: Scored) -> list[tuple[PaperTable, pd.DataFrame]]:
+    """The paper's tables of which any benchmark was scored: our models, chance, then the paper's figures."""
+    there, found = set(scored.table.benchmark), []
+    for layout in TABLES:
+        if there & {column.benchmark for column in layout.columns}:
+            columns = ["model", "source", *(column.title for column in layout.columns)]
+            guessed = (chance_of(scored, column) for column in layout.columns)
+            rows = [*our_rows(scored, layout), ["chance", "", *map(percent, guessed)], *their_rows(layout)]
+            found.append((layout, pd.DataFrame(rows, columns=columns)))
+    return found
 
 
-@lru_cache(maxsize=64)  # reports are written anew after every model
-def chances_in(bench: PhotographSet) -> Chances:
-    """Chance accuracies on one benchmark."""
-    if isinstance(bench, MatrixBenchmark):
-        return {}
-    items = list(bench.items)
-    outcomes = [bench.outcome(item, np.zeros((len(item.images), len(item.texts)))) for item in items]
-    groups = {("group", name): summarise(summary) for name, summary in by_group(items, outcomes).items()}
-    headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
-    return {name: summary.neutral for name, summary in (groups | headlines).items() if summary.neutral is not None}
+def chance_of(scored: Scored, column: Column) -> float | None:
+    """Chance for a column, whose number is a headline or of a group."""
+    both = (scored.chances.get((column.benchmark, kind, column.name)) for kind in ("headline", "group"))
+    return next(filter(None, both), None)
+
+
+def their_rows(layout: PaperTable) -> Iterator[list[str]]:
+    """The paper's figures; a row may end where it has no further columns."""
+    for model, *figures in layout.rows:
+        shown = [figure for _, figure in zip_longest(layout.columns, figures, fillvalue=DASH)]
+        yield [model + THEIRS, f"OC-CLIP paper, table {layout.number}", *shown]
+
+
+def our_rows(scored: Scored, layout: PaperTable) -> Iterator[list[str]]:
+    """Three rows a model: by the official rule, with ties shared, and its ties; a dash and a word for no number."""
+    gone, names = left_out(scored.records), {(piece.model, piece.label): piece.name for piece in scored.pieces}
+    for model, title in scored.titles.items():
+        rows = scored.table[scored.table.model == model]
+        partial = set(rows[(rows[["missing", "unread"]] > 0).any(axis=1)].benchmark)
+        for value, source in ROWS.items():
+            cells = []
+            for column in layout.columns:
+                found = rows[(rows.benchmark == column.benchmark) & (rows.name == column.name)]
+                if found.empty:
+                    out = names.get((model, column.benchmark)) in gone
+                    cells.append(f"{DASH} left out" if out else f"{DASH} not run")
+                elif (text := percent(found.iloc[0][value])) == DASH:
+                    cells.append(f"{DASH} no records")
+                else:
+                    cells.append(text + f"{PART} (n {found.iloc[0]['n']:.0f})" * (column.benchmark in partial))
+            yield [title, source, *cells]
+
+
+def latex(tables: Sequence[tuple[PaperTable, pd.DataFrame]]) -> str:
+    """Tables of the paper in LaTeX."""
+    of = f'of "{OC_CLIP["paper"]}"; rows marked{THEIRS} are its figures. Percent.'
+    captions = (f"{table.title}, laid out as table {table.number} {of} {table.note}" for table, _ in tables)
+    return "\n".join(to_latex(frame, caption) for (_, frame), caption in zip(tables, captions, strict=True))

@@ -9,26 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
+from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.job import AnyJob, Report
 from menagerie.studies.runs.results import LEFT_OUT, finished, left_out
 from menagerie.studies.scoring.models import Model
-
-
-class How(NamedTuple):
-    """How pieces are scored; no result depends on it but in last digits."""
-
-    device: str = "cpu"
-    threads: int = 0
-    """Threads of torch; 0 leaves it the choice."""
-    codes: Path | None = None
-    """Folder of images' codes that are kept."""
-    codes_limit: int = 0
-    """Bytes of these."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +29,16 @@ class Piece(AnyJob, ABC):
     """The name of what the model is scored on."""
     id: str
     """Hash of the model's weights, and of the content of what it is scored on."""
-    images: int
+    steps: int = field()  # else the class above would give it a default
     """Images that it is scored on."""
-    how: How
     out: Path = field(default=Path(), kw_only=True)
     """Folder of the study."""
-    below: ClassVar[str] = "cells"
+    below: str = field(default="cells", kw_only=True)
+    """The folder in it whose folders pieces have."""
+    device: str = field(default="cpu", kw_only=True)
+    threads: int = field(default=0, kw_only=True)
+    """Of torch; 0 leaves it the choice."""
     seed: ClassVar[int] = 0
-    tests: ClassVar[tuple[str, ...]] = ()
 
     @property
     def model(self) -> str:
@@ -66,18 +57,6 @@ class Piece(AnyJob, ABC):
     def group(self) -> str:
         """The model, by its weights."""
         return self.tested.weights
-
-    @property
-    def steps(self) -> int:
-        return self.images
-
-    @property
-    def threads(self) -> int:
-        return self.how.threads
-
-    @property
-    def device(self) -> str:
-        return self.how.device
 
     @property
     def trained_steps(self) -> int:
@@ -121,7 +100,7 @@ class Piece(AnyJob, ABC):
 
     def prepared(self) -> Any:
         """The model, ready to score; made once for all pieces of it."""
-        return load(self.tested, self.how.device)
+        return load(self.tested, self.device)
 
     @abstractmethod
     def score(self, prepared: Any, report: Callable[[int], None]) -> None:
@@ -129,6 +108,11 @@ class Piece(AnyJob, ABC):
 
         Raises `UserError` where the model can't, or where its scores are no numbers.
         """
+
+
+def images_of(test: Benchmark) -> set[int]:
+    """The images that scoring of its items reads, by number."""
+    return {number for item in test.items for number in item.images}
 
 
 HELD: dict[str, Any] = {}

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.parts import Part
     from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.models import Model
-    from menagerie.studies.scoring.piece import How, Piece
+    from menagerie.studies.scoring.piece import Piece
 
 
 @dataclass(frozen=True)
-class PieceStudy(AnyStudy):
+class ScoringStudy(AnyStudy):
     """A study that trains nothing: its arms are pieces, which say why where they can't be scored."""
 
     called: ClassVar[str] = "pieces"
@@ -42,6 +42,17 @@ class PieceStudy(AnyStudy):
     """Threads of torch; 0 leaves it the choice."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
     """Models that are scored at once; 0 takes one, and all cores for images."""
+    models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
+    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
+    file.py:Class."""
+    code: Annotated[tuple[str, ...], MODEL] = ()
+    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
+    architecture: Annotated[str, MODEL] = "micro"
+    """Towers of a file.py:Class without a checkpoint, at --resolution."""
+    resolution: Annotated[int, DATA, SIDE] = 64
+    """Side of the images of a file.py:Class without a checkpoint, in pixels."""
+    dry_run: Annotated[bool, WHAT, FIRST] = False
+    """Only report what would be scored."""
 
     @classmethod
     def growing(cls) -> frozenset[str]:
@@ -50,18 +61,41 @@ class PieceStudy(AnyStudy):
 
     @property
     def at_once(self) -> int:
-        """Models that are scored at once."""
         return self.workers or 1
+
+    @cached_property
+    def tested(self) -> "Sequence[Model]":
+        """The models that the names stand for; one that is nothing raises."""
+        from menagerie.models.towers.config import TowerConfig
+        from menagerie.studies.scoring.models import models_of
+
+        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution))
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How pieces are scored; no result depends on it but in last digits."""
+        return {"device": self.device, "threads": self.threads}
 
     @abstractmethod
     def pieces(self) -> "Iterable[Piece]":
         """Each model on each of what it is scored on."""
 
     def plan(self, known: Known) -> Iterable[Arm]:
-        """An arm for each piece."""
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
-    def prepare(self, out: Path) -> "PieceStudy":
+    def check(self) -> None:
+        """Raise for a device that isn't here."""
+        if self.cluster.engine != "slurm":
+            check_device_here(self.device)
+
+    def forecast(self) -> bool:
+        """Print what would be scored; no model is loaded."""
+        pieces = list(self.pieces())
+        images = sum(piece.steps for piece in pieces)
+        print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+        return True
+
+    def prepare(self, out: Path) -> "ScoringStudy":
         """Try pieces that were left out again."""
         forget_left_out(out)
         return self
@@ -75,7 +109,6 @@ class PieceStudy(AnyStudy):
         import_module(self.written_by).write_latex(records)
 
     def page(self, records: "Records") -> "Iterable[Part]":
-        """What came out."""
         return import_module(self.written_by).parts(records)
 
     def conclude(self, records: "Records") -> None:
@@ -84,61 +117,6 @@ class PieceStudy(AnyStudy):
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
         import_module(self.written_by).print_results(records)
-
-
-@dataclass(frozen=True)
-class BenchmarkStudy(PieceStudy):
-    """A study whose arms are models on benchmarks of photographs."""
-
-    on: ClassVar[str] = "benchmark"
-    written_by: ClassVar[str] = "menagerie.studies.scoring.benchmark_page"
-
-    store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
-    """Of rendered scenes, of which it has none."""
-
-
-@dataclass(frozen=True)
-class ScoringStudy(PieceStudy):
-    """Scores the models that a command line names."""
-
-    models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
-    """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
-    file.py:Class."""
-    code: Annotated[tuple[str, ...], MODEL] = ()
-    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
-    architecture: Annotated[str, MODEL] = "micro"
-    """Towers of a file.py:Class without a checkpoint, at --resolution."""
-    resolution: Annotated[int, DATA, SIDE] = 64
-    """Side of the images of a file.py:Class without a checkpoint, in pixels."""
-    dry_run: Annotated[bool, WHAT, FIRST] = False
-    """Only report what would be scored."""
-
-    @cached_property
-    def tested(self) -> "Sequence[Model]":
-        """The models that the names stand for; one that is nothing raises."""
-        from menagerie.models.towers.config import TowerConfig
-        from menagerie.studies.scoring.models import models_of
-
-        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution))
-
-    @property
-    def how(self) -> "How":
-        """How pieces are scored."""
-        from menagerie.studies.scoring.piece import How
-
-        return How(self.device, self.threads)
-
-    def check(self) -> None:
-        """Raise for a device that isn't here."""
-        if self.cluster.engine != "slurm":
-            check_device_here(self.device)
-
-    def forecast(self) -> bool:
-        """Print what would be scored; no model is loaded."""
-        pieces = list(self.pieces())
-        images = sum(piece.images for piece in pieces)
-        print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
-        return True
 
 
 def forget_left_out(out: Path) -> None:

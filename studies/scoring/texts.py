@@ -1,11 +1,12 @@
-"""Texts of benchmarks as models read them: with scene graphs of a parser, and with the words that a model knows.
+"""Texts of benchmarks as models read them: with scene graphs of a parser, with the words that a model knows, and to the
+end or not.
 
 Of a scorer with a vocabulary of its own unknown words are refused, or left out.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
+from menagerie.models.scorer import Scorer
 
 
 def parsed(
@@ -127,3 +129,37 @@ def pruned(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
         if {edge.subject, edge.object} <= place.keys() and all(word in known for word in edge.predicate.split())
     )
     return SceneGraph(tuple(filter(None, nodes)), edges) if place else None
+
+
+SHOWN = 60  # characters of a text that pages name
+
+
+def cut_record(scorer: Scorer, texts: Sequence[Caption]) -> dict[str, Any]:
+    """Count the texts that are longer than the scorer's context, for a result; also gives the first. Empty if the
+    scorer's reader can't tell."""
+    cut = scorer.cut_texts([text.text for text in texts], [text.graph for text in texts])
+    if cut is None:
+        return {}
+    long = [text.text for text, is_cut in zip(texts, cut, strict=True) if is_cut]
+    return {"texts": len(long), "of": len(texts), "context": scorer.texts.context, "first": long[0] if long else ""}
+
+
+def unread_texts(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """For each result by name whose texts weren't all read whole, the sentence for pages."""
+    said = {name: words_of(result) for name, result in results.items()}
+    return {name: text for name, text in said.items() if text}
+
+
+def words_of(result: Mapping[str, Any]) -> str:
+    """Say for pages which texts of a result weren't read whole; empty if all were."""
+    parts = []
+    if not (cut := result["cut"]):
+        parts.append("its reader doesn't say which texts it cuts")
+    elif cut["texts"]:
+        first = cut["first"] if len(cut["first"]) <= SHOWN else f"{cut['first'][:SHOWN]}…"
+        parts.append(
+            f"{cut['texts']} of {cut['of']} texts are longer than its {cut['context']} tokens, {first!r} first"
+        )
+    if short := result.get("skipped", {}).get("texts"):
+        parts.append(f"{short} texts were shortened to words that it knows, and to as many as it reads")
+    return "; ".join(parts)

@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.photographs import Photographs, Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.sugarcrepe_pp import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
-from menagerie.studies.scoring.surely_wrong import preferences
+from menagerie.studies.scoring.benchmark_piece import preferences
 from tests.generators.benchmark_files import MAKERS, write_csv, write_json, write_json_lines
 
 NEW = ("bivlc", "cola", "colorswap", "mmvp-vlm", "pug-spare", "sugarcrepe-pp", "valse")

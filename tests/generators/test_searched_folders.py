@@ -12,7 +12,6 @@ from menagerie.generators.benchmarks.photographs import Place, images_of
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.sources.nearby import nearby
 from menagerie.studies.real_data import RealTraining
-from menagerie.studies.real_training import describe
 from menagerie.studies.scoring.check import state_of
 from menagerie.studies.transfer import Transfer
 from tests.generators.benchmark_files import MAKERS, MATRICES, tiny_tags
@@ -93,7 +92,7 @@ def test_what_several_folders_are_refused_for(tmp_path):
         with pytest.raises(UserError, match=f"--images {folder} is given 2 times"):
             load(name).build(placed(tmp_path, *(f"{folder}={tmp_path / part}" for part in ("a", "b"))))
     with pytest.raises(UserError, match="coco/train2017 is given 2 times; training reads one folder"):
-        describe.folders_of(RealTraining(images=tuple(twice)))
+        _ = RealTraining(images=tuple(twice)).folders
 
 
 def test_a_link_that_leads_out_of_a_second_folder_is_refused(tmp_path):

@@ -12,8 +12,8 @@ from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.texts import RegraphedReader
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
-from menagerie.studies.scoring.cut_texts import cut_record
-from menagerie.studies.scoring.split_piece import texts_of
+from menagerie.studies.scoring.splits import texts_of
+from menagerie.studies.scoring.texts import cut_record
 from tests.models.builders import OPTIONS
 
 CONTEXT = 8

@@ -394,9 +394,9 @@ def test_nothing_is_said_before_a_budget_is_finished_with_all_seeds(written):
     [
         ({"budgets": (20, 10)}, "rising order"),
         ({"budgets": (4, 8)}, "must end before the rate"),
-        ({"learning_rates": ()}, "--learning-rates must be one or more"),
+        ({"learning_rates": ()}, "--learning-rates needs one or more values"),
         ({"learning_rates": (0.0, 1e-3)}, "needs values above 0"),
-        ({"batches": (8, 8)}, "--batches must be different"),
+        ({"batches": (8, 8)}, "--batches has 8 twice"),
         ({"decay": 1.0}, "--decay is a share"),
         ({"splits": ()}, "--splits needs"),
         ({"splits": ("bindings",)}, "did you mean"),

@@ -22,30 +22,32 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.estimate import compared
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.photo_transfer import gap_words, said, worth_table
+from menagerie.studies.pages.photo_transfer import gap_words, said, table
 from menagerie.studies.photo_transfer import PRESETS
-from menagerie.studies.photographs import answers, collection
+from menagerie.studies.photographs import answers, worlds
 from menagerie.studies.photographs.answers import KNOWN, RECOGNITION, SWAPS
 from menagerie.studies.photographs.cells import left_out, prepared, steps_of
-from menagerie.studies.photographs.collection import Photographs, photographs_of, read_photographs
 from menagerie.studies.photographs.data import BareTests
 from menagerie.studies.photographs.trainings import (
+    HELD_OUT,
     OTHERS,
     OWN,
+    PHOTOGRAPHS,
     SPATIAL,
     SYNTHETIC,
     Material,
+    Photographs,
     Training,
     all_trainings,
-    trainings,
-)
-from menagerie.studies.photographs.worlds import (
-    HELD_OUT,
-    PHOTOGRAPHS,
-    cutouts_in,
     held_out,
     kept,
     material_of,
+    trainings,
+)
+from menagerie.studies.photographs.worlds import (
+    cutouts_in,
+    photographs_of,
+    read_photographs,
     shared_photographs,
     write_worlds,
 )
@@ -128,8 +130,8 @@ def test_worlds_of_training_and_of_tests_have_no_photograph_in_common(photos, tm
     photographs = photographs_of(config, tmp_path)
     assert set(photographs.tested) == set(photographs.several) == set(TESTED)
     assert set(photographs.others) == {"camel", "lion", "pig", "zebra"}
-    worlds = write_worlds(config, photographs, tmp_path / "worlds")
-    audit = shared_photographs(config, material_of(config, photographs), worlds)
+    files = write_worlds(config, photographs, tmp_path / "worlds")
+    audit = shared_photographs(config, material_of(config, photographs), files)
     assert {row.both for row in audit} == {0}
     assert {(row.training, row.trained, row.test, row.tested) for row in audit} == {
         *((f"own-{n}-{seed}", 4 * n, f"{HELD_OUT}-{seed}", 4) for n in (1, 2) for seed in range(2)),
@@ -141,9 +143,9 @@ def test_worlds_of_training_and_of_tests_have_no_photograph_in_common(photos, tm
     }
     sources = {path.read_bytes() for path in photos.glob("cutouts/*")}
     assert {path.read_bytes() for path in (tmp_path / "worlds/cutouts").iterdir()} == sources
-    assert load_world(str(worlds[SYNTHETIC])).animals == TESTED
-    assert load_world(str(worlds["synthetic-vocabulary"])).animals == load_world("tiny").animals
-    textures = load_world(str(worlds["synthetic-textures"])).textures
+    assert load_world(str(files[SYNTHETIC])).animals == TESTED
+    assert load_world(str(files["synthetic-vocabulary"])).animals == load_world("tiny").animals
+    textures = load_world(str(files["synthetic-textures"])).textures
     assert set(load_world("tiny").textures) < set(textures)
 
 
@@ -208,8 +210,8 @@ def test_the_package_gives_what_the_study_needs(tmp_path):
     assert len(photographs.several) >= 6
     assert len(photographs.others) > 80
     material = material_of(config, photographs)
-    worlds = write_worlds(replace(config, other_animals=(8,)), photographs, tmp_path / "worlds")
-    assert not any(row.both for row in shared_photographs(replace(config, other_animals=(8,)), material, worlds))
+    files = write_worlds(replace(config, other_animals=(8,)), photographs, tmp_path / "worlds")
+    assert not any(row.both for row in shared_photographs(replace(config, other_animals=(8,)), material, files))
 
 
 def test_captions_of_natural_colours_name_none(photos, tmp_path):
@@ -293,8 +295,8 @@ def test_what_an_image_is_worth(scratch, tuned, synthetic, images, ratio):
         return of_seeds([1] * round(9 * share) + [0] * (9 - round(9 * share)))
 
     ladder = answers.Ladder("clip", "swaps", [16, 64], list(map(of, scratch)), list(map(of, tuned)), of(synthetic))
-    (row,) = worth_table("worth", [ladder], replace(SMOKE, targets=(0.8,))).rows
-    assert row[:6] == ["clip", "swaps", "80", *images, ratio]
+    (row,) = table("worth", [ladder], replace(SMOKE, targets=(0.8,))).rows
+    assert list(row[:6]) == ["clip", "swaps", "80", *images, ratio]
 
 
 def test_runs_follow_from_those_that_they_start_with(photos, tmp_path):
@@ -395,8 +397,8 @@ def test_what_it_would_take(tmp_path, photos):
 
 
 def test_pictures_of_a_rehearsal_are_cut_outs(tmp_path):
-    folder = collection.draw_pictures(load_world("tiny"), tmp_path / "pictures")
-    assert len(list(folder.iterdir())) == collection.EACH * (4 + len(collection.FURTHER))
+    folder = worlds.draw_pictures(load_world("tiny"), tmp_path / "pictures")
+    assert len(list(folder.iterdir())) == worlds.EACH * (4 + len(worlds.FURTHER))
     found = photographs_of(replace(SMOKE, models=("clip",)), tmp_path / "photos")
     assert isinstance(found, Photographs)
-    assert all(len(files) == collection.EACH for files in found.several.values())
+    assert all(len(files) == worlds.EACH for files in found.several.values())

@@ -295,9 +295,14 @@ def begin(study, folder):
         ({"sources": ("split",)}, "unknown source of photographs 'split'"),
         ({"sources": ("coco+coco",)}, "one of them is named twice"),
         ({"mix": (1.5,)}, r"--mix must be at most 1, got 1\.5"),
-        ({"mix": (0.5, 0.5)}, "--mix must be different ones"),
+        ({"mix": (0.5, 0.5)}, r"--mix has 0\.5 twice; give each value once"),
         ({"parser": ("spacey-rules",)}, "unknown parser 'spacey-rules'"),
         ({"benchmarks": ("sugarcrape",)}, "did you mean 'sugarcrepe'"),
+        (
+            {"benchmarks": ("mine.py:MINE",)},
+            "by menagerie transfer RUN --benchmarks mine.py:MINE, RUN being",
+        ),
+        ({"benchmarks": ("none.py:MINE",)}, "there must be a file 'none.py'"),
         (
             {"tuned": "laptop", "recipe": replace(PLAIN.recipe, learning_rate=1e-4)},
             "--learning-rate is replaced by the",
@@ -329,6 +334,7 @@ def begin(study, folder):
 def test_what_cannot_work_is_refused_in_one_line(study, folder, options, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
+    (tmp_path / "mine.py").write_text("raise RuntimeError('run although it is refused')")
     for name, model, towers in (
         ("same", "clip", {}),
         ("other-model", "oc-clip", {}),

@@ -15,7 +15,6 @@ from menagerie.studies.frame.checks import check
 from menagerie.studies.frame.run import run as run_study
 from menagerie.studies.scoring.benchmark_piece import VERSION, piece_of, subject_of
 from menagerie.studies.scoring.models import models_of
-from menagerie.studies.scoring.piece import How
 from menagerie.studies.transfer import Transfer
 from tests.generators.benchmark_files import make_sugarcrepe, write_json
 from tests.generators.chat_service import ChatService, Request, Sent
@@ -87,7 +86,7 @@ def test_the_default_is_no_part_of_an_identity(folder):
     spec = load("sugarcrepe")
     assert Transfer().parser == "one-node"
     subject = subject_of(spec, spec.build(Place(folder / "data")))
-    piece = piece_of(models[0], subject, False, How())
+    piece = piece_of(models[0], subject, False)
     weights = models[0].source.identity()
     plain = {
         "model": weights,

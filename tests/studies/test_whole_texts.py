@@ -7,7 +7,7 @@ import torch
 
 from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.towers.config import TextSpace, TowerConfig
-from menagerie.studies.scoring.cut_texts import unread_texts
+from menagerie.studies.scoring.texts import unread_texts
 from tests.command import ROOT, run_here
 from tests.generators.benchmark_files import MAKERS
 from tests.models.builders import OPTIONS

@@ -1,0 +1,246 @@
+"""Models on splits: the splits of a command line, files or recipes; each model on each, scored once; and the page."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_csv, write_text
+from menagerie.envs.core.identity import digest
+from menagerie.envs.worlds import load_world
+from menagerie.generators.benchmarks.benchmark import Benchmark
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.templates import Caption
+from menagerie.generators.splits.recipe import VERSION, SplitRecipe
+from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.pixels import open_split
+from menagerie.generators.storage.split_file import content_identity
+from menagerie.models.contract import attempt
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.models.library.pictures import Framed
+from menagerie.models.scorer import Scorer
+from menagerie.models.texts import Texts
+from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_rows
+from menagerie.studies.frame.layout import Sheet, latex_of
+from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
+from menagerie.studies.frame.records import Records
+from menagerie.studies.runs.evaluation import FILE, evaluate
+from menagerie.studies.runs.folder import provenance
+from menagerie.studies.runs.results import write_result
+from menagerie.studies.runs.split_file import make_splits, tests_of
+from menagerie.studies.scoring.models import Model, short_labels
+from menagerie.studies.scoring.piece import Piece, images_of
+from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
+from menagerie.studies.scoring.texts import cut_record, unread_texts
+
+Tests = Mapping[str, Benchmark]
+BLOCK = 256  # texts that are read at once
+COLUMNS = ("model", "split", "subset", "task", "accuracy", "official", "tie_rate", "n", "cell")
+NO_INTERVALS = "None has an interval: each subset has fewer than five animal pairs"
+AS_THEY_ARE = (
+    "Every model scores each image with its true caption and with a hard negative, which has the same words, and "
+    "should prefer the true one. Images are resized to what a model reads. Nothing was trained for this: models of a "
+    "run stay as they were trained there, others as they come."
+)
+SAME_SCORE = "Texts that differ only in what a model doesn't read have equal scores there, which count as ties."
+INTERVALS = (
+    "with an interval, nominally of 95 %, by a bootstrap over animal pairs: for these models as they are, not for "
+    "models that are trained anew. Of fewer than five pairs there is none"
+)
+
+
+@dataclass(frozen=True)
+class SplitPiece(Piece):
+    """A model on a split."""
+
+    path: Path
+    content: str
+    """Hash of the split's scenes and texts and of the store that shows them; the same for a packed file."""
+    tests: tuple[str, ...]
+
+    def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> None:
+        """Score all tests, and write predictions and then the result."""
+        content, tests = opened(self.path)
+        if content != self.content:
+            raise UserError(f"{self.path} has changed since this command was started; start it again")
+        check_texts(prepared.scorer, tests)
+        started = time.perf_counter()
+        framed = {name: Framed(test, prepared.framing, report) for name, test in tests.items()}
+        subsets = attempt(self.model, "fails", lambda: evaluate(self.folder, framed, prepared.scorer))
+        result = {
+            **{"id": self.id, "model": self.model, "split": self.label, "subsets": subsets},
+            "cut": attempt(self.model, "fails", lambda: cut_record(prepared.scorer, texts_of(tests))),
+            **{"seconds": round(time.perf_counter() - started, 1), "provenance": provenance()},
+        }
+        write_result(self.folder, result, (FILE,))
+
+
+@cache
+def opened(path: Path) -> tuple[str, Tests]:
+    """The identity of a split's content, and a benchmark of each of its subsets but train."""
+    split = open_split(path)
+    names = (*tests_of(split), "validation")
+    return content_identity(split), {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
+
+
+def piece_of(model: Model, label: str, path: Path, **how: Any) -> SplitPiece:
+    """One model on the split of a file; raises for a file that is none."""
+    content, tests = opened(path)
+    images = sum(len(images_of(test)) for test in tests.values())
+    name = digest({"model": model.weights, "split": content, "version": VERSION})
+    subsets = tuple(subset for subset in tests if subset != "validation")
+    return SplitPiece(model, label, name, images, path, content, subsets, **how)
+
+
+def labels_of(names: Sequence[str]) -> dict[str, str]:
+    """For each split of a command line its name in tables, the file's where no other has it; raises for one that is
+    given twice."""
+    stems = [Path(name).stem for name in names]
+    if len(set(names)) < len(names):
+        raise UserError(f"one of --splits is given twice: {' '.join(names)}")
+    return {name: stem if stems.count(stem) == 1 else name for name, stem in zip(names, stems, strict=True)}
+
+
+def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
+    """The recipes among splits by name; raises for a name of nothing, and for fractions that can't be had."""
+    recipes = {name: read_recipe(name) for name in names if not is_split_file(name)}
+    if world:
+        recipes = {name: replace(recipe, world=world) for name, recipe in recipes.items()}
+    for recipe in recipes.values():
+        recipe.counts()
+    if missing := next((name for name in names if name not in recipes and not Path(name).is_file()), None):
+        raise UserError(f"--splits {missing}: there is no such file; make it with 'menagerie make'")
+    return recipes
+
+
+def is_split_file(name: str) -> bool:
+    """Whether a name is that of a file, there or not, rather than of a recipe."""
+    return Path(name).suffix in (".h5", ".hdf5") or (Path(name).is_file() and not name.endswith(".toml"))
+
+
+def render(recipe: SplitRecipe, root: Path, resolution: int, workers: int) -> Path:
+    """Render what the store lacks of a recipe's scenes, and write its split file."""
+    store = ImageStore(root, load_world(recipe.world), resolution)
+    return make_splits(store, [recipe], workers)[recipe]
+
+
+def check_texts(scorer: Scorer, tests: Tests) -> None:
+    """Raise for the first text that a scorer can't read: an unknown word, a missing graph."""
+    texts = texts_of(tests)
+    for start in range(0, len(texts), BLOCK):
+        scorer.reader(Texts(*zip(*texts[start : start + BLOCK], strict=True)))
+
+
+def texts_of(tests: Tests) -> list[Caption]:
+    return list(dict.fromkeys(text for test in tests.values() for text in test.texts))
+
+
+def parts(records: Records) -> Iterator[Part]:
+    names, files = short_names(records), file_names(records.labels("split"))
+    scored = scored_splits(records)
+    swaps = records.where(task="swap", subset=records.tests, split=tuple(scored))
+    for split in scored:
+        if found := swaps.where(split=split).estimates(("model",)):
+            (model,), its = max(found.items(), key=lambda pair: pair[1].value)
+            most = "prefers the true caption most often" if len(found) > 1 else "prefers the true caption"
+            text = f"On {split} {names[model]} {most}: {100 * its.value:.1f} % of {its.n} swaps; chance is 50."
+            yield Sentence(text)
+    says = "Hard negatives: how often the true caption is preferred, by split and subset."
+    yield Bars("swaps", swaps, panels=("split", "subset"), words={"model": names}, says=says)
+    yield Paragraph(AS_THEY_ARE)
+    if left := left_out(records):
+        yield Heading("Left out")
+        yield Facts(left)
+    if unread := unread_texts({piece.name: result for piece, result in named_results(records)}):
+        yield Heading("Texts that weren't read to their end", SAME_SCORE)
+        yield Facts(unread)
+    for split, file in files.items():
+        yield Heading(split, "" if split in scored else "No model has been scored on it.")
+        if split in scored:
+            yield from of_split(split, scored[split], file, names)
+    yield from about_models(records, names)
+
+
+def write_tables(records: Records) -> None:
+    """Write cells.jsonl and results.csv."""
+    results = [result for _, result in named_results(records)]
+    write_lines(records.out / "cells.jsonl", results)
+    rows = (
+        {**result, "cell": result["id"], "subset": subset, "task": task, **scores}
+        for result in results
+        for subset, tasks in result["subsets"].items()
+        for task, scores in tasks.items()
+    )
+    write_csv(records.out / "results.csv", COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+
+
+def write_latex(records: Records) -> None:
+    """Write the tables of swaps of all splits as results.tex."""
+    parts = (swap_table(its, "", short_names(records)) for its in scored_splits(records).values())
+    texts = map(latex_of, parts)
+    write_text(records.out / "results.tex", "\n".join(texts))
+
+
+def scored_splits(records: Records) -> dict[str, Records]:
+    """The splits that any model was scored on, with their records."""
+    return {label: records.where(split=label) for label in dict.fromkeys(arm.cell.label for arm, _ in records.results)}
+
+
+def short_names(records: Records) -> dict[str, str]:
+    """The names of models in tables."""
+    return short_labels(list({arm.cell.model: arm.cell.tested for arm in records.arms}.values()))
+
+
+def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) -> Iterator[Part]:
+    numbers = records.scores
+    yield swap_table(records, file, names)
+    if len(records.results) > 1:
+        yield differences(records.where(task="swap"), file, names)
+    for subset, rows in numbers.groupby("subset", sort=False):
+        if rows.n.any():
+            yield Heading(f"{split}, {subset.replace('_', ' ')}: all tasks", level=3)
+            chosen = records.where(subset=subset)
+            yield Table(f"tasks-{file}-{subset}", chosen, ("model",), ("task",), words={"model": names})
+    yield Heading(f"{split}: numbers of records", level=3)
+    yield counts(f"records-{file}", numbers)
+
+
+def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
+    """A row a model, a column a subset."""
+    says = f"Accuracy in percent with the hard negative, the task `swap`, on {records.labels('split')[0]}."
+    return Table(f"swaps-{file}", records.where(task="swap"), ("model",), words={"model": names}, says=says)
+
+
+def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
+    """How far each further model is above the first, on the same records; where no number has an interval, this is said
+    once."""
+    first = swaps.results[0][0].cell.model
+    says = f"Percentage points above {names[first]}, the first model, on the same records"
+    found = swaps.estimates(("model", "subset"), {"model": first})
+    given: dict[str, Any] = {"against": {"model": first}, "words": {"model": names}}
+    part = Table(f"differences-{file}", swaps, ("model",), **given, says=f"{says}, {INTERVALS}.")
+    if any(value.known for value in found.values()):
+        return part
+    header, *rows = to_rows(Sheet(part).frame)
+    bare = [[label, *(cell.partition(" [")[0] for cell in cells)] for label, *cells in rows]
+    return Rows(part.name, header, bare, says=f"{says}. {NO_INTERVALS}.")
+
+
+def counts(name: str, numbers: Any) -> Rows:
+    """A row for each subset, a column for each task."""
+    tasks = sorted(numbers.task.unique(), key=by_task)
+    most = numbers.groupby(["subset", "task"], sort=False)["n"].max().to_dict()
+    subsets = numbers.subset.unique()
+    rows = [[subset, *(str(most.get((subset, task), DASH)) for task in tasks)] for subset in subsets]
+    return Rows(name, ["subset", *tasks], rows)
+
+
+def print_results(records: Records) -> None:
+    for split, its in scored_splits(records).items():
+        header, *rows = to_rows(Sheet(swap_table(its, "", short_names(records))).frame)
+        print_table(header, rows, f"{split}: swaps preferred right, %")
