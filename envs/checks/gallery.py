@@ -92,9 +92,9 @@ def background_sheet(world: "World", config: Config) -> Sheet:
 
 def slot_sheet(world: "World", config: Config) -> Sheet:
     """Every animal in every slot and size."""
-    from menagerie.envs.slots import SLOTS
+    from menagerie.envs.slots import PAIR_SLOTS
 
-    columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in SLOTS for size in _sizes(world)}
+    columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in PAIR_SLOTS for size in _sizes(world)}
 
     def scene(animal: str, column: str) -> Scene:
         return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], *columns[column]),))
