@@ -68,7 +68,7 @@ def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
     """All words that can occur in captions of a vocabulary."""
     names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]
     phrasings = [p.format(things="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
-    links = ["a an the no in is are there", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *IN_PLACE.values(), *phrasings]
+    links = ["a an the no in is are there that", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *IN_PLACE.values(), *phrasings]
     return tuple(sorted({word for text in (*names, *links) for word in text.split()}))
 
 

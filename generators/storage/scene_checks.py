@@ -31,9 +31,9 @@ CHUNK = 1024  # scenes
 
 # Predicate -> where its subject lies relative to its object: axis of the image, and sign.
 DIRECTIONS = {
-    predicate: (AXIS_OF_RELATION[relation], direction)
-    for relation, both in PREDICATES.items()
-    for predicate, direction in zip(both, (-1, 1), strict=True)
+    predicate: (axis, direction)
+    for relation, axis in AXIS_OF_RELATION.items()
+    for predicate, direction in zip(PREDICATES[relation], (-1, 1), strict=True)
 }
 
 
