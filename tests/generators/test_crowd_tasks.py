@@ -8,6 +8,7 @@ import pytest
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import relations_of
+from menagerie.envs.world import PUG
 from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, true_above
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.crowds import telling_of
@@ -15,10 +16,11 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, chance_of
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, claims
+from menagerie.generators.cells import cells_of
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.crowd import CrowdRecipe, things_of
 from menagerie.generators.storage.dataset import SplitDataset
-from tests.generators.conftest import MANY, in_memory
+from tests.generators.conftest import MANY, TWELVE, in_memory
 
 # Long captions for every task; few things in train, so that tests have more than captions mention.
 LONG = CrowdRecipe(
