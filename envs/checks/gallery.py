@@ -148,13 +148,14 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
     if config.renderer == "menagerie":
         return Renderer(world, config.resolution, config.cache).render(scenes)[0]
     if config.renderer == "direct":
-        return np.array([render_directly(scene, config.resolution, dict(world.cutouts)).image for scene in scenes])
+        cutouts, drawn = dict(world.cutouts), map(world.as_drawn, scenes)
+        return np.array([render_directly(scene, config.resolution, cutouts).image for scene in drawn])
     if world.cutouts:
         raise UserError(f"{config.world} has cut-outs, which --renderer {config.renderer} doesn't draw")
     from menagerie.envs.checks.external_renderers import open_external_renderer
 
     renderer = open_external_renderer(config.renderer, config.resolution)
-    images = np.array([renderer.render(scene).image for scene in scenes])
+    images = np.array([renderer.render(world.as_drawn(scene)).image for scene in scenes])
     renderer.close()
     return images
 

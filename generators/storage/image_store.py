@@ -2,7 +2,9 @@
 
 A store is a folder of immutable HDF5 shards. `index.h5` lists every row of every shard. A shard holds `/images` uint8
 (n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and i + 1 for the scene's thing i, and its part of the
-scene table; a checksum per image detects damage on disk. `/digests` uint8 (n, 2, 16) identify each image and mask as
+scene table; a checksum per image detects damage on disk. A shard with scenes in places of crowds also holds `/areas`
+int32 (n, 8), the pixels that each thing covers without the others, or -1; other shards have none, and what is hidden in
+their scenes is unknown. `/digests` uint8 (n, 2, 16) identify each image and mask as
 rendered (generators/storage/tables.py). Rows are numbered through all shards. Writers of one store wait for each other.
 """
 
@@ -14,13 +16,14 @@ from typing import NamedTuple
 
 import h5py
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, Int32, UInt8
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import clear_leftovers, whole_file, writing
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.validation import SIDE, check_number
-from menagerie.envs.scene import Scene
+from menagerie.envs.render.occlusion import UNKNOWN, area_table, hidden_shares
+from menagerie.envs.scene import MOST_THINGS, Scene
 from menagerie.envs.world import World
 from menagerie.generators.storage.scene_checks import RenderChecks
 from menagerie.generators.storage.tables import (
@@ -39,12 +42,13 @@ from menagerie.generators.storage.tables import (
     write_digests,
     write_hdf5,
 )
-from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
+from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary, has_crowds
 
 SHARD_ROWS = 1024
 ROW_BYTES = 256  # at most, per row besides pixels: digests, checksums, positions
 SHARD_TYPE = np.dtype([("file", "S32"), ("start", "i8"), ("rows", "i8"), ("codec", "S8")])
 INDEX = "index.h5"
+AREAS = "areas"
 READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 Progress = Callable[[str, int, int], None]
@@ -76,6 +80,14 @@ def read_shard_table(group: h5py.Group, name: str) -> list[Shard]:
     """Read a table of shards that `shard_table` made."""
     table = read_table(group, name, SHARD_TYPE)
     return [Shard(file.decode(), int(start), int(rows), codec.decode()) for file, start, rows, codec in table]
+
+
+class Rendered(NamedTuple):
+    """Images and masks of n scenes, and the pixels that each of their things covers without the others."""
+
+    images: UInt8[np.ndarray, "n h w 3"]
+    masks: UInt8[np.ndarray, "n h w"]
+    areas: Int32[np.ndarray, "n things"]
 
 
 class ImageStore:
@@ -112,6 +124,16 @@ class ImageStore:
         if missing:
             raise UserError(f"{len(missing)} scenes are not in the store {self.folder}, the first is {missing[0]!r}")
         return np.array([row_of[scene] for scene in scenes], dtype=np.int64)
+
+    def hidden(self, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n things"]:
+        """The share of each of up to eight things of `scenes` that others hide; NaN for no thing, or if unknown."""
+        rows = self.rows(scenes)
+        shares = np.empty((len(rows), MOST_THINGS), np.float32)
+        for shard in self.index()[0]:
+            mine = np.nonzero((rows >= shard.start) & (rows < shard.start + shard.rows))[0]
+            if len(mine):
+                shares[mine] = hidden_in(ShardLocation(self.folder / shard.file), shard.codec)[rows[mine] - shard.start]
+        return shares
 
     def missing(self, scenes: Sequence[Scene]) -> list[Scene]:
         """The distinct scenes that the store doesn't have yet, in the order of their keys."""
@@ -202,8 +224,9 @@ class ImageStore:
         table = self.index()[1]
         for shard in self._lost_shards():
             scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
-            rows, pictures = self.vocabulary.encode(scenes), self.renderer(workers).render(scenes)
-            write_shard(self.folder / shard.file, self.identity, self.vocabulary, rows, *pictures, shard.codec)
+            rows, renderer = self.vocabulary.encode(scenes), self.renderer(workers)
+            rendered = Rendered(*renderer.render(scenes), area_table(renderer.areas(scenes)))
+            write_shard(self.folder / shard.file, self.identity, self.vocabulary, rows, rendered, shard.codec)
 
     def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         # A process killed between the two writes leaves a shard that the index does not list;
@@ -214,8 +237,10 @@ class ImageStore:
     def write_part(self, path: Path, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         """Render, check and write a shard to `path`, without adding it to the index."""
         images, masks = renderer.render(scenes)
-        checks.require(scenes, images, masks, renderer.areas(scenes))
-        write_shard(path, self.identity, self.vocabulary, self.vocabulary.encode(scenes), images, masks, codec)
+        areas = renderer.areas(scenes)
+        checks.require(scenes, images, masks, areas)
+        rows, rendered = self.vocabulary.encode(scenes), Rendered(images, masks, area_table(areas))
+        write_shard(path, self.identity, self.vocabulary, rows, rendered, codec)
 
     def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
         """Add shards that tasks wrote below the store, if all their scenes are still missing."""
@@ -241,11 +266,19 @@ class ImageStore:
 
         def fill(file: h5py.File) -> None:
             write_attribute(file, "identity", self.identity)
-            write_attribute(file, "vocabulary", self.vocabulary.to_json())
+            write_attribute(file, "vocabulary", self.vocabulary.to_json(whole))
             file["scenes"], file["shards"] = whole, listed
             write_attribute(file, DIGEST, digest_of_table(whole, listed))
 
         write_hdf5(self.folder / INDEX, fill)
+
+
+def hidden_in(location: ShardLocation, codec: str) -> Float32[np.ndarray, "n things"]:
+    """The share of each thing of a shard's scenes that others hide."""
+    codec_options(codec)  # registers the codec's filter with HDF5
+    with open_hdf5(location.file, location.remedy) as file:
+        shard = file[location.group]
+        return hidden_shares(read_areas(shard, len(shard["scenes"])), shard["masks"][:])
 
 
 def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
@@ -256,11 +289,22 @@ def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
         if not isinstance(shard, h5py.Group):
             raise ValueError("it has a table in place of a shard")
         own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
-        if read_attribute(shard, DIGEST) != digest_of_table(scenes):
+        areas = [read_areas(shard, len(scenes))] if has_crowds(scenes) else []
+        if read_attribute(shard, DIGEST) != digest_of_table(scenes, *areas):
             raise ValueError("its scenes were changed since it was written")  # `open_hdf5` adds path and remedy
         check_pixels(shard, len(scenes), largest)
     check_identity(location.file, own_identity, identity)
     return scenes
+
+
+def read_areas(shard: h5py.Group, rows: int) -> Int32[np.ndarray, "n things"]:
+    """The area in pixels of each thing of a shard's scenes, or `UNKNOWN` ."""
+    if AREAS not in shard and not has_crowds(shard["scenes"][:]):
+        return np.full((rows, MOST_THINGS), UNKNOWN, np.int32)
+    areas = read_table(shard, AREAS, np.dtype("i4"), MOST_THINGS)
+    if len(areas) != rows:
+        raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
+    return areas
 
 
 def check_identity(path: Path, found: str, identity: str) -> None:
@@ -302,30 +346,40 @@ def write_shard(
     identity: str,
     vocabulary: Vocabulary,
     rows: np.ndarray,
-    images: UInt8[np.ndarray, "n h w 3"],
-    masks: UInt8[np.ndarray, "n h w"],
+    rendered: Rendered,
     codec: str = "none",
 ) -> None:
     """Write one shard with the digests of its pixels, whole or not at all."""
+    images, masks, areas = rendered
     with whole_file(path) as temporary, create_hdf5(temporary) as (file, reserve):
         reserve(rows.nbytes + len(rows) * ROW_BYTES + images.nbytes + masks.nbytes)
-        tables = create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
+        tables = create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec, areas)
         for table, content in zip(tables, (images, masks), strict=True):
             table[:] = content
         write_digests(file, digests_of(vocabulary.decode(rows), images, masks))
 
 
 def create_shard(
-    group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
+    group: h5py.Group,
+    identity: str,
+    vocabulary: Vocabulary,
+    rows: np.ndarray,
+    size: tuple[int, int],
+    codec: str,
+    areas: Int32[np.ndarray, "n things"],
 ) -> list[h5py.Dataset]:
     """Create a shard's tables for images of `size` (h, w): one chunk and one checksum (HDF5's fletcher32) per image.
 
-    Returns the tables of images and masks, still empty; digests are written by `write_digests`.
+    Returns the tables of images and masks, still empty; digests are written by `write_digests`. `areas` are kept if the
+    shard has scenes of crowds.
     """
+    kept = [areas] if has_crowds(rows) else []
     write_attribute(group, "identity", identity)
-    write_attribute(group, "vocabulary", vocabulary.to_json())
-    write_attribute(group, DIGEST, digest_of_table(rows))
+    write_attribute(group, "vocabulary", vocabulary.to_json(rows))
+    write_attribute(group, DIGEST, digest_of_table(rows, *kept))
     group["scenes"] = rows
+    for table in kept:
+        group[AREAS] = table
     options = {"dtype": "u1", "fletcher32": True, **codec_options(codec)}
     return [
         group.create_dataset(name, (len(rows), *shape), chunks=(1, *shape), **options)

@@ -78,7 +78,9 @@ def write_pixels(
     split, size = reader.split, reader.read(int(rows[0]), "masks").shape
     of_row = 4 * math.prod(size)  # bytes of an image and a mask; a codec makes a row at most `ROW_BYTES` longer
     reserve(len(rows) * (ROW_BYTES + (of_row if codec == "none" else 0)))
-    create_shard(group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec)
+    create_shard(
+        group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec, reader.areas(rows)
+    )
     tables = {name: group[name] for name in PIXELS}
     for new, old in enumerate(rows.tolist()):
         reserve(of_row + ROW_BYTES)

@@ -187,13 +187,14 @@ def write_tables(file: h5py.File, split: Split) -> None:
     write_attribute(file, "format", FORMAT)
     write_attribute(file, "recipe", json.dumps(split.recipe))
     write_attribute(file, "identity", split.identity)
-    write_attribute(file, "vocabulary", split.vocabulary.to_json())
+    tables = {name: split.vocabulary.encode(records.scenes) for name, records in split.subsets.items()}
+    write_attribute(file, "vocabulary", split.vocabulary.to_json(*tables.values()))
     write_attribute(file, "checksum", checksum(split.recipe, split.subsets))
     write_attribute(file, "recipe_version", split.recipe_version)
     file["shard_table"] = shard_table(split.shards)
     subsets = file.create_group("subsets")  # explicitly: HDF5 writes the time into implicit groups
     for name, records in split.subsets.items():
-        write_records(subsets.create_group(name), split.vocabulary, records)
+        write_records(subsets.create_group(name), tables[name], records)
 
 
 def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
@@ -212,11 +213,11 @@ def content_identity(split: Split) -> str:
     return hashlib.sha256(f"{split.identity} {checksum(split.recipe, records)}".encode()).hexdigest()[:16]
 
 
-def write_records(group: h5py.Group, vocabulary: Vocabulary, records: Records) -> None:
-    """Write one subset: store rows, scene factors, texts and graphs."""
+def write_records(group: h5py.Group, factors: np.ndarray, records: Records) -> None:
+    """Write one subset: store rows, scene factors, texts and graphs. `factors` is the table of its scenes."""
     group["scene"] = records.rows
     group["partner"] = records.partners
-    group["factors"] = vocabulary.encode(records.scenes)
+    group["factors"] = factors
     group["caption"] = text_column(records.captions)
     group["negative"] = text_column(records.negatives)
     write_graphs(group.create_group("graph"), records.graphs)

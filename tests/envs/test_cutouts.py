@@ -146,8 +146,9 @@ def test_the_compositor_agrees_with_the_direct_renderer(folder, slots):
     world = one(folder, LION + more, '["lion", "cat", "rabbit"]')
     for other in ("cat", "rabbit"):
         scene = Scene("city", (Thing("lion", "grass", slots[0]), Thing(other, "red", slots[1])), 2)
-        images, masks = Renderer(world, SIDE).render([scene])
-        result = compare(scene, images[0], masks[0], dict(world.cutouts))
+        renderer = Renderer(world, SIDE)
+        images, masks = renderer.render([scene])
+        result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
         assert result.touched > TOUCHED_WORST
         assert result.masks_differ < 0.05
         assert not result.cut
