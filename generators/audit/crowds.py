@@ -11,6 +11,7 @@ from typing import NamedTuple
 from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.audit.findings import Finding, first, rules_of
+from menagerie.generators.audit.regeneration import left_out
 from menagerie.generators.audit.scene_draws import phrasings
 from menagerie.generators.audit.statistics import Tallies
 from menagerie.generators.captions.hard_negatives.swaps import swap_exchanged
@@ -18,6 +19,7 @@ from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.storage.split_file import Split
 
 TOLERANCE = 0.01  # of the normalised mutual information
+MOST_LEFT_OUT = 0.5  # share of scenes; 3 % hide too much of six things that overlap, by the default
 MORE_SWAPS = 0.02  # share of scenes whose swap may be in train by chance
 
 
@@ -88,11 +90,14 @@ def check_crowd_numbers(split: Split) -> Iterator[Finding]:
     """Check that train has each number of things equally often, and each test its number."""
     recipe, train = split.recipe, split.subsets["train"].scenes
     numbers = Counter(len(scene.things) for scene in train)
+    left = len(left_out(split).get("train", ()))
     asked = {n: numbers[n] for n in recipe["things"]}
-    even = sum(asked.values()) == len(train) and max(asked.values()) - min(asked.values()) <= 1
+    even = sum(asked.values()) == len(train) and max(asked.values()) - min(asked.values()) <= 1 + left
     detail = ", ".join(f"{count} of {n}" for n, count in sorted(numbers.items()))
     if not rules_of(split):
-        yield Finding("train has as many scenes as the recipe says", len(train) == recipe["train_scenes"], detail)
+        yield Finding(
+            "train has as many scenes as the recipe says", len(train) + left == recipe["train_scenes"], detail
+        )
     yield Finding("train has each number of things equally often", even, detail)
     for name, records in split.subsets.items():
         if test := read_name(name):
@@ -153,12 +158,24 @@ def check_crowd_information(split: Split) -> Iterator[Finding]:
     yield Finding("information of texture and animal: that of its cells", abs(realised - implied) <= allowed, detail)
 
 
+def check_left_out(split: Split) -> Iterator[Finding]:
+    """Check that few scenes were left out because they hide too much, and none where nothing hides anything."""
+    left, recipe = left_out(split), split.recipe
+    for name, records in split.subsets.items():
+        layout = recipe["layout"] if name == "train" else recipe["test_layout"] or recipe["layout"]
+        number, total = len(left.get(name, ())), len(records) + len(left.get(name, ()))
+        most = MOST_LEFT_OUT * total if LAYOUTS[layout].hides else 0
+        detail = f"{number} of {total}"
+        yield Finding(f"few scenes of {name} hide too much and are left out", number <= most, detail)
+
+
 def check_crowd_swaps(split: Split) -> Iterator[Finding]:
     """Check that the requested share of train's scenes of several things are swaps of others."""
     scenes = [scene for scene in split.subsets["train"].scenes if len(scene.things) > 1]
     known, numbers = set(scenes), Counter(len(scene.things) for scene in scenes)
     both = sum(swap_exchanged(scene) in known for scene in scenes)
     least = 2 * sum(round(split.recipe["hard_negatives"] * number) for number in numbers.values())
+    least -= 2 * len(left_out(split).get("train", ()))
     detail = f"{both} of {len(scenes)} scenes of several things have their swap in train, requested {least}"
     allowed = least + MORE_SWAPS * len(scenes)
     yield Finding("swaps in train: the requested share", least <= both <= max(allowed, least + 4), detail)

@@ -104,6 +104,7 @@ CHECKS_OF = {
         crowds.check_crowd_numbers,
         crowds.check_crowd_cells,
         crowds.check_crowd_information,
+        crowds.check_left_out,
         crowds.check_crowd_swaps,
         crowds.check_crowd_draws,
         crowd_texts.check_crowd_texts,

@@ -53,6 +53,8 @@ class CrowdRecipe(SplitRecipe):
     title: ClassVar[str] = "Many things"
     task: ClassVar[str] = "the same words with the textures of two things exchanged"
 
+    world: Annotated[str, FIRST] = "pug-textures"
+    """Vocabulary of the scenes: a name, or a TOML file; with as many textures as a scene has things."""
     pairs: float = 1.0
     """Always 1: train shows all pairs of animals; `coverage` says in which textures."""
     reserve: float = 0.0
@@ -83,6 +85,8 @@ class CrowdRecipe(SplitRecipe):
     """Probability that a training caption mentions only the salient thing: in the foremost row, there the biggest."""
     relations_stated: Annotated[int, FIRST, Range(0, MOST - 1)] = 0
     """Relations that a caption states, in a chain: "a red cat above a white dog that is behind a grass pig"."""
+    least_visible: Annotated[float, SHARE] = 0.25
+    """Least share of each thing that others leave visible; scenes that show less are left out after rendering."""
     searches: Annotated[tuple[int, ...], Several(), Range(1, MOST - 1)] = ()
     """Numbers of distractors in tests of search, two tests each."""
     triplets: Annotated[tuple[int, ...], Several(), Range(0, 2)] = ()

@@ -58,6 +58,8 @@ class SplitRecipe(ABC):
     """Whether hold-out rules and hard negatives in train can be set; otherwise the kind of split determines both."""
     single_slots: ClassVar[tuple[str, ...]] = ("center",)
     """Slots of single-object scenes in train."""
+    least_visible: ClassVar[float] = 0.0
+    """Least share of each thing that others leave visible; after rendering, other scenes are left out."""
     tests: ClassVar[tuple[str, ...]]
     """Test subsets, besides `train`, `validation` and the tests of rules."""
     title: ClassVar[str]

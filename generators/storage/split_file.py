@@ -48,6 +48,7 @@ from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 FORMAT = "menagerie split 5"
 REMEDY = "make it again with 'menagerie make'"
 NO_GRAPH = SceneGraph(())
+LEFT_OUT = "left_out"  # in recorded recipes: by subset the numbers of the scenes that hide too much to be used
 # Fields of a recipe that a split file records only if they differ from their defaults.
 ONLY_IF_SET = {"phrasings", "conjunction", "mention_order", "article", "groups"}
 ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}}
@@ -152,9 +153,32 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # `rows` reads the whole index
-            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
-            write_split(path, store, recorded(recipe), subsets, recipe_version(recipe))
+            left = too_hidden(planned, store, recipe.least_visible)
+            kept = without(planned, left)
+            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in kept.items()}
+            whole = recorded(recipe) | ({LEFT_OUT: left} if left else {})
+            write_split(path, store, whole, subsets, recipe_version(recipe))
     return path
+
+
+def too_hidden(planned: Mapping[str, Sequence[Scene]], store: ImageStore, least_visible: float) -> dict[str, list[int]]:
+    """For each subset with scenes in which less than `least_visible` of some thing shows, their numbers in it.
+
+    A swap hides as much as its scene, for textures change no outline.
+    """
+    if not least_visible:
+        return {}
+    hidden = {name: np.nan_to_num(store.hidden(scenes)) for name, scenes in planned.items() if scenes}
+    left = {name: np.flatnonzero((shares > 1 - least_visible).any(1)).tolist() for name, shares in hidden.items()}
+    return {name: numbers for name, numbers in left.items() if numbers}
+
+
+def without(planned: Mapping[str, list[Scene]], left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
+    """The planned subsets without the scenes with these numbers."""
+    return {
+        name: [scene for i, scene in enumerate(scenes) if i not in set(left[name])] if name in left else scenes
+        for name, scenes in planned.items()
+    }
 
 
 def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
@@ -163,7 +187,8 @@ def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
 
     A file's name proves nothing: another split may have been copied there.
     """
-    same = split.recipe == plain(recorded(recipe)) and split.identity == store
+    written = {name: value for name, value in split.recipe.items() if name != LEFT_OUT}
+    same = written == plain(recorded(recipe)) and split.identity == store
     same &= split.recipe_version == recipe_version(recipe)
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
         raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")

@@ -2,14 +2,12 @@
 
 import shutil
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import h5py
 import pytest
 
-from menagerie.envs.world import PUG, WORLDS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.run import audit
 from menagerie.generators.splits.binding import BindingRecipe
@@ -64,14 +62,6 @@ def shared_entries(tmp_path_factory):
             "menagerie.generators.audit.rendered.MOST_WORKERS", 1
         )  # a process takes longer to start than to render these
         yield
-
-
-TWELVE = (
-    *("red", "white", "asphalt", "grass", "blue", "yellow"),
-    *("purple", "pink", "orange", "turquoise", "wood", "dotted"),
-)
-MANY = "many"  # a world of twelve textures
-WORLDS.setdefault(MANY, replace(PUG, name=MANY, textures=TWELVE))
 
 
 @cache

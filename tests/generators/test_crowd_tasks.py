@@ -8,7 +8,7 @@ import pytest
 
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import relations_of
-from menagerie.envs.world import PUG
+from menagerie.envs.world import PUG, TWELVE_TEXTURES
 from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, true_above
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.crowds import telling_of
@@ -20,14 +20,14 @@ from menagerie.generators.cells import cells_of
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.crowd import CrowdRecipe, things_of
 from menagerie.generators.storage.dataset import SplitDataset
-from tests.generators.conftest import MANY, TWELVE, in_memory
+from tests.generators.conftest import in_memory
 
 # Long captions for every task; few things in train, so that tests have more than captions mention.
 LONG = CrowdRecipe(
-    **{"world": MANY, "things": (2, 6), "train_scenes": 40, "test_scenes": 40},
+    **{"things": (2, 6), "train_scenes": 40, "test_scenes": 40},
     **{"relations_stated": 5, "searches": (1, 3, 5), "triplets": (0, 1, 2)},
 )
-SHORT = CrowdRecipe(world=MANY, layout="overlap", train_scenes=30, test_scenes=40, coverage=0.5)
+SHORT = CrowdRecipe(layout="overlap", train_scenes=30, test_scenes=40, coverage=0.5)
 RECIPES = {"long": LONG, "short": SHORT}
 
 
@@ -148,7 +148,7 @@ def test_texts_are_worded_as_they_are_parsed_and_as_long_as_in_train(name, longe
 
 def test_a_foil_has_as_many_unseen_cells_as_its_caption():
     """Otherwise it would give itself away."""
-    cells = cells_of(vars(SHORT), PUG.animals, TWELVE)
+    cells = cells_of(vars(SHORT), PUG.animals, TWELVE_TEXTURES)
     unseen = {f"{texture} {animal}" for animal, texture in cells.at(2, 3)}
     for test in asked_of("short").values():
         for item in test.items:
