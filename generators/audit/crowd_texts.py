@@ -9,13 +9,14 @@ from math import comb
 
 from menagerie.envs.scene import Scene
 from menagerie.envs.slots import SLOTS, size_factor
-from menagerie.generators.audit.findings import Finding, first, within
+from menagerie.generators.audit.findings import Finding, first, rules_of, within
 from menagerie.generators.audit.statistics import Tallies
 from menagerie.generators.audit.texts import mentioned_phrases, words
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import swap_exchanged
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.storage.split_file import Split
 
 ASIDE = 0.7  # metres; things farther apart to the side are left and right of each other
@@ -86,11 +87,11 @@ def check_crowd_negatives(split: Split) -> Iterator[Finding]:
     """Check that a training scene has a negative where, and only where, its caption tells both textures that are
     exchanged, and train shows all cells of the swap."""
     train = split.subsets["train"]
-    shown = {thing[:2] for scene in train.scenes for thing in scene.things}
+    shown, rules = {thing[:2] for scene in train.scenes for thing in scene.things}, rules_of(split)
     wrong = (
         scene.key
         for scene, graph, negative in zip(train.scenes, train.graphs, train.negatives, strict=True)
-        if bool(negative) != exchangeable(scene, graph, shown)
+        if bool(negative) != (exchangeable(scene, graph, shown) and not matched(rules, swap_exchanged(scene)))
     )
     yield Finding("train has a negative where, and only where, a swap can be told", *first(wrong))
 

@@ -11,7 +11,8 @@ Searches show a target, a red cat, among k others; half of them share its textur
 animals and textures. All scenes are dealt from shuffled decks (`dealing`).
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, ClassVar, Literal
@@ -38,7 +39,9 @@ from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.incomplete import Chances
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.cells import Cell, Cells, cells_of, round_coverage
-from menagerie.generators.splits.crowd_tests import Chooser, of_pairs, searched, with_triplets
+from menagerie.generators.rules.hold_out import matched
+from menagerie.generators.rules.rule import Rule
+from menagerie.generators.splits.crowd_tests import Chooser, of_names, of_pairs, searched, with_triplets
 from menagerie.generators.splits.dealing import Table, collect
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
 
@@ -144,7 +147,8 @@ class CrowdRecipe(SplitRecipe):
         textures."""
         if len(scene.things) < 2 or not {scene.things[i].slot for i in exchanged(scene)} <= textured:
             return False
-        return self.shows(load_world(self.world), self.swap(scene))
+        world = load_world(self.world)
+        return self.shows(world, self.swap(scene)) and self.free(world)(self.swap(scene))
 
     def shows(self, world: World, scene: Scene) -> bool:
         """Whether train may show all cells of a scene."""
@@ -205,7 +209,8 @@ class CrowdRecipe(SplitRecipe):
         cells, free = cells_in(self, world), self.free(world)
         others = cells.at(0) if name.startswith("unseen") else cells.at(*range(cells.shown))
         table = self.table(world, things, others, name)
-        scenes = collect(self.test_scenes, partial(deal_from, table, choose, things), free, self.swap)
+        deal = partial(deal_from, table, choose, things)
+        scenes = collect(self.test_scenes, deal, lambda scene: free(scene) and free(self.swap(scene)), self.swap)
         if not scenes:
             raise UserError(
                 f"world {self.world!r} gives no scene of the test {name}; leave that test out, or raise views"
@@ -228,13 +233,41 @@ class CrowdRecipe(SplitRecipe):
             choose = of_pairs(cells, cells.at(*range(cells.shown)), generator(self.seed, "cells", "validation", n))
             table = self.table(world, n, cells.at(*range(cells.shown)), "validation")
             deal = partial(deal_from, table, choose, n)
-            scenes += collect(number, deal, lambda scene: scene not in taken and free(scene), self.swap)
+            scenes += collect(number, deal, partial(self.untested, free, taken), self.swap)
+        return scenes
+
+    def untested(self, free: Callable[[Scene], bool], taken: set[Scene], scene: Scene) -> bool:
+        """Whether no test has a scene, and no rule holds out it or its swap."""
+        return scene not in taken and free(scene) and free(self.swap(scene))
+
+    def tests_of_rules(
+        self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
+    ) -> dict[str, list[Scene]]:
+        """The scenes of the tests of rules, with the numbers of things of the other tests as far as rules allow."""
+        tests = {}
+        for name, texts in self.held_out_tests.items():
+            tested = self.matching(world, name, [rule for rule in rules if rule.text in texts])
+            if not tested:
+                shown = " or ".join(texts)
+                raise UserError(f"hold_out {shown!r} matches no scene that was dealt for a test; widen it")
+            tests[name] = tested
+        return tests
+
+    def matching(self, world: World, name: str, rules: Sequence[Rule]) -> list[Scene]:
+        """Scenes of a test of rules. The names in the rules are dealt more often, or few scenes would match."""
+        cells, scenes = cells_in(self, world), []
+        seen = cells.at(*range(cells.shown))
+        for i, n in enumerate(self.test_things):
+            number = self.test_scenes // len(self.test_things) + (i < self.test_scenes % len(self.test_things))
+            choose = of_names(cells, seen, named_in(rules, world), generator(self.seed, "cells", name, n))
+            deal = partial(deal_from, self.table(world, n, seen, name), choose, n)
+            scenes += collect(number, deal, partial(matched, rules), self.swap)
         return scenes
 
     def free(self, world: World) -> Callable[[Scene], bool]:
         """Whether no rule holds out a scene."""
         rules = self.rules(world)
-        return lambda scene: not any(rule.matches(scene) for rule in rules)
+        return lambda scene: not matched(rules, scene)
 
     def counts(self) -> PairCounts:
         """All pairs of animals, and none swapped for certain: `hard_negatives` is a share of scenes here."""
@@ -257,6 +290,15 @@ def things_of(test: str) -> int:
 def deal_from(table: Table, choose: Chooser, things: int) -> Scene:
     """Deal a scene whose cells are chosen."""
     return table.scene(*choose(things))
+
+
+def named_in(rules: Sequence[Rule], world: World) -> set[str]:
+    """The animals and textures that rules name, by themselves or in groups."""
+    groups = dict(world.groups)
+    known = {name: (name,) for name in (*world.animals, *world.textures)} | groups
+    texts = " ".join(rule.text for rule in rules)
+    found = [members for name, members in known.items() if re.search(rf"\b{re.escape(name)}\b", texts)]
+    return {member for members in found for member in members}
 
 
 def check_names(recipe: CrowdRecipe, world: World) -> None:

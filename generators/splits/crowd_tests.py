@@ -29,6 +29,21 @@ def of_pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) 
     return lambda things: (deal(), None)
 
 
+def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.random.Generator) -> Chooser:
+    """Scenes of different animals in different textures; in half of them one of the exchanged things, in half of these
+    both, have all the names that a cell can have."""
+    most = max(len(names.intersection(cell)) for cell in tested)
+    wanted = Deck([cell for cell in tested if len(names.intersection(cell)) == most], random)
+    every = Deck(tested, random)
+
+    def choose(things: int) -> Chosen:
+        one = (wanted if random.random() < 0.75 else every).deal()
+        other = wanted if random.random() < 0.5 else every
+        return [one, other.deal(lambda cell: different(cell, one) and cells.alike(cell, one))], None
+
+    return choose
+
+
 def searched(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, conjunction: bool) -> Chooser:
     """Scenes with a target, a red cat, and a white dog, with which it exchanges its texture. The others are red animals
     and cats of other textures (`conjunction`), or share nothing with either."""
