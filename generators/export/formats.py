@@ -18,6 +18,7 @@ from jaxtyping import Bool
 from PIL import Image
 
 from menagerie.envs.scene import Thing
+from menagerie.envs.slots import CROWD
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Records
@@ -164,7 +165,7 @@ def coco_things(part: ExportPart) -> dict[str, Any]:
         for k, thing in enumerate(scene.things):
             if (mask == k + 1).any():
                 facts = {"id": len(annotations) + 1, "image_id": i + 1, "iscrowd": 0, **outlined(mask == k + 1)}
-                share = {} if np.isnan(hidden[k]) else {"hidden": round(float(hidden[k]), 4)}
+                share = {"hidden": round(float(hidden[k]), 4)} if thing.slot in CROWD else {}
                 named = {name: value for name, value in thing_facts(thing).items() if name != "animal"}
                 annotations.append(facts | {"category_id": animals.index(thing.animal) + 1} | named | share)
     categories = [{"id": n, "name": animal, "supercategory": "animal"} for n, animal in enumerate(animals, 1)]

@@ -16,7 +16,7 @@ class Config:
     """The split file."""
     out: Path
     """The folder to write, new or of the same export."""
-    format: Literal["webdataset", "coco", "sugarcrepe"]
+    format: Literal["webdataset", "coco", "coco_instances", "sugarcrepe"]
     """The form of another tool."""
     subsets: tuple[str, ...] = ()
     """Subsets to write; default: all."""
