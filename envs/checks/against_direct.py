@@ -114,12 +114,14 @@ def contradicted(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
     return sum(centers[first][AXES[name]] >= centers[second][AXES[name]] for name, first, second in relations)
 
 
-def report_limits(world: str) -> bool:
-    """Print the limits of the animals that a world file defines; returns whether all are kept.
+def report_limits(world: str, crowds: bool) -> bool:
+    """Print the limits of the animals that a world file defines, or with `crowds` those in crowds; returns whether all
+    are kept.
 
     A built-in world has no such animals. The file is read even if it can't be loaded as a world, as when an animal
     misses a required limit.
     """
+    from menagerie.envs.custom.crowd_limits import advice_in_crowds, crowd_measures
     from menagerie.envs.custom.limits import advice, extents, measures, stand_of
     from menagerie.envs.custom.world_file import own_animals
     from menagerie.envs.shapes.mesh import animal_mesh
@@ -128,13 +130,14 @@ def report_limits(world: str) -> bool:
     for name, animal in own_animals(Path(world)).items():
         mesh = animal_mesh(animal)
         print(f"{name}: length {{:.2f}} m, width {{:.2f}} m, height {{:.2f}} m".format(*extents(mesh)))
-        for measure in measures(name, animal):
+        for measure in crowd_measures(name, animal) if crowds else measures(name, animal):
             kept &= measure.kept
             missed = "" if measure.kept else "  MISSED"
             value = f"{measure.value:8.2f} {measure.unit:<14} {measure.bound:<7} ({measure.place})"
             print(f"  {measure.name:<28} {value}{missed}")
             if not measure.kept:
-                print(f"    {advice(measure, animal.size, mesh, stand_of(animal))}")
+                size, stand = animal.size, stand_of(animal)
+                print(f"    {advice_in_crowds(measure) if crowds else advice(measure, size, mesh, stand)}")
     return kept
 
 
@@ -168,7 +171,7 @@ def run(config: Config) -> int:
     from menagerie.envs.worlds import load_world, random_crowds, random_scenes
 
     check_place("--cache", config.cache)
-    failed = not report_limits(config.world)
+    failed = not report_limits(config.world, bool(config.layout))
     world = load_world(config.world)
     if config.layout:
         scenes = random_crowds(world, config.layout, config.scenes, config.seed)

@@ -20,7 +20,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.storage.image_store import check_shard
+from menagerie.generators.storage.shards import check_shard
 from menagerie.generators.storage.split_file import (
     LEFT_OUT,
     REMEDY,

@@ -16,8 +16,9 @@ from jaxtyping import Int64
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
-from menagerie.generators.storage.image_store import ROW_BYTES, Progress, Shard, codec_options, create_shard
+from menagerie.generators.storage.image_store import Progress
 from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.shards import ROW_BYTES, Shard, codec_options, create_shard
 from menagerie.generators.storage.split_file import Records, Split, write_tables
 from menagerie.generators.storage.tables import PIXELS, Reserve, create_hdf5, hdf5_bytes, write_digests
 

@@ -10,7 +10,7 @@ from jaxtyping import Float32, Int32, Int64, UInt8
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import check_accessible, check_regular
 from menagerie.envs.render.occlusion import hidden_shares
-from menagerie.generators.storage.image_store import ShardLocation, codec_options, read_areas
+from menagerie.generators.storage.shards import ShardLocation, codec_options, read_areas
 from menagerie.generators.storage.split_file import Split, check_store, read_split
 from menagerie.generators.storage.tables import (
     BROKEN,

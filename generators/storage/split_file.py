@@ -24,14 +24,8 @@ from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
-from menagerie.generators.storage.image_store import (
-    ImageStore,
-    Shard,
-    ShardLocation,
-    check_shard,
-    read_shard_table,
-    shard_table,
-)
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.shards import Shard, ShardLocation, check_shard, read_shard_table, shard_table
 from menagerie.generators.storage.tables import (
     open_hdf5,
     read_attribute,

@@ -1,14 +1,19 @@
 """Which places layouts combine, and the one relation that any two things of a crowd have."""
 
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 
+from menagerie.envs.animals import load_animal
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.custom.crowd_limits import advice_in_crowds, crowd_measures, neighbours
 from menagerie.envs.layouts import LAYOUTS, NEAR, Relation, holds, layout_of, relations_of, stated
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import CROWD, PAIR_SLOTS, RELATIONS, SLOTS
+from menagerie.envs.world import WORLDS
+from menagerie.envs.worlds import random_crowds
 
 NUMBERS = range(1, 7)
 NAMES = (*RELATIONS.values(), "front/behind")
@@ -131,3 +136,39 @@ def test_the_layout_of_a_scene_is_known_by_its_places():
     assert layout_of(scene_in(("front left", "back left"))) == "rows"
     assert layout_of(scene_in(("left", "right"))) is None
     assert layout_of(scene_in(("near left", "near right"))) is None
+
+
+@pytest.mark.parametrize("name", ["squirrel", "armadillo"])
+def test_the_built_in_animals_that_come_nearest_keep_the_limits_of_crowds(name):
+    """Of all, the squirrel comes nearest to the frame and to its neighbours, and the armadillo is the narrowest."""
+    found = crowd_measures(name, load_animal(name))
+    assert [measure.name for measure in found if not measure.kept] == []
+    assert min(found[0].value - 1.2, found[1].value, found[3].value - 12) < 0.1
+
+
+@pytest.mark.parametrize(("size", "missed"), [(2.2, ["frame", "neighbours"]), (0.9, ["width"])])
+def test_an_animal_that_does_not_fit_is_reported(size, missed):
+    animal = replace(load_animal("squirrel"), size=size)
+    lines = {m.name: advice_in_crowds(m) for m in crowd_measures("squirrel", animal) if not m.kept}
+    assert [name.split()[-1] for name in lines] == missed
+    assert all(("greater" if missed == ["width"] else "smaller") in line for line in lines.values())
+
+
+def test_planes_are_between_things_that_stand_together():
+    """Half-way between any two places of a row that a layout combines lies a plane that bounds both."""
+    for places in choices():
+        for one, other in combinations(places, 2):
+            if CROWD[one].row == CROWD[other].row:
+                middle = (SLOTS[one].position[0] + SLOTS[other].position[0]) / 2
+                assert middle in set(neighbours(one)) & set(neighbours(other))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_random_crowds_have_every_number_of_different_animals(layout):
+    scenes = random_crowds(WORLDS["pug-textures"], layout, 50, seed=0)
+    assert scenes == random_crowds(WORLDS["pug-textures"], layout, 50, seed=0)
+    assert [len(scene.things) for scene in scenes[:5]] == [2, 3, 4, 5, 6]
+    for scene in scenes:
+        assert len({thing.animal for thing in scene.things}) == len(scene.things)
+        assert tuple(thing.slot for thing in scene.things) in LAYOUTS[layout].choices(len(scene.things))
+    assert max(len(scene.things) for scene in random_crowds(WORLDS["tiny"], layout, 9, seed=0)) == 4
