@@ -15,6 +15,7 @@ menagerie inspect FILE --html report.html   # its content: subsets, fractions, s
 menagerie pack FILE                         # one self-contained file to share
 menagerie export FILE --format coco --out F # the format of another tool
 menagerie parse FILE --parser spacy-rules   # captions to scene graphs
+menagerie nmi FILE                          # how much objects in captions tell of their attributes
 menagerie import-hf FOLDER --data-root DATA # a benchmark as the Hugging Face hub has it
 
 menagerie scorers                           # the scorers and towers that studies can train
@@ -47,6 +48,7 @@ COMMANDS = {
     "pack": "studies.commands.pack",
     "export": "studies.commands.export",
     "parse": "studies.commands.parse",
+    "nmi": "studies.commands.nmi",
     "import-hf": "studies.commands.import_hf",
     "scorers": "studies.commands.scorers",
     "new": "studies.commands.new",

@@ -6,20 +6,24 @@ from functools import cache
 import numpy as np
 import pytest
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.layouts import relations_of
 from menagerie.envs.world import PUG, TWELVE_TEXTURES
 from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, true_above
 from menagerie.generators.benchmarks.split_tests import SplitTests
-from menagerie.generators.captions.crowds import telling_of
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, chance_of
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.captions.relations import PREDICATES, claims
 from menagerie.generators.cells import cells_of
+from menagerie.generators.inspection.matrices import attribute_counts
 from menagerie.generators.parsers.world_grammar import parse
-from menagerie.generators.splits.crowd import CrowdRecipe, things_of
+from menagerie.generators.sources.information import information_of, mentions_in
+from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.studies.analysis.words import CHANCES, MEANINGS, subsets_explained
 from tests.generators.conftest import in_memory
 
 # Long captions for every task; few things in train, so that tests have more than captions mention.
@@ -82,9 +86,10 @@ def outcomes(test, scorer, group):
 
 def test_tasks_are_there_for_every_number_of_things():
     for n in range(2, 7):
-        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - {"swap all"}
+        others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
+        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - {"swap all"} - others
         for kind in ("seen", "unseen"):
-            apart = {"assignment", "order"} | ({"swap all"} if n <= 3 else set())
+            apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
             assert set(asked_of("short")[f"{kind}_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - apart
 
 
@@ -97,8 +102,8 @@ def test_known_results(name, subset):
 
 def check_known(name, subset, task):
     test, recipe = asked_of(name)[subset], RECIPES[name]
-    things, most = things_of(subset), telling_of(vars(recipe)).most
-    chance = chance_of(task, things, most)
+    chance = chance_of(task)
+    assert 100 * chance == pytest.approx(CHANCES.get(task, 50))
     rates = {}
     for scorer in SCORERS:
         results = [(item, test.outcome(item, scores)) for item, scores in outcomes(test, scorer, task)]
@@ -162,3 +167,21 @@ def test_true_texts_above_false_ones():
     assert true_above(np.array([[2.0, 1, 1]]), 2) == (0, 1 / 2, True)
     assert true_above(np.array([[1.0, 1, 1]]), 2) == (0, 1 / 3, True)
     assert true_above(np.array([[2.0, 0, 1]]), 2) == (0, 0, False)
+
+
+def test_reports_explain_every_task_and_test():
+    assert {*CROWD_TASKS} <= MEANINGS.keys()
+    tests = [test for recipe in RECIPES.values() for test in recipe.tests]
+    said = ["seen_N", "unseen_N", "search_feature_K", "search_conjunction_K", "triplets_T"]
+    assert list(subsets_explained(tests)) == said
+
+
+def test_information_of_captions_is_that_of_the_table():
+    split = in_memory(SHORT)
+    things = [(t.animal, t.texture) for scene in split.subsets["train"].scenes for t in scene.things]
+    table = attribute_counts(split.subsets["train"].scenes, split.vocabulary, "texture")
+    assert information_of(things).information == pytest.approx(normalised_mutual_information(table))
+    graphs = [SceneGraph(("red cat", "small white dog", "table"))]
+    assert list(mentions_in(graphs)) == [("cat", "red"), ("dog", "small"), ("dog", "white")]
+    with pytest.raises(UserError, match="names an object with an attribute"):
+        information_of([])

@@ -34,6 +34,7 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.cells import Cells, cells_of
 from menagerie.generators.vocabulary import Vocabulary
 
+ASSIGNMENT = "assignment of "  # starts the names of tasks, which end with the number of things
 MOST_ASSIGNED = 4  # things whose textures are assigned in every way
 
 
@@ -63,10 +64,10 @@ class CrowdContext:
         return cls(telling_of(recipe), cells_of(recipe, words.animals, words.textures), recipe["coverage"])
 
 
-def chance_of(task: str, things: int, most: int) -> float:
-    """The chance level of a task on scenes of `things` things, in a split whose captions mention at most `most`."""
-    if task == "assignment":
-        return 1 / factorial(assigned(things, most))
+def chance_of(task: str) -> float:
+    """The chance level of a task of crowds."""
+    if task.startswith(ASSIGNMENT):
+        return 1 / factorial(int(task.removeprefix(ASSIGNMENT)))
     return 1 / 3 if task == "paraphrase" else 1 / 2
 
 
@@ -83,12 +84,13 @@ def swap_all(scene: Scene, context: CrowdContext) -> Question | None:
     return Question(tuple(caption_of(scene, told, context.telling) for told in (things, swapped(scene, things))))
 
 
-def assignment(scene: Scene, context: CrowdContext) -> Question | None:
-    """All ways in which up to four drawn things may have their textures, the true one first; None if train doesn't show
-    all cells, or if things share a texture."""
-    if context.coverage < 1 or len({thing.texture for thing in scene.things}) < len(scene.things):
+def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | None:
+    """All ways in which so many drawn things may have their textures, the true one first; None if captions of the scene
+    mention another number, up to four, if train doesn't show all cells, or if things share a texture."""
+    telling = context.telling
+    alone = len({thing.texture for thing in scene.things}) == len(scene.things)
+    if context.coverage < 1 or not alone or number != assigned(len(scene.things), telling.most):
         return None
-    telling, number = context.telling, assigned(len(scene.things), context.telling.most)
     drawn = generator(telling.seed, "assigned", scene.key).permutation(len(scene.things))[:number].tolist()
     slots = [scene.things[i].slot for i in sorted(drawn)]
     things = [thing for thing in in_order(scene, telling) if thing.slot in slots]
@@ -171,7 +173,7 @@ def replaced(scene: Scene, context: CrowdContext, field: str) -> Question | None
 
 CROWD_TASKS: dict[str, Callable[[Scene, CrowdContext], Question | None]] = {
     "swap all": swap_all,
-    "assignment": assignment,
+    **{f"{ASSIGNMENT}{k}": partial(assignment, number=k) for k in range(LEAST, MOST_ASSIGNED + 1)},
     "illusion": illusion,
     "order": order,
     "paraphrase": paraphrase,
