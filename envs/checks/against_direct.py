@@ -4,12 +4,11 @@
     menagerie check-renderer --layout overlap --resolution 64
     menagerie check-renderer --external --scenes 50
 
-Renders every scene both ways and requires that they agree; also reports whether the animals
-stay inside the frame and how much of each the other leaves visible. With `--layout`, scenes show two to
-six animals: what the others hide must be the same both ways, and stated relations must hold. 100 scenes at 224 pixels
-take about half a minute on one core. With `--external`, external renderers draw the same
-scenes instead, and their silhouettes and depth must agree with ours. The animals that a world file
-defines are measured first, against the limits of docs/worlds.md.
+Renders every scene both ways and requires that they agree; also reports whether the animals stay inside the frame, and
+how much of each animal remains visible where two overlap. 100 scenes at 224 pixels take about half a minute on one
+core. With `--layout`, scenes show two to six animals: what the others hide must be the same both ways, and stated
+relations must hold. With `--external`, external renderers draw the same scenes instead, and their silhouettes and depth
+must agree with ours. The animals that a world file defines are measured first, against the limits of docs/worlds.md.
 """
 
 from collections.abc import Sequence
@@ -52,7 +51,7 @@ class Config:
     resolution: Annotated[int, SIDE] = 224
     """Pixels along a scene's side."""
     seed: Annotated[int, FIRST_SEED] = 0
-    """Seed of the draw."""
+    """Seed with which the scenes are drawn."""
     world: str = "pug"
     """World to draw from: a name, or a TOML file, whose own animals are measured against the limits first."""
     cache: Path | None = None
@@ -76,7 +75,7 @@ class Result(NamedTuple):
 
 
 def psnr(squared_error: "np.ndarray") -> float:
-    """Peak signal to noise of uint8 images, in dB; 99 where they are equal."""
+    """Peak signal-to-noise ratio of uint8 images in dB, from their squared error; 99 for equal images."""
     import numpy as np
 
     return float(min(99.0, 10 * np.log10(255**2 / max(float(squared_error.mean()), 1e-9))))

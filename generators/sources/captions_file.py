@@ -118,7 +118,7 @@ def parse_file(file: Path, parsers: Sequence[str], out: Path, parses: Path, allo
 
 
 def read_captions(path: Path) -> list[str]:
-    """The distinct captions of a COCO file (.json), or of a text file with one a line, in order.
+    """The distinct captions of a COCO file (.json), or of a text file with one per line, in order.
 
     White space is normalised, as in training data, and empty lines are skipped. Raises `UserError` for a file without
     captions, and for a caption that is too long.
