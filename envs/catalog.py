@@ -33,7 +33,7 @@ def check_free(folder: str, kind: str, name: str) -> None:
 
 
 def register(folder: str, kind: str, name: str, digest: str, ingredient: "OwnIngredient") -> None:
-    """Register a user's ingredient in this process; another digest under a known name raises."""
+    """Register a user's ingredient in this process; raises if the name is registered with another digest."""
     known, _ = _own.setdefault((folder, name), (digest, ingredient))
     if known != digest:
         raise UserError(

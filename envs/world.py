@@ -82,7 +82,7 @@ class World:
         return replace(scene, things=tuple(thing._replace(texture=self.drawn(thing.texture)) for thing in scene.things))
 
     def check(self, scene: Scene) -> Scene:
-        """Return `scene` if all its names are in this world; else raise with the nearest name."""
+        """Return `scene` if all its names are in this world; else raise, and suggest the nearest name."""
         choose("background", scene.background, self.backgrounds)
         for thing in scene.things:
             choose("animal", thing.animal, self.animals)

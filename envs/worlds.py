@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_world(name: str) -> World:
-    """The world called `name`, or the one in a TOML file; an unknown name raises with the nearest one."""
+    """The world called `name`, or the one in a TOML file; raises for an unknown name, and suggests the nearest."""
     if name.endswith(".toml"):
         from menagerie.envs.custom.world_file import load_own_world  # late: a built-in world needs no numpy
 

@@ -46,7 +46,7 @@ class Carried(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The numbers in one line."""
+        """The numbers of words and positions, in one line."""
         words = f"{self.words} words carried over and {len(self.new_words)} new" if self.words else "byte pairs"
         return f"{words}; {self.positions} places in a text carried over and {self.new_positions} new; nothing dropped"
 

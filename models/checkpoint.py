@@ -153,7 +153,7 @@ def foreign(folder: Path, name: str) -> str:
 
 
 def check_options(folder: Path, name: str, config: CheckpointConfig) -> None:
-    """Raise for an option that the scorer doesn't have, or has no more."""
+    """Raise for an option that the scorer doesn't have, or no longer has."""
     for option in config.options:
         choose(f"option in {folder}", option, spec_of(name).config.__dataclass_fields__)
 

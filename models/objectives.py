@@ -21,12 +21,12 @@ class Targets(NamedTuple):
 def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets) -> Float[Tensor, ""]:
     """Symmetric InfoNCE (CLIP; OC-CLIP, equation 5): each image among all texts, each image's text among all images.
 
-    Equation 5 has no temperature, but similarities within -1 and 1 can't tell the items of a batch apart without one,
-    so CLIP's is used; the equation sums both directions over the batch, this is their mean.
+    Equation 5 has no temperature, but similarities between -1 and 1 can't tell the items of a batch apart without one,
+    so CLIP's is used. The equation sums both directions over the batch; this is their mean.
 
     Texts that mean the same share the target equally. "A red cat in the desert" is true of an image of a red cat and a
-    white dog there: masked, it is no negative of that image, because pushing it away teaches that a dog makes a red cat
-    less red.
+    white dog there. Such a text is masked: it isn't a negative of that image, because pushing it away teaches that a
+    dog makes a red cat less red.
     """
     logits, same = scale * similarity, targets.same
     if targets.masked is not None:

@@ -18,46 +18,47 @@ FALSE_CAPTIONS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """AdamW with warm-up and decay; towers may have other learning rates than the rest."""
+    """A training recipe: AdamW with warm-up and decay; towers may have other learning rates than the rest."""
 
     steps: Annotated[int, FIRST, STEPS] = 1000
     """Optimiser steps; every model of a study takes as many."""
     batch: Annotated[int, Range(2, 1_000_000)] = 64
-    """Images of a step."""
+    """Images per step."""
     learning_rate: Annotated[float, RATE] = 2e-3
-    """Peak learning rate of what is trained from scratch."""
+    """Peak learning rate of the parameters that are trained from scratch."""
     vision_learning_rate: Annotated[float | None, RATE] = None
-    """The same for the image tower; None takes `learning_rate`."""
+    """Peak learning rate of the image tower; None takes `learning_rate`."""
     text_learning_rate: Annotated[float | None, RATE] = None
-    """The same for the text tower; None takes `learning_rate`."""
+    """Peak learning rate of the text tower; None takes `learning_rate`."""
     warmup: Annotated[int, WARMUP] = 50
     """Steps of linear warm-up."""
     vision_warmup: Annotated[int | None, WARMUP] = None
-    """The same for the image tower; None takes `warmup`."""
+    """Steps of linear warm-up of the image tower; None takes `warmup`."""
     text_warmup: Annotated[int | None, WARMUP] = None
-    """The same for the text tower; None takes `warmup`."""
+    """Steps of linear warm-up of the text tower; None takes `warmup`."""
     decay: Annotated[float | None, Range(1e-9, 1.0)] = None
-    """Share of the steps, the last ones, in which the rate falls from its peak to zero as 1 - sqrt, constant before, so
-    that runs of any length share their first steps; None: a cosine over all steps."""
+    """Share of the steps, at the end, over which the learning rate falls from its peak to zero as 1 - sqrt. It is
+    constant before, so that runs of any length share their first steps. None: a cosine over all steps."""
     weight_decay: Annotated[float, RATE] = 0.05
     """Decoupled weight decay of matrices; vectors have none."""
     betas: Annotated[tuple[float, float], Range(0.0, 1 - 1e-9)] = (0.9, 0.98)
-    """Adam's moments."""
+    """Decay rates of Adam's two moments."""
     singles_share: Annotated[float | None, SHARE] = None
-    """Share of a batch that shows single-object scenes; None sees every image equally often."""
+    """Share of a batch that shows single-object scenes; None: every image is seen equally often."""
     single_object_phase: Annotated[float, SHARE] = 0.0
-    """Share of the steps, the first ones, that show single-object scenes only."""
+    """Share of the steps, at the start, that show single-object scenes only."""
     augment: bool = True
     """Zoom, shift and lighten training images at random (see `menagerie.models.training.augment`)."""
     mask_false_negatives: bool = True
     """Texts that are true of an image, but not its captions, are not its negatives (see
-    `menagerie.models.objectives.contrastive_loss`). Only where captions say all there is to say of a scene."""
+    `menagerie.models.objectives.contrastive_loss`). This applies only to data whose captions describe scenes
+    completely."""
     text_negatives: Annotated[tuple[FalseCaption, ...], Several()] = ()
-    """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md); empty: those
-    that a model trains with by itself, such as the swaps of negclip."""
+    """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md). If empty, each
+    model has its own, such as the swaps of negclip."""
     image_negatives: bool = False
-    """Show training images together with their partners, which show the same things swapped, as many images a step as
-    without; for data in which pairs have them (--hard-negatives)."""
+    """Show training images together with their partners, which show the same things swapped; the number of images per
+    step stays the same. For data in which pairs have partners (--hard-negatives)."""
 
     def __post_init__(self) -> None:
         validate(self)

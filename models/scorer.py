@@ -23,7 +23,7 @@ LARGEST_LOGIT_SCALE = 100.0
 
 
 class Diverged(UserError):
-    """A scorer whose loss, weights or scores aren't finite: its training failed."""
+    """Raised when the loss, the weights or the scores of a scorer aren't finite: its training failed."""
 
 
 class Scorer(nn.Module, ABC):
@@ -59,7 +59,8 @@ class Scorer(nn.Module, ABC):
 
     @torch.no_grad()
     def take_temperature(self) -> None:
-        """Start at the temperature of pretrained towers, for scorers whose similarity is the one of those weights."""
+        """Start at the temperature of pretrained towers, for scorers that keep the similarity for which the towers were
+        trained."""
         if self.towers_config.pretrained and self.towers_config.load:
             self.log_scale.copy_(self.towers.temperature)
 
@@ -74,7 +75,7 @@ class Scorer(nn.Module, ABC):
 
     @abstractmethod
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Tensors:
-        """Encode normalised images; usually one row an image."""
+        """Encode normalised images; usually the code has one row per image."""
 
     @abstractmethod
     def encode_texts(self, texts: Tensors) -> Tensors:
@@ -82,7 +83,7 @@ class Scorer(nn.Module, ABC):
 
     @abstractmethod
     def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
-        """The score of each image with each text: within -1 and 1, unless the scorer's description says otherwise."""
+        """The score of each image with each text: between -1 and 1, unless the scorer's description says otherwise."""
 
     def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
         """The score of image i with text i. Override it if this is faster than all pairs."""
@@ -125,5 +126,5 @@ class Scorer(nn.Module, ABC):
 
 
 def moved(code: Code, device: torch.device | str, non_blocking: bool = False) -> Code:
-    """Move all tensors in a code to a device; parts that are no tensors stay as they are."""
+    """Move all tensors in a code to a device; other parts are returned unchanged."""
     return mapped(code, lambda tensor: tensor.to(device, non_blocking=non_blocking))

@@ -30,7 +30,8 @@ class Range:
 class Stage:
     """A scorer that is trained first, on the same data with the same recipe and seed, in a cell of its own.
 
-    The later scorer is built on its weights, and its passes count for both.
+    The later scorer is built on its weights, and the images that it sees in training count as the later scorer's too
+    (`images_seen`).
     """
 
     scorer: str

@@ -66,7 +66,7 @@ def cut_by(reader: TextReader, texts: Texts) -> list[bool] | None:
 
 
 def mapped(code: Code, change: Callable[[Tensor], Tensor]) -> Code:
-    """Apply `change` to each tensor of a code; the structure, and parts that are no tensors, stay."""
+    """Apply `change` to each tensor of a code; the structure and non-tensors are kept."""
     if isinstance(code, Tensor):
         return change(code)
     if isinstance(code, tuple):

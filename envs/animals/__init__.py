@@ -14,5 +14,5 @@ def animal_names() -> tuple[str, ...]:
 
 
 def load_animal(name: str) -> "Animal":
-    """The animal called `name`; an unknown name raises with the nearest one."""
+    """The animal called `name`; raises for an unknown name, and suggests the nearest."""
     return load("animals", "animal", name)

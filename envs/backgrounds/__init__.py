@@ -14,5 +14,5 @@ def background_names() -> tuple[str, ...]:
 
 
 def load_background(name: str) -> "Background":
-    """The background called `name`; an unknown name raises with the nearest one."""
+    """The background called `name`; raises for an unknown name, and suggests the nearest."""
     return load("backgrounds", "background", name)

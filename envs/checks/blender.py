@@ -62,7 +62,7 @@ print("TIMED", wall / len(job["scenes"]), cpu / len(job["scenes"]))
 
 
 def render_cycles(scenes: Sequence[Scene], size: int, samples: int) -> tuple[float, float]:
-    """Wall and CPU seconds an image, in one run of `blender`."""
+    """Render the scenes in one run of `blender`; returns wall-clock and CPU seconds per image."""
     meshes, frames = {}, []
     for scene in scenes:
         view = view_of(scene.view)

@@ -19,7 +19,8 @@ LIT = 1 - 1 / 255  # share of the sun below which a shadow touches a sample
 
 
 class DirectRendering(NamedTuple):
-    """An image, its instance mask, the pixels that things or their shadows touch, and how much each thing shows."""
+    """An image, its instance mask, the pixels that things or their shadows touch, and how much of each thing is
+    visible."""
 
     image: UInt8[np.ndarray, "h w 3"]
     mask: UInt8[np.ndarray, "h w"]
@@ -87,8 +88,8 @@ def joined(maps: Sequence[ShadowMap]) -> ShadowMap:
 def blended(
     below: Float32[np.ndarray, "h w 3"], layers: Sequence[Layer]
 ) -> tuple[Float32[np.ndarray, "h w 3"], Float32[np.ndarray, "things h w"]]:
-    """Draw layers over a picture, the farthest first at every sample; returns the picture, and for each layer the share
-    of each sample that it shows."""
+    """Draw layers over a picture, at every sample the farthest first. Returns the picture, and for each layer the share
+    of each sample in which it is visible."""
     alphas, depths = (np.stack([layer[part] for layer in layers]) for part in (0, 1))
     order = np.argsort(-depths, axis=0)
     picture, shares = below.copy(), np.zeros_like(alphas)

@@ -5,7 +5,7 @@
     menagerie gallery --out slots.png --kind slots --renderer pyrender
     menagerie gallery --out crowds.png --kind overlap --world pug-textures   # two to six things
 
-The file's ending decides: .png, or .html with what each picture shows below it.
+The file's ending decides the format: .png, or .html with a description below each picture.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Config:
     columns: Annotated[int, Range(1, 500)] = 5
     """Random scenes, or views, in a row."""
     seed: Annotated[int, FIRST_SEED] = 0
-    """Seed of the draw."""
+    """Seed with which scenes are drawn."""
     renderer: Literal["menagerie", "direct", "pyrender", "tiny"] = "menagerie"
     """menagerie (the compositor), direct (ours, scene by scene), or an external renderer: pyrender, tiny."""
     cache: Path | None = None

@@ -37,7 +37,7 @@ class Config:
     write: bool = False
     """Write the settled poses to envs/drawing/poses.json; otherwise compare with those in the file."""
     animals: tuple[str, ...] = ()
-    """Animals by name; without any, all of them."""
+    """Names of animals; if empty, all of them."""
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def client() -> Iterator[object]:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Keep what C code prints off the terminal."""
+    """Keep the output of C code off the terminal."""
     kept = [os.dup(stream) for stream in (1, 2)]
     with open(os.devnull, "wb") as nowhere:
         for stream in (1, 2):
@@ -93,7 +93,7 @@ def decomposed(bullet, name: str, folder: Path) -> Path:
 
 
 def add(bullet, path: Path, scale: float = 1.0, mass: float = 0.0, center: Sequence[float] = (0, 0, 0)) -> int:
-    """A body of the convex parts in a file; one without mass stays where it is put."""
+    """Add a body made of the convex parts in an OBJ file, and return its number; a body of mass 0 doesn't move."""
     shape = bullet.createCollisionShape(bullet.GEOM_MESH, fileName=str(path), meshScale=[scale] * 3)
     return bullet.createMultiBody(mass, shape, baseInertialFramePosition=center)
 
@@ -141,8 +141,8 @@ def extreme_yaws(slot: Slot) -> tuple[float, ...]:
 
 
 def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
-    """The two animals that come closest, for each relation: distances in metres by a label of the relation and their
-    names."""
+    """For each relation, the least distance between two animals in metres; the key names the relation and the two
+    animals."""
     least = {}
     for places, relation in RELATIONS.items():
         slots = tuple(any_facing(place) for place in places)

@@ -32,7 +32,7 @@ class Shown(NamedTuple):
 
 
 def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]) -> None:
-    """A PNG in which every scene keeps its own pixels."""
+    """Write a PNG that shows every scene pixel for pixel, with the labels around them."""
     import matplotlib.image
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -62,7 +62,8 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
 
 
 def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], title: str, note: str) -> None:
-    """An HTML page that needs no other file; below each picture is what it shows. `note` is a line above them."""
+    """Write an HTML page that needs no other file, with a description below each picture and the line `note` above all
+    of them."""
     from menagerie.envs.core.figures import picture
     from menagerie.envs.core.pages import write_page as fill
 

@@ -13,7 +13,7 @@ from menagerie.envs.core.machine import lacking
 
 
 class UserError(Exception):
-    """Bad input, reported in one line: what is wrong, where, and the way out.
+    """Bad input, reported in one line: what is wrong, where, and what to do about it.
 
     For a value that isn't allowed, `what`, `value` and `allowed` hold the parts of that line as data.
     """
@@ -32,11 +32,12 @@ class UserError(Exception):
 
 
 class Stopped(BaseException):
-    """A task was asked to end. Like `KeyboardInterrupt` it is no `Exception`: error handlers don't catch it."""
+    """Raised when a task is asked to end. Like `KeyboardInterrupt`, it isn't an `Exception`, so that general error
+    handlers don't catch it."""
 
 
 def choose(kind: str, name: str, options: Iterable[str]) -> str:
-    """Return `name` if it is among `options`; else raise with the nearest option."""
+    """Return `name` if it is among `options`; else raise, and suggest the nearest option."""
     known = list(options)
     if name in known:
         return name

@@ -43,7 +43,7 @@ def line_style(number: int) -> dict[str, str]:
 
 
 def short(model: str) -> str:
-    """A model's name in figures; a user's class mine/file.py:Class loses its folder."""
+    """A model's name as figures show it: a user's class mine/file.py:Class is shown without its folder."""
     return model.rpartition("/")[2]
 
 
@@ -75,8 +75,8 @@ def count_axis(axes: Axes, name: str) -> None:
 
 
 def count_locator(low: float, high: float) -> Locator:
-    """Ticks at round numbers between two counts: at 1, 2, 5 times powers of ten, or at more digits if fewer than three
-    would fit."""
+    """Ticks at round numbers between two counts: 1, 2 and 5 times powers of ten; if fewer than three of these fit,
+    finer steps."""
     for digits in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
         locator = LogLocator(subs=digits)
         ticks = locator.tick_values(low, high)
@@ -86,8 +86,8 @@ def count_locator(low: float, high: float) -> Locator:
 
 
 def panels_size(models: Sequence[str], together: tuple[float, float], each: tuple[float, float]) -> tuple[float, float]:
-    """Width and height of a figure in inches: `together` for few models in one panel, or several panels of size
-    `each`."""
+    """Width and height of a figure in inches: `together` if the models are few and share one panel, else enough for
+    panels of size `each`."""
     if len(models) <= MOST_TOGETHER:
         return together
     return each[0] * min(BESIDE, len(models)) + 0.6, each[1] * -(-len(models) // BESIDE) + 0.9
@@ -108,15 +108,16 @@ def model_panels(figure: Figure | SubFigure, models: Sequence[str]) -> list[tupl
 
 
 def chance_line(axes: Axes, name: str = "y", percent: float = 50.0, stretch: bool = True, **style: Any) -> None:
-    """Draw a line at chance across the axis "x" or "y"; without `stretch` only if that is within its limits."""
+    """Draw a line at chance across the axis "x" or "y"; without `stretch`, only if chance is within the axis's
+    limits."""
     low, high = sorted(getattr(axes, f"get_{name}lim")())
     if stretch or low <= percent <= high:
         (axes.axvline if name == "x" else axes.axhline)(percent, **CHANCE | style)
 
 
 def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
-    """Draw a legend above all axes, at most `SEEN` inches wide, and make the figure higher for it. Names aren't read as
-    formulas."""
+    """Draw a legend above all axes, at most `SEEN` inches wide, and make the figure higher for it. A name with $ isn't
+    taken for a formula."""
     longest = max(len(str(key.get_label())) for key in keys)
     columns = max(1, int(SEEN / (0.07 * longest + 0.5)))
     figure.set_figheight(figure.get_figheight() + 0.18 * -(-len(keys) // columns) + 0.1)
@@ -136,7 +137,7 @@ def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, wi
 
 
 def show_hidden(axes: Axes) -> None:
-    """Dash lines that lie on top of each other in turn, so that each can be seen."""
+    """Where lines lie on top of each other, dash them so that each can be seen."""
     groups: list[list[Line2D]] = []
     for line in axes.get_lines():
         if line.get_label().startswith("_"):
@@ -169,7 +170,8 @@ SALT = "menagerie"
 
 
 def png(figure: Figure, fitted: bool = False) -> bytes:
-    """The figure as a PNG file; `fitted` to everything drawn, which may reach beyond the figure's size."""
+    """The figure as a PNG file. With `fitted`, the image includes everything drawn, which may reach beyond the figure's
+    size."""
     box = {"bbox_inches": "tight"} if fitted else {}
     return saved(figure, format="png", dpi=DOTS_PER_INCH, **box)
 

@@ -32,7 +32,7 @@ TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
 
 class Unwritable(UserError, OSError):
-    """A file can't be written: the disk is full, or may not be written to."""
+    """Raised if a file can't be written, because the disk is full or writing isn't allowed."""
 
     def __init__(self, message: str, number: int = 0) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class Unwritable(UserError, OSError):
 
 
 def unwritable(path: Path, error: OSError) -> Unwritable:
-    """Make the error for a `path` that can't be written, with a way out."""
+    """Make the error for a `path` that can't be written; it says what to do."""
     way = "choose another place"
     if error.errno == errno.EFBIG:
         most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
@@ -196,7 +196,8 @@ def clear_leftovers(folder: Path, below: bool = False, alone: bool = False) -> N
 
 @cache
 def clear_once(folder: Path) -> None:
-    """Clear a folder the first time this process writes there, and only then: it may hold very many files."""
+    """Delete the leftovers in a folder the first time that this process writes there. It isn't done again, because
+    listing a large folder takes a long time."""
     with contextlib.suppress(OSError):  # somebody else's file
         clear_leftovers(folder)
 

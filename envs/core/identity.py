@@ -1,6 +1,7 @@
-"""Identities and seeds, made of settings alone: a thing is named by the fields that differ from the defaults.
+"""Identities and seeds, computed from settings alone: the identity of a thing is made of the fields that differ from
+their defaults.
 
-A new field with a default changes no identity and refuses no old folder. Whoever changes the default of an existing
+Adding a field with a default changes no identity, so old folders stay valid. Whoever changes the default of an existing
 field raises the version of its class in `VERSIONS`; otherwise old results would be taken for new ones. A test compares
 all defaults with those recorded for each version.
 """

@@ -24,7 +24,8 @@ OF_MEMORY = ("can't allocate memory", "out of memory", "can't start new thread",
 
 
 def lacking(error: BaseException) -> str:
-    """Name what the machine lacks if that caused the error, with the way out; empty for other errors."""
+    """If an error occurred because this machine lacks something, say what it lacks and what to do; empty for other
+    errors."""
     text = " ".join(str(error).split())
     if isinstance(error, ImportError) and any(part in text.lower() for part in OF_LOADER):
         return f"a library can't be loaded ({text}); lift the limit on memory (ulimit -v), or mend its installation"
@@ -38,7 +39,7 @@ def lacking(error: BaseException) -> str:
 
 
 def free_shared() -> float:
-    """Free bytes of shared memory; infinite on systems without `SHARED`."""
+    """Free bytes of shared memory (`SHARED`, /dev/shm); infinite on systems without it."""
     try:
         return shutil.disk_usage(SHARED).free
     except OSError:

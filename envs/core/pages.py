@@ -19,7 +19,7 @@ TAG = re.compile(r"<[^>]*>")
 
 
 def write_page(out: Path, template: Path, **values: object) -> Path:
-    """Fill `template` and write the page, whole or not at all; a missing value raises."""
+    """Fill `template` and write the page, whole or not at all; raises if a value is missing."""
     loader = jinja2.FileSystemLoader([template.parent, Path(__file__).parent])
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters |= {"shade": shade, "unbroken": unbroken, "foldable": foldable, "used": used}
@@ -38,8 +38,8 @@ def shade(cell: str, chance: float = 50.0) -> Markup:
 
 
 def unbroken(text: object) -> Markup:
-    """A command or a path that may be broken at its joints, but not within an option's name or a short hyphenated word:
-    browsers break after each hyphen."""
+    """A command or a path that a browser may break after a slash, an underscore or a colon, but not within an option's
+    name or a short hyphenated word. By default, browsers break after each hyphen."""
 
     def whole(found: re.Match[str]) -> str:
         word = found[0]
@@ -50,7 +50,8 @@ def unbroken(text: object) -> Markup:
 
 
 def foldable(cell: str) -> Markup:
-    """A table cell: a number may be broken before its interval, a name at its joints (runs/a, file.py:Class)."""
+    """A table cell in which a browser may break a line between a number and its interval, or within a name after a
+    slash, an underscore or a colon (runs/a, file.py:Class)."""
     before, bracket, interval = cell.partition(" [")
     if bracket:
         interval, closing, after = interval.partition("]")
@@ -65,5 +66,6 @@ def used(page: str, terms: Mapping[str, str]) -> dict[str, str]:
 
 
 def pattern_of(term: str) -> str:
-    """A regular expression that finds a term in a text, also written as a field's name."""
+    """A regular expression that finds a term in a text, also where it is written as a field's name (with
+    underscores)."""
     return r"\b" + r"[\s_-]+".join(map(re.escape, re.split(r"[\s-]", term))) + r"s?\b"

@@ -79,9 +79,9 @@ def imported_beside(path: Path) -> dict[str, Path]:
 
 
 def exported(module: str, name: str) -> Any:
-    """The value called `name` in a module of this package, to which files can be added.
+    """The value called `name` in a module of this package, in a folder to which users may add files.
 
-    Raises a `UserError` that names the file if the value is missing, or is made with a wrong field.
+    Raises a `UserError` that names the file if the value is missing, or if the module can't build it (a wrong field).
     """
     try:
         return getattr(import_module(module), name)
@@ -92,9 +92,10 @@ def exported(module: str, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Exports:
-    """The exports of a package's files: `NAME = ...`, named like its file, or `NAME_OTHER = ...`, named "other".
+    """The exports of a package's files. For `name` "PARSER", the constant `PARSER` of `t5.py` is the export "t5", and
+    `PARSER_LARGE` is the export "large", in whichever file it is.
 
-    So two exports that differ little can share a file. A file is imported when one of its exports is loaded.
+    Two exports that differ little can thus share a file. A file is imported when one of its exports is loaded.
     """
 
     package: str
@@ -110,7 +111,7 @@ class Exports:
         return tuple(sorted(self._found()))
 
     def load(self, name: str) -> Any:
-        """The export called `name`; an unknown name raises with the nearest one."""
+        """The export called `name`; raises for an unknown name, and suggests the nearest."""
         found = self._found()
         module, attribute = found[choose(self.kind, name, sorted(found))]
         return exported(f"{self.package}.{module}", attribute)

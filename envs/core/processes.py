@@ -1,10 +1,11 @@
 """Worker processes: how they start, and that they end with their parent.
 
 Loading torch takes seconds and hundreds of megabytes. Where the system can, a server process loads it once, and workers
-are forks of that server; it runs no threads, so that forking it is safe, as forking a command that computes is not.
+are forks of that server. It runs no threads, so forking it is safe. Forking a command that computes isn't safe, because
+the command has threads.
 
-Every worker calls `end_with_parent` first. Its parent may be killed at any moment, and a worker without one would wait
-for work for ever: it shares the queues that its work comes from, so that no end of them ever closes.
+Every worker calls `end_with_parent` first. Its parent may be killed at any moment, and a worker without a parent would
+wait for work for ever: each worker holds both ends of the queue that its work comes from, so the queue never closes.
 """
 
 import contextlib
@@ -118,9 +119,9 @@ def call(function: Callable[..., Result], *arguments: object, **options: object)
 
 
 def end_with_parent(gently: bool = False) -> None:
-    """Called in a worker: end it at once when its parent has ended, for whatever reason.
+    """Make this worker end when its parent has ended, for whatever reason.
 
-    `gently`: by SIGTERM, whose handler has `SAVING_SECONDS` to leave in order.
+    With `gently`, the worker first gets SIGTERM and has `SAVING_SECONDS` to finish; otherwise it ends at once.
     """
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -143,8 +144,8 @@ def end_after(wait_for_end: Callable[[], object], gently: bool) -> None:
 
 
 def end_processes(processes: Sequence[BaseProcess]) -> None:
-    """Send SIGTERM until all processes have ended: Python drops an exception that a handler raises while objects are
-    freed."""
+    """Send SIGTERM to all processes, again and again until they have ended: Python sometimes drops the exception that a
+    signal handler raises (while it frees objects)."""
     while running := [process for process in processes if process.is_alive()]:
         for process in running:
             process.terminate()

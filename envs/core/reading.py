@@ -35,13 +35,13 @@ OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, err
 
 
 class Unreadable(UserError, ValueError):
-    """A file can't be read as what it should be. Also a `ValueError`, for callers that catch those."""
+    """Raised if a file's content isn't what it should be. Also a `ValueError`, for callers that catch such errors."""
 
 
 class Inaccessible(UserError):
-    """The system doesn't let a file be read, whose content may be fine: no permission, no file handle, no memory.
+    """The system refuses to read a file (no permission, no file handle, no memory); the file's content may be fine.
 
-    It is no `ValueError`, so that no caller takes it for damage.
+    Not a `ValueError`, so that no caller takes it for damage.
     """
 
 

@@ -1,8 +1,8 @@
 """Imported first by the server of workers: loads modules, and ends the server with the command that started it.
 
-The server also ends while it still loads, which may take longer than 5 seconds. It exists on Linux alone. The kernel
-sends the signal when the thread that started the server ends, so `serve` starts it from the main thread. This module
-comes first, before anything that takes long to load.
+The server ends even if it is still loading modules, which may take longer than 5 seconds. It exists on Linux alone. The
+kernel sends the signal when the thread that started the server ends, so `serve` starts it from the main thread. This
+module comes first, before anything that takes long to load.
 """
 
 import ctypes

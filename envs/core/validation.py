@@ -161,14 +161,14 @@ def described(hint: Any, several: bool = False) -> str:
 
 
 def is_hidden(markers: tuple[object, ...]) -> bool:
-    """Whether a field is no command-line option."""
+    """Whether a field isn't a command-line option."""
     import tyro
 
     return tyro.conf.Suppress in markers
 
 
 def check_number(what: str, value: object, limits: Range | None) -> None:
-    """Raise if a number isn't finite or outside its range; values that are no numbers pass."""
+    """Raise if a number isn't finite or is outside its range; values that aren't numbers pass."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     if not math.isfinite(value):

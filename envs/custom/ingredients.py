@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnimalEntry:
-    """The fields of an animal that is no cut-out."""
+    """The fields of an animal in a world file that is made from a mesh or a Python file, not from photographs."""
 
     mesh: str = ""
     file: str = ""
@@ -39,7 +39,7 @@ class AnimalEntry:
 
 @dataclass(frozen=True)
 class TextureEntry:
-    """The fields of a texture."""
+    """The fields of a texture in a world file."""
 
     image: str = ""
     function: str = ""
@@ -50,7 +50,7 @@ class TextureEntry:
 
 @dataclass(frozen=True)
 class BackgroundEntry:
-    """The fields of a background."""
+    """The fields of a background in a world file."""
 
     image: Annotated[str | tuple[str, ...], Several(1)] = ""
     function: str = ""

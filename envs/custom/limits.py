@@ -106,7 +106,7 @@ def frame_gap(screen: Float32[np.ndarray, "n 3"], slot: str) -> tuple[float, str
 
 
 def at(found: tuple[float, str, str], unit: str, low: float = -np.inf, high: float = np.inf) -> tuple:
-    """Make the fields of a measure after its name."""
+    """Make all fields of a `Measure` except its name; `found` has the value, the place, and the dimension to change."""
     value, where, side = found
     return value, unit, low, high, where, side
 
@@ -144,7 +144,7 @@ def measures(name: str, animal) -> list[Measure]:
 
 
 def misplaced(name: str, animal) -> str | None:
-    """Describe the first required limit that `animal` misses, with the way out; None if it keeps them all."""
+    """Describe the first required limit that `animal` misses, and say what to do; None if it keeps them all."""
     mesh, stand = animal_mesh(animal), stand_of(animal)
     for measure in required(mesh, settled_of(name, animal), stand=stand):
         if not measure.kept:

@@ -48,7 +48,7 @@ _NAME_OF = {f"{ANIMALS}/{path}.png": name for name, paths in OF_PUG.items() for 
 
 
 class Stamp(NamedTuple):
-    """A photographed thing."""
+    """A photograph of a named thing."""
 
     name: str
     path: Path
@@ -92,7 +92,7 @@ def named(folder: Path) -> Iterator[Stamp]:
 
 
 def is_photograph(path: Path) -> bool:
-    """Whether a picture is in colour and no drawing: a drawing has the `.svg` that it was made from beside it."""
+    """Whether a picture is in colour and isn't a drawing. The package has an `.svg` file beside each drawing."""
     from PIL import Image
 
     data = path.with_suffix(".dat")

@@ -7,10 +7,10 @@
 
     menagerie photos my-photos --cutouts pictures      # your own: lion.png, lion-2.png, snow_leopard.png, ...
 
-The folder then has `photos.toml`, of the animals that the world pug has too, and `photos-wide.toml`, of all animals,
-in pug's textures; the same in their own colours as `photos-natural.toml` and `photos-wide-natural.toml`; and copies of
-the pictures, so that it can be moved. Drawings are left out, and pictures with too few pixels for --resolution. Of
-cut-outs of your own all are in `photos.toml` and `photos-natural.toml`.
+The folder then has two worlds in pug's textures: `photos.toml`, with the animals that the world pug has too, and
+`photos-wide.toml`, with all animals. `photos-natural.toml` and `photos-wide-natural.toml` are the same in the animals'
+own colours. The folder also has copies of the pictures, so that it can be moved. Drawings are left out, and pictures
+with too few pixels for --resolution. Your own cut-outs are all in `photos.toml` and `photos-natural.toml`.
 """
 
 import json
@@ -45,8 +45,8 @@ class Config:
     cutouts: Path | None = None
     """Folder of your own cut-outs in place of the package: pictures with transparency, named after what they show."""
     backgrounds: Path | None = None
-    """Folder of photographs for backgrounds: each picture, or each folder of pictures, is one, of its name. By
-    default those of the world pug."""
+    """Folder of photographs for backgrounds, which are named after the files: each picture is a background, and so is
+    each folder of pictures. By default the backgrounds are those of the world pug."""
     things: bool = False
     """Have all photographed things in photos-wide, not animals alone: fruit, tools, vehicles, ..."""
     resolution: Annotated[int, SIDE] = 224
@@ -93,7 +93,7 @@ def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
 
 
 def drawable(stamps: Sequence["Stamp"], resolution: int) -> tuple[list["Stamp"], dict["Stamp", str]]:
-    """The stamps that can be drawn at a resolution, and for each of the others the reason why not."""
+    """The photographs that can be drawn at a resolution, and for each of the others the reason why not."""
     from menagerie.envs.custom.source import check_upright
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 

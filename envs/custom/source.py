@@ -64,7 +64,8 @@ class Source:
 
 
 def listed(value: object) -> list[str]:
-    """The files in a field, as a list: one without the function behind its colon, or several."""
+    """The files that a field names, as a list; the field is one file, perhaps with a function (file.py:function), or a
+    list of files."""
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]
 
 
@@ -72,7 +73,8 @@ ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
 
 
 def check_upright(paths: Iterable[Path]) -> None:
-    """Raise for a picture that viewers show rotated or mirrored; a file that is no picture is left to its reader."""
+    """Raise for a picture that viewers show rotated or mirrored. Files that aren't pictures pass: the code that reads
+    them reports them."""
     from PIL import Image
 
     for path in paths:

@@ -205,8 +205,8 @@ def chosen_textures(
 def chosen_names(
     source: Source, table: WorldTable, plural: str, base: tuple[str, ...], defined: dict[str, Ingredient]
 ) -> tuple[str, ...]:
-    """The names that the world uses, in its order: by default those of the base world and of the file; what is built in
-    may be listed too, if no world has it."""
+    """The names that the world uses, in its order; by default, those of the base world and those defined in the file. A
+    file may also list built-in names that no world uses."""
     usual = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the base world
     listed = getattr(table, plural)
     given, known = (usual, usual) if listed is None else (listed, dict.fromkeys([*usual, *catalog.names(plural)]))

@@ -1,4 +1,4 @@
-"""What a background is: a light, and a picture drawn along the camera's rays."""
+"""The definition of a background: a light, and a picture drawn along the camera's rays."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -83,7 +83,8 @@ class Backdrop:
 
 @dataclass(frozen=True)
 class Background:
-    """`draw` renders it along rays; `light` lights the things too."""
+    """A background: `draw` makes its picture along the camera's rays, and `light` lights both the picture and the
+    things."""
 
     light: Light
     draw: Callable[[Rays, Light], Backdrop]
@@ -101,7 +102,7 @@ def blend(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarra
 
 
 def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarray) -> np.ndarray:
-    """`colors` where `where` holds, `picture` elsewhere."""
+    """`colors` where `where` is true, `picture` elsewhere."""
     return np.where(where[..., None], colors, picture).astype(np.float32)
 
 
@@ -118,7 +119,7 @@ def lay_ground(
     light: Light,
     albedo: Float32[np.ndarray, "h w 3"],
 ) -> Backdrop:
-    """Put sunlit ground of this albedo in front of scenery, which no shadow darkens."""
+    """Put sunlit ground of this albedo in front of scenery; shadows can fall on the ground, but not on the scenery."""
     distance = rays.to_ground()
     near = distance < np.minimum(scenery_distance, 60)
     ambient = paint(scenery, near, albedo * light.ambient(np.ones_like(albedo[..., :1])))
@@ -136,7 +137,8 @@ def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
 
 
 def fog(backdrop: Backdrop, color: np.ndarray, share: Float32[np.ndarray, "h w"], where: np.ndarray) -> None:
-    """Blend the samples where `where` holds into fog of a colour, by `share`, in place."""
+    """Mix fog of a colour into the samples where `where` is true, with the weight `share`; changes `backdrop` in
+    place."""
     share = np.where(where, share, 0)[..., None].astype(np.float32)
     backdrop.ambient = backdrop.ambient * (1 - share) + color * share
     backdrop.direct = backdrop.direct * (1 - share)

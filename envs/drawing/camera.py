@@ -1,7 +1,7 @@
 """The camera and the sun of a view, by its number: a pinhole that looks a little down on the scene.
 
-There are few of each, so that one drawn background serves many scenes. `menagerie.envs.drawing.placement` varies each
-thing's pose.
+There are only a few cameras and suns, so that one drawn background serves many scenes.
+`menagerie.envs.drawing.placement` varies each thing's pose.
 """
 
 import zlib

@@ -55,7 +55,8 @@ class Card:
     def lookup(
         self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
     ) -> Float32[np.ndarray, "*n 4"]:
-        """Colours of the photograph at these shares; neighbouring places are `spacing` metres apart."""
+        """Colours of the photograph at shares of its width (from the middle) and of its height (from the ground);
+        neighbouring places are `spacing` metres apart."""
         side = -right if self.flipped else right
         per_metre = self.photograph.size[0] / self.width
         return self.photograph.lookup(side + np.float32(0.5), up, spacing * per_metre)
@@ -162,7 +163,8 @@ def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
 def contact(
     card: Card, light_points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]
 ) -> Float32[np.ndarray, "*n"]:
-    """The share of the sun that reaches ground points (in light space) near the card: less close to its feet."""
+    """The share of the sun that reaches ground points (in light space) near the card; it is smaller near the card's
+    feet."""
     if card.foot[2] > 3 * CONTACT_HEIGHT:
         return np.ones(light_points.shape[:-1], np.float32)
     turned = np.concatenate([(light_points[..., :2] / TEXELS - 0.5) * 2 * REACH, light_points[..., 2:]], -1)

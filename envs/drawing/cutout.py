@@ -98,7 +98,7 @@ def bilinear(
 
 
 def read_photograph(path: Path, content: bytes) -> Photograph:
-    """The cut-out in a picture file's content; raises with the way out if it can't be drawn."""
+    """The cut-out in a picture file's content; raises if it can't be drawn, and says what to do."""
     return trimmed(read_pixels(path, content), path)
 
 
@@ -175,7 +175,8 @@ class Cutout:
         return width, height
 
     def pixels_at(self, resolution: int) -> float:
-        """The least number of pixels along a photograph's longest side to be drawn at a resolution."""
+        """The number of pixels that the longest side of a photograph must have at least, to be drawn at a
+        resolution."""
         largest = self.size * max(slot.widest for slot in SLOTS.values()) * Camera(resolution).focal / DISTANCE
         return largest * LEAST_SHARP
 

@@ -46,7 +46,7 @@ class MeshAnimal:
 def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, float]) -> MeshAnimal:
     """The animal in a mesh file that trimesh reads, turned by degrees about x, y and z.
 
-    It must be closed: the renderer draws front faces only, and a shadow needs an inside.
+    The mesh must be closed: the renderer draws front faces only, and shadows need a body that has an inside.
     """
     import trimesh
 

@@ -46,7 +46,7 @@ def sample(
 ) -> Float32[np.ndarray, "*n 3"]:
     """Bilinear colours at columns `u` and rows `v`, as shares of width and height.
 
-    Outside the picture either the whole repeats or its edge pixels do.
+    Outside the picture the whole picture repeats if `repeat` is set; otherwise its edge pixels do.
     """
     height, width = picture.shape[:2]
     x, y = u * width - 0.5, v * height - 0.5
@@ -73,7 +73,7 @@ class PictureTexture:
     gloss: float
 
     def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-        """Linear colours of points in metres."""
+        """Linear colours at points, whose coordinates are in metres."""
         x, y, z = points.T
         return sample(self.picture, (x + 0.6 * y) / self.tile, -(z + 0.35 * y) / self.tile, repeat=True)
 

@@ -21,7 +21,8 @@ TABLE = Path(__file__).parent / "poses.json"
 
 
 class Settled(NamedTuple):
-    """Tilt in degrees about the body's x and y axes, and height of its origin in metres."""
+    """The pose in which an animal rests: tilt in degrees about the body's x and y axes, and height of its origin in
+    metres."""
 
     roll: float = 0.0
     pitch: float = 0.0

@@ -1,4 +1,4 @@
-"""Rasteriser: triangles to samples with depth, normals and body coordinates."""
+"""Rasteriser: turns triangles into samples with depth, normals and body coordinates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -118,7 +118,7 @@ def rasterize(screen, faces, index, depth, owner, face, weights):  # pragma: no 
 
 @njit(cache=True, nogil=True)
 def rasterize_parallel(screen, faces, depth):  # pragma: no cover
-    """Nearest depth only, of all faces, under parallel projection: a shadow map."""
+    """Compute only the nearest depth of all faces, under parallel projection: a shadow map."""
     height, width = depth.shape
     for t in range(faces.shape[0]):
         a, b, c = faces[t, 0], faces[t, 1], faces[t, 2]

@@ -1,7 +1,8 @@
-"""The one shader: sun, sky and bounce on skin; then to display values.
+"""The one shader: lights surfaces by sun, sky and light reflected from the ground, and converts the result to display
+values.
 
-A surface has two display colours, lit and unlit. Shadow mixes them *in display space*, both
-here and in the compositor, so that factors can be shaded separately and mixed later.
+A surface has two display colours, lit and unlit. Shadow mixes them *in display space*, both here and in the compositor,
+so that factors can be shaded separately and mixed later.
 """
 
 from dataclasses import dataclass
@@ -40,14 +41,14 @@ class Light:
 
 
 def tonemap(linear: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
-    """Linear light to display values in 0..1, with a soft shoulder."""
+    """Convert linear light to display values in 0..1, with a soft shoulder."""
     c = linear * np.float32(1.05)
     c = c * (1 + c / 6) / (1 + c * np.float32(0.62))
     return np.clip(c, 0, 1) ** np.float32(1 / 2.2)
 
 
 def mix(unlit: np.ndarray, lit: np.ndarray, visibility: Float32[np.ndarray, "*n"]) -> np.ndarray:
-    """Display colours under a share of the sun."""
+    """Mix unlit and lit display colours by `visibility`, the share of the sun that reaches each point."""
     return unlit + (lit - unlit) * visibility[..., None]
 
 

@@ -33,7 +33,7 @@ class ShadowMap:
 
 
 def light_axes(sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "3 3"]:
-    """The directions of the map's columns, rows and depth in the world, one a row."""
+    """The directions of the map's columns, rows and depth in the world, one per row."""
     across = np.cross(sun, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(sun, [0.0, 0.0, 1.0]))
     return np.stack([across, np.cross(across, sun), -sun]).astype(np.float32)
 

@@ -1,8 +1,8 @@
 """Renders scenes, and names the results.
 
 The names of atlas entries and of images depend on `RENDER_VERSION` and on the content to draw; `World.own` is the hash
-of a user's files. Whoever changes a pixel of any scene raises the version, so that nothing rendered before is taken for
-it (tests/envs/test_golden.py).
+of a user's files. Whoever changes a pixel of any scene must raise the version, so that older renderings aren't used any
+more (tests/envs/test_golden.py).
 """
 
 from menagerie.envs.core.identity import digest
@@ -17,6 +17,7 @@ def entry_identity(resolution: int, world: World) -> str:
 
 
 def image_identity(world: World, resolution: int) -> str:
-    """A name for everything that decides the images of a world; groups of animals decide none."""
+    """A name for everything that decides the images of a world. Groups of animals aren't part of it: they change no
+    image."""
     names = (world.name, world.animals, world.textures, world.backgrounds, world.sizes)
     return digest([RENDER_VERSION, resolution, *names, world.own])

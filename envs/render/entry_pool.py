@@ -48,12 +48,12 @@ class EntryPool:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the pixels held."""
+        """Bytes of pixels in the pool."""
         held = (self._backdrops, self._alpha, self._shadow, self._colors, self._depth, self._light, self._map)
         return sum(growing.array.nbytes for growing in held)
 
     def add(self, key: EntryKey, entry: Entry) -> None:
-        """Hold one more entry."""
+        """Add an entry to the pool."""
         pixels = self._alpha.append(entry.alpha.reshape(-1))
         self._depth.append(entry.depth.reshape(-1))
         self._light.append(entry.light.reshape(-1, 3))

@@ -65,7 +65,7 @@ class Texture:
     pattern: Pattern | None = None
 
     def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-        """Linear colours of points in metres."""
+        """Linear colours at points, whose coordinates are in metres."""
         colors = self.albedo(noise(points))
         return self.pattern(points, colors) if self.pattern else colors
 

@@ -20,5 +20,5 @@ def dot(a: Float32[np.ndarray, "*n 3"], b: Float32[np.ndarray, "*n 3"]) -> Float
 
 
 def unit(vectors: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
-    """Vectors of length 1; zero stays zero."""
+    """Scale vectors to length 1; zero vectors stay zero."""
     return vectors / np.maximum(np.sqrt(dot(vectors, vectors)), np.float32(1e-9))[..., None]

@@ -31,9 +31,8 @@ from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.storage.split_file import Records, Split
 
 CONTRAST_RATE = 1 / 2000
-"""Largest share of sound splits in which this finding fails by chance; `cues` has the same, so both together 1
-in 1000.
-"""
+"""Probability with which this finding fails by chance for a correct split, at most. The finding of `cues` has the same
+probability, so one of the two fails by chance for at most 1 in 1000 splits."""
 
 # Product of signs -> the statement that is true when the product is 1.
 SIGNS = {
@@ -51,7 +50,8 @@ TOGETHER = "all tests"
 
 
 class Turned(NamedTuple):
-    """A scene, a product of its signs, and the group of scenes that share the coin that decides it."""
+    """A scene, the value of a product of its signs, and its group: the scenes that share the random draw that decided
+    it."""
 
     scene: Scene
     sign: int
@@ -97,7 +97,7 @@ def all_contrasts(split: Split) -> Iterator[Contrast]:
 
 
 def strata(scenes: Sequence[Scene]) -> dict[str, list[int]]:
-    """The numbers of the scenes in each part of a subset: all, each background, each view."""
+    """The indices of the scenes in each part of a subset: all, each background, each view."""
     parts: dict[str, list[int]] = {"": list(range(len(scenes)))}
     for name in ("background", "view"):
         values = [getattr(scene, name) for scene in scenes]
@@ -132,7 +132,7 @@ def compared(kind: str, scene: Scene) -> Scene:
 
 
 def products(split: Split, name: str, records: Records) -> dict[str, list[Turned]]:
-    """For each product of signs, its value in the subset's scenes of two in which a coin decides it."""
+    """For each product of signs, its value in those scenes of two things in which a random draw (`Coin`) decides it."""
     kind, rules = split.recipe["kind"], rules_for(split, name)
     drawn = split.recipe.get("mention_order", "") in ("", "random")
     rows = [

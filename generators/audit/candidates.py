@@ -24,7 +24,8 @@ Textures = tuple[str, ...]  # one for each animal of a pair, whose animals are i
 
 
 class Drawn(NamedTuple):
-    """Records of a test, and the scenes that they could have been drawn from; all scenes are `bare`."""
+    """Records of a test, and the scenes that they could have been drawn from; all without the draws made for each scene
+    (`findings.bare`)."""
 
     name: str
     scenes: list[tuple[Scene, int]]  # each with its view
@@ -48,7 +49,8 @@ def candidates(split: Split) -> Iterator[Drawn]:
 
 
 def records_of(split: Split, name: str, relation: str | None = None) -> list[tuple[Scene, int]]:
-    """The bare scenes of a subset, with their views: all, or those in a relation."""
+    """The scenes of a subset without the draws made for them (`findings.bare`), with their views: all, or those in a
+    relation."""
     sizes = name.startswith(HELD_OUT)
     scenes = (scene for scene in split.subsets[name].scenes if relation in (None, scene.relation))
     return [(bare(scene, sizes), scene.view) for scene in scenes]

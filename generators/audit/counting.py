@@ -20,7 +20,7 @@ def numbers_of(records: Records) -> set[tuple[str, int]]:
 
 
 def check_same_things(split: Split) -> Iterator[Finding]:
-    """Check that each scene shows one to four like things, in the slots for counting."""
+    """Check that each scene shows one to four things of one kind, in the slots for counting."""
     for name, records in split.subsets.items():
         strange = (scene.key for scene in records.scenes if not countable(scene))
         yield Finding(f"every scene of {name} shows one to four of one thing", *first(strange))
@@ -61,8 +61,8 @@ def bare(text: str, animals: Sequence[str]) -> str:
 
 
 def check_held_animals(split: Split) -> Iterator[Finding]:
-    """Check that animals of `unseen_counts` and validation are alone in train, and that train shows each number of
-    `seen_counts`."""
+    """Check that train shows the animals of `unseen_counts` and validation only singly, and each animal of
+    `seen_counts` in every number in which that test shows it."""
     train = numbers_of(split.subsets["train"])
     counted = {animal for animal, number in train if number > 1}
     for name in ("unseen_counts", "validation"):

@@ -1,18 +1,19 @@
-"""Checks that no text gives away, without the picture, that it is true.
+"""Checks that nobody can tell from the texts alone, without the picture, which of them is true.
 
 A negative must have its caption's order and phrasing: once the exchanged words are masked, both texts are equal. And a
 small classifier, which sees two texts and no picture, must not tell the true one from the false one. It is a ridge
 regression on the difference of both texts' features, fitted on half of a test's animal pairs and scored on the other
-half, and vice versa. Its features are one of these:
+half, and vice versa. There are two classifiers, with different features; for each, a random draw of the split (a coin,
+see `statistics`) should make its answers right in half of the cases:
 
 - `order`: neighbouring words, with all animals and all sizes masked, and which animal and which texture comes first.
-  The coin of the mention order decides these, scene by scene; where slots decide that order, the coin of the places
-  does, which in `unseen_order` and `seen_order` is tossed once for each pair;
-- `words`: neighbouring words as they are ("red cat"). The coin of the answer decides these. Dependence splits are
-  excluded: there an animal's texture is the same throughout a test, by design.
+  The draw is that of the order of mention, for each scene. If captions mention things in the order of their slots, it
+  is the draw of the places, which in `unseen_order` and `seen_order` is made once for each pair;
+- `words`: neighbouring words as they are ("red cat"). The draw is that of the answer. Dependence splits are excluded,
+  because there an animal's texture is the same throughout a test, by design.
 
-Under a fair coin, a classifier fitted on other pairs is right and wrong equally often, so the same bound as for balance
-holds (see `statistics`): both halves of both classifiers in all tests form one test.
+If the draw is fair, a classifier fitted on other pairs is right and wrong equally often, so the same bound as for
+balance holds (see `statistics`): both halves of both classifiers in all tests form one test.
 """
 
 import re
@@ -117,7 +118,8 @@ def accuracy(half: Contrast) -> float:
 
 
 def classifiers(split: Split, name: str) -> Iterator[tuple[str, Coin, Features]]:
-    """For each classifier of a test, its name, the coin whose fall it must not predict, and its features."""
+    """For each classifier of a test, its name, the random draw (`Coin`) whose result it must not predict, and its
+    features."""
     if name == "train":
         return
     kind, words = split.recipe["kind"], split.vocabulary
@@ -135,7 +137,7 @@ ANY_NUMBER = Coin(lambda scene: (scene.background, scene.view, *scene.things[0][
 
 
 def pairs_of(split: Split, name: str, records: Records, coin: Coin) -> list[Pair]:
-    """The two texts of each record of a subset in which a coin decides which text is true."""
+    """The two texts of each record of a subset in which a random draw, `coin`, decides which text is true."""
     rules = rules_for(split, name)
     scenes = (compared(split.recipe["kind"], scene) for scene in records.scenes)
     rows = map(Pair, scenes, records.captions, records.negatives)
@@ -204,7 +206,7 @@ def fitted(table: Float64[np.ndarray, "n features"]) -> Float64[np.ndarray, " fe
 def right_less_wrong(what: str, signs: Sequence[tuple[Hashable, int]]) -> Contrast:
     """The contrast of a classifier's signs, 1 if it is right and -1 if it is wrong.
 
-    The bound for a group is its number of records: reversing its coin need not reverse every sign.
+    The bound for a group is its number of records, because the other result of its draw need not reverse every sign.
     """
     sizes: dict[Hashable, int] = {}
     for group, _ in signs:

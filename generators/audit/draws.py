@@ -190,7 +190,7 @@ def tally_orders(split: Split, tallies: Tallies) -> None:
 
 
 def tally_halves(tallies: Tallies, what: str, name: str, fell: Sequence[bool]) -> None:
-    """Count fair coins in the order of the file: all of them, and those of each half."""
+    """Count how often fair draws, in the order of the file, came out true: of all of them, and of each half."""
     middle = len(fell) // 2
     for part, coins in {"": fell, ", first half": fell[:middle], ", second half": fell[middle:]}.items():
         if coins:

@@ -85,11 +85,10 @@ def leave_any(split: Split, scenes: Iterable[Scene]) -> bool:
 
 
 def trainable(split: Split, unusable: int) -> range:
-    """The possible numbers of trainable pairs: all pairs without reserve, validation and pairs that the rules hold out
-    whole.
+    """The possible numbers of trainable pairs: all pairs except those of the reserve, those of validation, and the
+    `unusable` ones, of which the hold-out rules leave no scene.
 
-    The rules leave no scene of `unusable` pairs. It is a range because the file doesn't record how many of these are in
-    the reserve anyway.
+    It is a range because the file doesn't record how many unusable pairs are in the reserve.
     """
     n_pairs = len(split.vocabulary.animals) * (len(split.vocabulary.animals) - 1) // 2
     shares = (split.recipe[name] for name in ("reserve", "validation"))

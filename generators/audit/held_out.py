@@ -186,8 +186,9 @@ def unpainted(scene: Scene) -> Scene:
 def shown(
     split: Split, which: Callable[[Scene], bool], less: Callable[[Scene], Scene] = lambda scene: scene
 ) -> dict[Scene, list[int]]:
-    """For each bare scene in train, its views; scenes of a single thing keep their sizes, because train shows all of
-    them. `which` selects scenes, `less` removes what the comparison ignores."""
+    """Map each scene in train, without the draws made for it (`findings.bare`), to its views. Scenes of a single thing
+    keep their sizes, because train shows all of them. `which` selects scenes, `less` removes what the comparison
+    ignores."""
     views: dict[Scene, list[int]] = {}
     for scene in split.subsets["train"].scenes:
         if which(scene):

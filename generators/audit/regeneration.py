@@ -45,7 +45,7 @@ TEXTS = {
 
 
 class Incomparable(Exception):
-    """Why a split can't be regenerated here."""
+    """Raised if a split can't be regenerated here; its text says why."""
 
 
 def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator[Finding]:
@@ -191,7 +191,7 @@ def check_shards(split: Split) -> Iterator[Finding]:
 
 
 def check_name(split: Split) -> Iterator[Finding]:
-    """Check that a file with a name as `make` writes it has the recipe of that name; other names aren't checked."""
+    """If a file's name is one that `make` would give, check that the file has the recipe of that name."""
     if not NAMED.fullmatch(split.path.name):
         return
     try:

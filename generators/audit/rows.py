@@ -139,7 +139,7 @@ class ShownRows:
         return f"row {row} ({row - start} of {file}), {self._place_of[row]}, {self._scene_of[row].key}"
 
     def remedy(self, row: int) -> str:
-        """The way out if the file that holds a row is wrong."""
+        """What to do if the file that holds a row is wrong."""
         location = self.split.location(self.shard_of(row))
         return location.remedy.replace("delete it", f"delete {location.file.name}")
 

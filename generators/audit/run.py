@@ -164,7 +164,7 @@ def check_file(split: Split) -> list[Finding]:
 
 
 def check_records(split: Split, world_file: Path | None = None) -> list[Finding]:
-    """The findings on scenes and texts; each failed one gives the way out."""
+    """The findings on scenes and texts; each failed one says what to do."""
 
     def made_again(split: Split) -> Iterator[Finding]:
         return regeneration.check_regeneration(split, world_file)
@@ -185,7 +185,7 @@ def done(check: Callable[[Split], Iterator[Finding]], split: Split) -> Iterator[
 
 
 def with_way_out(finding: Finding) -> Finding:
-    """Add the way out to a failed finding: the file is wrong as it is."""
+    """Add to a failed finding what to do about the file."""
     return finding if finding.holds else finding._replace(detail="; ".join(filter(None, (finding.detail, REMEDY))))
 
 

@@ -63,9 +63,9 @@ def shared_draws(split: Split, name: str, records: Records) -> Draws:
 
 
 def words_of(thing: Thing, scene: Scene) -> list[str]:
-    """The words for a thing's context, on none of which a draw may depend: animal, texture, background, view and place.
+    """The words for a thing's context: animal, texture, background, view and place. A draw may depend on none of these.
 
-    Draws for the two things of a scene are independent or exclude each other; the latter spreads less.
+    Draws for the two things of a scene are independent, or exclude each other and then vary less.
     """
     words = (thing.texture, scene.background, f"view {scene.view}")
     return ["", thing.animal, *words, *(f"{word} {place_of(thing.slot)}" for word in words)]

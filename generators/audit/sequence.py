@@ -21,8 +21,8 @@ CLAIM = "records stand in the order of their kind, in which answers are mixed"
 
 
 class Position(NamedTuple):
-    """A scene's position in its subset: in the outer loops, then the item whose sequence is random, then within that
-    item."""
+    """A scene's position in its subset, in three parts: its place in the outer loops; the item, such as a pair, whose
+    sequence is random; and its place among the scenes of that item."""
 
     outer: tuple[int, ...]
     part: Hashable
@@ -71,7 +71,8 @@ def numbered(names: Sequence[str], *given: str) -> tuple[int, ...]:
 
 
 def single_position(split: Split, scene: Scene, *outer: int) -> Position:
-    """The position of a single thing in a binding or spatial split: within its view and slot."""
+    """The position of a scene of a single thing in a binding or spatial split, which lists such scenes by view and
+    slot."""
     v, (thing,) = split.vocabulary, scene.things
     relations = split.recipe.get("relations", ("left/right",))
     slots = split.recipe.get("singles_slots") or [slot for relation in relations for slot in SINGLE_SLOTS[relation]]
@@ -94,8 +95,8 @@ def pair_numbers(split: Split, scene: Scene) -> tuple[tuple[int, ...], tuple[int
 
 
 def binding_position(split: Split, name: str, scene: Scene) -> Position:
-    """The position of a scene: pair by pair; in train, and for pairs shown in both assignments, assignment by
-    assignment."""
+    """The position of a scene in a binding split, which lists its scenes pair by pair. In train and `train_pairs`,
+    where a pair may have two assignments of textures, it lists them assignment by assignment."""
     if len(scene.things) == 1:
         return single_position(split, scene, 0)
     animals, textures, turned = pair_numbers(split, scene)
@@ -110,7 +111,8 @@ def grounds(split: Split, scene: Scene) -> tuple[int, int]:
 
 
 def spatial_position(split: Split, name: str, scene: Scene) -> Position:
-    """The position of a scene: relation by relation, and on each background order by order."""
+    """The position of a scene in a spatial split, which lists its scenes by relation, then by view and background, then
+    order by order."""
     if len(scene.things) == 1:
         return single_position(split, scene, -1)
     textures = numbered(split.vocabulary.textures, *(thing.texture for thing in scene.things))
@@ -120,7 +122,8 @@ def spatial_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def dependence_position(split: Split, name: str, scene: Scene) -> Position:
-    """The position of a scene: on each background, single animals come first, then pairs, order by order."""
+    """The position of a scene in a dependence split: on each background single animals come first, then pairs, order by
+    order."""
     animals = tuple(thing.animal for thing in scene.things)
     if len(animals) > 1:
         return Position((*grounds(split, scene), 1), animals, ())
@@ -130,7 +133,8 @@ def dependence_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def counting_position(split: Split, name: str, scene: Scene) -> Position:
-    """The position of a scene: in train, single animals come first; then, on each background, animal by animal."""
+    """The position of a scene in a counting split: in train single animals come first; all others are listed by
+    background, then animal by animal."""
     v, thing, number = split.vocabulary, scene.things[0], len(scene.things)
     if name == "train" and number == 1:
         return Position((0, *grounds(split, scene)), "", described(v, thing.animal, thing.texture, thing.size))
@@ -139,7 +143,8 @@ def counting_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def held_out_position(split: Split, name: str, scene: Scene) -> Position:
-    """The position of a scene: pair by pair in the world's order, with all views of a scene together."""
+    """The position of a scene in a test of hold-out rules, which lists its scenes pair by pair in the world's order,
+    with all views of a scene together."""
     animals, textures, turned = pair_numbers(split, scene)
     ground = split.vocabulary.backgrounds.index(scene.background)
     sizes = numbered(split.vocabulary.sizes, *(thing.size for thing in sorted(scene.things)))

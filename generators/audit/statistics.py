@@ -40,7 +40,8 @@ from menagerie.generators.rules.rule import Rule
 
 
 class Contrast(NamedTuple):
-    """A test of whether chance decided a statement evenly in a subset: a sum over groups of records, with its width."""
+    """A test of whether a statement is true of about half of a subset's records, as it is if chance decides it: a sum
+    over groups of records, and the width of its spread under chance."""
 
     what: str
     subset: str
@@ -77,7 +78,7 @@ def bound(contrasts: int, rate: float) -> float:
 
 
 TALLY_RATE = 1 / 10_000
-"""Largest share of sound splits in which a finding by tallies fails by chance."""
+"""Probability with which a finding by tallies fails by chance for a correct split, at most."""
 IMPOSSIBLE = 1e-9  # expected counts below this are rounding errors
 
 
@@ -99,7 +100,7 @@ class Tally(NamedTuple):
 
     @property
     def evidence(self) -> float:
-        """n D(q || p); 0 if the count is as expected."""
+        """n times the divergence D(q || p) of the actual from the expected share; 0 if the count is as expected."""
         return divergence(self.count, self.expected, self.draws)
 
     @property
@@ -109,7 +110,7 @@ class Tally(NamedTuple):
 
 
 def divergence(count: int, expected: float, draws: int) -> float:
-    """n D(count / n || expected / n); infinite if the count is impossible."""
+    """n times the divergence D(count / n || expected / n), with n draws; infinite if the count is impossible."""
     total = 0.0
     for seen, chance in ((count, expected), (draws - count, draws - expected)):
         if seen:
@@ -146,7 +147,8 @@ class Tallies:
 
 
 class Coin(NamedTuple):
-    """A fair coin: maps a scene to the group that shares its toss, and to the scene that the other side would give."""
+    """A fair draw between two scenes: maps a scene to the group of scenes that share the draw, and to the scene of the
+    other result."""
 
     group: Callable[[Scene], Hashable]
     other: Callable[[Scene], Scene]
@@ -181,9 +183,9 @@ PAIR_PLACES = Coin(by_pair, swap_places)
 
 
 def coin_of(signs: str, kind: str, subset: str) -> Coin | None:
-    """The coin that decides a product of signs (`balance.SIGNS`) in a test; None if none does.
+    """The random draw (`Coin`) that decides a product of signs (`balance.SIGNS`) in a test; None if none does.
 
-    In dependence splits, animals have one texture each in a test, so no coin decides textures.
+    In dependence splits, animals have one texture each in a test, so no draw decides textures.
     """
     if "m" in signs:
         return MENTION
@@ -199,10 +201,10 @@ def coin_of(signs: str, kind: str, subset: str) -> Coin | None:
 
 
 def answer_coin(kind: str, subset: str) -> Coin | None:
-    """The coin that decides which of a record's two texts is true."""
+    """The random draw (`Coin`) that decides which of a record's two texts is true."""
     return coin_of("p" if kind == "spatial" else "a", kind, subset)
 
 
 def is_open(coin: Coin, rules: Sequence[Rule], scene: Scene) -> bool:
-    """Whether hold-out rules allow both sides of the coin: they match both scenes or neither."""
+    """Whether hold-out rules allow both results of a draw: they match both scenes or neither."""
     return not rules or matched(rules, scene) == matched(rules, coin.other(scene))

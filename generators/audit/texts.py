@@ -88,7 +88,8 @@ def denies_only_absent(graph: SceneGraph, scene: Scene) -> bool:
 
 
 def salient_of(scene: Scene) -> int:
-    """Index of the salient thing of two: the bigger one, or of equal ones the first, which is on the left."""
+    """Index of the salient one of two things: the bigger one, or, if they are equally big, the first, which is on the
+    left."""
     left, right = (SIZES.get(thing.size, 1.0) for thing in scene.things)
     return int(right > left)
 

@@ -87,8 +87,8 @@ class Benchmark(ABC):
 
 
 def texts_chosen(scores: Scores) -> Outcome:
-    """Whether each image's own text scores strictly higher than all other texts (Winoground's text score; with one
-    image a plain choice)."""
+    """Whether each image's own text scores strictly higher than all other texts. For two images this is Winoground's
+    text score; for one image it is a choice between the texts."""
     k = len(scores)
     matching = scores[np.arange(k), np.arange(k)]
     best = scores.max(1)

@@ -113,7 +113,8 @@ def some(names: Sequence[str]) -> str:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a text file that isn't empty, split at newlines only; empty lines are allowed only at the end."""
+    """The lines of a text file, split at newlines only. Raises if the file is empty, or has an empty line before its
+    end."""
     found = [line.strip() for line in read_text(path).rstrip().split("\n")]
     if not all(found):
         raise UserError(f"{path} has an empty line, or none at all; give one for each")

@@ -77,8 +77,8 @@ def relations(place: Place) -> Iterator[Record]:
 
 
 def options(entry: Entry, text: str) -> tuple[str, ...]:
-    """The true caption "a R b", and its four false ones: b R a, a with the opposite of R, and two in which the one
-    shape that is neither a nor b replaces either side."""
+    """The true caption "a R b", and its four false ones: "b R a", one with the opposite of R, and two in which the
+    third shape replaces a or b."""
     parts = text.split()
     others = [shape for shape in SHAPES if shape not in parts]
     if len(parts) != 3 or parts[1] not in OPPOSITES or len(others) != 1:

@@ -56,7 +56,8 @@ class Answer(NamedTuple):
     level: tuple[int, int]
     """Numbers of false and of true candidates whose score equals the best true one."""
     ahead: int
-    """Number of false candidates of that score that come before the first true one."""
+    """Number of false candidates that score as high as the best true one, and come before the first of these true
+    ones."""
 
 
 def answer(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t"]) -> Answer:

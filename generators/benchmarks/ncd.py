@@ -2,7 +2,7 @@
 
 Files have names such as "red_apple_green_pear.png": two colours and two things. The false caption exchanges the
 colours. Captions name the left thing first in one test and the right thing first in the other. As in that paper's code,
-mirrored images (MIRROR in capitals in their names) and files that are no images are skipped; "silver_mirror" is a
+mirrored images (MIRROR in capitals in their names) and files that aren't images are skipped; "silver_mirror" is a
 normal thing.
 """
 

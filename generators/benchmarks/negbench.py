@@ -31,7 +31,7 @@ class NegBench(Photographs):
     """For each record, the position of its true caption in the file."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Right if no caption before the true one in the file scores as high, and none behind it higher."""
+        """Right if no caption before the true one in the file scores as high, and none after it scores higher."""
         true, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
         official = float((others[:place] < true).all() and (others[place:] <= true).all())
         return texts_chosen(scores)._replace(official=official)

@@ -69,12 +69,12 @@ class Place:
     workers: int = 1
     """Number of threads that decode images."""
     allow_missing: bool = False
-    """Whether to leave out and count records whose images are missing; otherwise they raise."""
+    """Whether to leave out records whose images are missing, and count them; otherwise a missing image raises."""
     folders: Given = field(default_factory=dict)
-    """Further folders of images to search, by the path below the root that they stand for."""
+    """Further folders of images to search; a key is the path below the root that its folders replace."""
     tag: Tagger | None = spacy_tags
-    """Tags a text's parts of speech, for benchmarks that shuffle words by them; None for no shuffling, if only counts
-    matter."""
+    """Tags a text's parts of speech, for benchmarks that shuffle words by them. With None no texts are shuffled, which
+    is enough to count records."""
 
     def path(self, name: str) -> Path:
         """The path of a file or folder: the first existing one, below the root or in `folders`."""

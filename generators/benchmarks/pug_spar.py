@@ -3,8 +3,8 @@ animals.
 
 Pictures show two different animals beside or above one another, with natural looks or in two textures. The tests are
 the official ones with hard negatives, in the table's own words: places of animals with natural looks, and textures in
-any places; the false caption exchanges the animals. Not tested are pictures of a single animal, of two animals in one
-place or texture, or with the two places or textures in the other order. Officially ties are broken at random.
+any places; the false caption exchanges the animals. Pictures of a single animal, of two animals in one place or
+texture, or with the two places or textures in the other order aren't tested. Officially ties are broken at random.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

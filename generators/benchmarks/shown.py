@@ -75,7 +75,7 @@ def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict
 
 
 def without_validation(place: SourcePlace, split: str, found: int) -> str:
-    """The message if COCO's validation set isn't known, with the way out."""
+    """A message that says what to do if COCO's validation set isn't known."""
     file = place.path(f"coco/annotations/captions_{split}.json")
     return (
         f"half of Visual Genome's photographs are COCO's, and {found} of the {VALIDATION[split]} of COCO {split} are "

@@ -59,7 +59,8 @@ class ZeroShot(MatrixBenchmark):
         return Pool(images.name, records, tuple(self.numbers[r.images[0]] for r in records), texts, pairs)
 
     def measures_of(self, pool: Pool) -> Sequence[Measure]:
-        """Accuracy among the best one and, if there are at least five classes, among the best five."""
+        """The share of images whose class is the best one and, if there are at least five classes, is among the best
+        five."""
         return [measure for measure in MEASURES if measure.k == 1 or measure.k <= len(pool.texts)]
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:

@@ -1,4 +1,5 @@
-"""The content of a caption, read from its graph, so that it can be restated: falsely, or in part."""
+"""The content of a caption, read from its graph, so that other captions can be made of it: false ones, or parts of
+it."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -46,7 +47,7 @@ class Content(NamedTuple):
 
 
 class Contents:
-    """Reads captions' contents and states contents as captions, worded as a split's recipe requests."""
+    """Reads the content of captions, and writes captions of contents, worded as a split's recipe requests."""
 
     def __init__(self, recipe: Mapping[str, Any], vocabulary: Vocabulary) -> None:
         self.seed, self.template = recipe["seed"], template_of(recipe)
@@ -108,7 +109,7 @@ class Contents:
         return Content(content.scene, tuple(things), predicate)
 
     def state(self, content: Content) -> Caption:
-        """The caption of a content, in the phrasing drawn for its scene."""
+        """Write a content as a caption, in the phrasing drawn for its scene."""
         scene = content.scene
         if scene not in self._phrasings:
             self._phrasings[scene] = phrasing_of(scene, self.seed, self.template)

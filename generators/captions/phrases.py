@@ -1,4 +1,4 @@
-"""Noun phrases of one or several like things, and captions as people type them."""
+"""Noun phrases of one thing or of several equal things, and captions as people type them."""
 
 import difflib
 import re

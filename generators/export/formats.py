@@ -62,12 +62,12 @@ class ExportPart:
 
 
 def thing_facts(thing: Thing) -> dict[str, str]:
-    """A thing for JSON; only worlds with sizes have a size."""
+    """A thing as a JSON object; it has a size only in worlds with sizes."""
     return {name: value for name, value in thing._asdict().items() if name != "size" or value}
 
 
 def graph_facts(graph: SceneGraph) -> dict[str, Any]:
-    """A graph for JSON: edges are [predicate, index of the subject, index of the object]."""
+    """A graph as a JSON object; its edges are [predicate, index of the subject, index of the object]."""
     return {"nodes": list(graph.nodes), "edges": [list(edge) for edge in graph.edges]}
 
 

@@ -28,7 +28,7 @@ Keep = Callable[..., str]
 
 @dataclass(frozen=True)
 class Form:
-    """A benchmark as a table of the hub."""
+    """Describes the table by which the hub represents a benchmark, and the official file that is made of it."""
 
     benchmark: str
     source: str

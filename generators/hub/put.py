@@ -45,7 +45,7 @@ class Made(NamedTuple):
     note: str = ""
     """Text that says what else the benchmark needs."""
     warning: str = ""
-    """Text that says what these files can't be used for."""
+    """Text that says what the made files can't be used for."""
 
 
 def scratch_below(root: Path) -> AbstractContextManager[Path]:

@@ -31,7 +31,7 @@ EXTRA = "pip install 'binding-menagerie[parquet]'"
 
 
 class Table(NamedTuple):
-    """A split of a configuration."""
+    """A table of the hub: one split of a configuration, in one or several files."""
 
     configuration: str
     split: str

@@ -51,7 +51,7 @@ def tally(entries: Iterable[tuple[str, str]], rows: Sequence[str], columns: Sequ
 
 
 def animal_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, relation: str | None = None) -> Counts:
-    """For each two animals the number of scenes with both, as a matrix (animals, animals).
+    """For each pair of animals, the number of scenes with both, as a matrix (animals, animals).
 
     It is symmetric. With a relation, rows are the animals in its first slot.
     """
@@ -76,7 +76,7 @@ def background_counts(scenes: Sequence[Scene], vocabulary: Vocabulary) -> Counts
 
 
 def pair_coverage(split: Split, relation: str | None = None) -> Counts:
-    """For each two different animals the index of the pair's role in `ROLES`, as a symmetric matrix (animals, animals).
+    """For each pair of different animals, the index of its role in `ROLES`, as a symmetric matrix (animals, animals).
 
     With a relation, only scenes in that relation count.
     """

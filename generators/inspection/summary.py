@@ -123,7 +123,8 @@ def fractions(split: Split) -> dict[str, str]:
 
 
 def train_pairs(split: Split) -> dict[str, str]:
-    """A label and the number of the world's animal pairs in train, in all or, if captions state relations, for each."""
+    """How many of the world's animal pairs train shows, as text under a label: overall or, if captions state relations,
+    for each relation."""
     total = comb(len(split.vocabulary.animals), 2)
     texts = {}
     for relation in mentioned_relations(split):

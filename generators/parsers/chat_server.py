@@ -26,7 +26,7 @@ FIRST_WAIT = 0.5  # seconds before the first repetition; each wait is twice the 
 
 
 class NoAnswer(Exception):
-    """A request got no answer in all its attempts. The text is "KIND: DETAIL"."""
+    """Raised if a request got no answer in all its attempts. The text is "KIND: DETAIL"."""
 
 
 class Reply(NamedTuple):

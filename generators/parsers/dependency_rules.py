@@ -17,9 +17,9 @@ class Word(NamedTuple):
     part: str
     """Part of speech: NOUN, VERB, ADP, …"""
     label: str
-    """Index of the word that it depends on; a root has its own index."""
+    """Label of its dependency on another word: nsubj, amod, prep, …"""
     head: int
-    """Place of the word that it depends on, its own for a root."""
+    """Index of the word that it depends on; a root has its own index."""
 
 
 NOUNS = {"NOUN", "PROPN"}
@@ -101,7 +101,7 @@ class Tree:
         return " ".join([*words, *([] if behind is None else ["of", self.phrase(behind)])])
 
     def modified(self, place: int) -> set[int]:
-        """The indices of the words before a word that modify it, and of those that modify these."""
+        """The indices of the words before a word that modify it, directly or through another modifier."""
         before = [child for child in self.below(place, *MODIFIERS) if child < place]
         before += [child for child in self.below(place, "det") if self.text(child) == "no"]
         before += [child for outer in before for child in self.below(outer, *JOINED) if child < place]
@@ -113,7 +113,7 @@ def graph_of(words: Sequence[Word]) -> SceneGraph | None:
 
     Nodes are nouns with the words before them, in order of mention. An edge is a preposition between two nodes, or
     between a verb's subject and its object, together with the verb; or a verb with subject and object; or a possessive
-    ("of"). Negated nodes ("no cat") have no edges. Pronouns are no nodes, so statements about them are lost.
+    ("of"). Negated nodes ("no cat") have no edges. Pronouns don't become nodes, so statements about them are lost.
     """
     tree = Tree(words)
     things = [place for place in range(len(words)) if tree.is_thing(place)]

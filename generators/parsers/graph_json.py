@@ -21,7 +21,7 @@ ARTICLES = ("a", "an", "the")
 
 
 class NotAGraph(ValueError):
-    """Something isn't a scene graph. The text is "KIND: DETAIL"."""
+    """Raised for something that isn't a scene graph. The text is "KIND: DETAIL"."""
 
 
 def as_json(graph: SceneGraph) -> dict[str, Any]:
@@ -83,11 +83,13 @@ Entry = tuple[SceneGraph | None, str]  # a graph; or None, and the reason
 
 
 class ParseCache:
-    """The answers of one parser: a folder with `parser.json`, its identity, and `graphs.jsonl`, a line a caption.
+    """The answers of one parser on disk: a folder with `parser.json`, its identity, and `graphs.jsonl`, one line per
+    caption.
 
     The folder's name below `root` depends on the identity, so each prompt or model has its own. Lines are only added,
-    each in one write with a digest, also by several processes at once. Skipped and parsed again are lines that a killed
-    process left half-written, lines damaged on disk, and lines copied from another parser's folder.
+    each in one write with a digest; several processes may do so at once. Lines that a killed process left half-written,
+    lines damaged on disk, and lines copied from another parser's folder are skipped, and their captions are parsed
+    again.
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:

@@ -140,8 +140,8 @@ class LLMOptions:
 class LanguageModel:
     """Asks the model for the graph of each caption, several at a time, at temperature 0.
 
-    An unusable answer is sent back with a description of the problem. Once as many captions in a row as there are
-    simultaneous requests have got no answer, the server counts as gone, and no more requests are sent.
+    An unusable answer is sent back with a description of the problem. If the server doesn't answer `concurrency`
+    captions in a row, it counts as gone, and no more requests are sent.
     """
 
     def __init__(self, options: LLMOptions, server: ChatServer) -> None:

@@ -36,7 +36,7 @@ class Parser(Protocol):
 
 
 class Unanswered(UserError):
-    """A parser's server gave no answer to some captions."""
+    """Raised if a parser's server gave no answer to some captions."""
 
 
 class Counts(NamedTuple):

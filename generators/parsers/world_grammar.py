@@ -73,8 +73,8 @@ def phrase_of(thing: re.Match[str]) -> str:
 def read(text: str, words: Vocabulary | World) -> Reading | None:
     """Parse a caption of our worlds. The nodes of its graph are its things in order of mention, then the background.
 
-    None if the text doesn't follow the grammar: no thing, not exactly one background, an animal or a texture outside
-    of a thing, "is" behind the last thing, two articles, or two things joined by other words.
+    None if the text doesn't follow the grammar: no thing, not exactly one background, an animal or a texture outside of
+    a thing, "is" after the last thing, two articles, or two things joined by other words.
     """
     thing, background, name = patterns(words)
     things = list(thing.finditer(text))
@@ -102,7 +102,8 @@ def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
 
 @lru_cache(maxsize=64)
 def check_phrasings(template: Template, world: World) -> None:
-    """Raise for a phrasing with a word of the world: its captions would say more than their scenes."""
+    """Raise for a phrasing that contains a name of the world: its captions would mention things that their scenes don't
+    show."""
     size = world.sizes[0] if world.sizes else ""
     textures = (world.textures * 2)[:2]  # a world of things in their own colours has only one
     names = tuple(zip(world.animals[:2], textures, strict=True))

@@ -58,7 +58,7 @@ class Tokens:
         return " ".join(iter(lambda: self.take("word"), ""))
 
     def choose(self, kind: str, name: str, options: Iterable[str], token: Token) -> str:
-        """Return `name`, read at `token`, if it is among `options`; else raise with the nearest one."""
+        """Return `name`, read at `token`, if it is among `options`; else raise, and suggest the nearest."""
         try:
             return choose(kind, name, options)
         except UserError as error:

@@ -123,7 +123,7 @@ def read_captions(path: Path) -> list[str]:
 
 
 def texts_in(path: Path) -> list[str]:
-    """All captions of a COCO file (.json), or of a text file with one a line, in order.
+    """All captions of a COCO file (.json), or of a text file with one per line, in order.
 
     White space is normalised, as in training data, and empty lines are skipped. Raises `UserError` for a file without
     captions, and for a caption that is too long.

@@ -82,7 +82,7 @@ class SearchedFolders:
     """A folder whose files may lie in several other folders, all of which are searched."""
 
     home: Path
-    """The folder, or the first one given for it; resolved."""
+    """The folder, or the first folder that replaces it; resolved."""
     given: Given = field(default_factory=dict)
     """Resolved folders that are searched in place of a path below the folder; the path is `ITSELF` for the whole
     folder."""

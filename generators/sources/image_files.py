@@ -1,4 +1,4 @@
-"""Image files below a folder, or below several that stand for it, read as squares."""
+"""Image files below a folder, or below several folders that replace it, read as squares."""
 
 import hashlib
 import inspect
@@ -26,7 +26,7 @@ CACHE_BYTES = 1 << 30
 
 
 class ImageFiles:
-    """The images `names` below the folder `root`, each as a square of `resolution` pixels a side."""
+    """The images `names` below the folder `root`, each read as a square with a side of `resolution` pixels."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ImageFiles:
         return len(self.names)
 
     def sizes(self) -> Iterator[str]:
-        """Yield a text for each image: its file, the size of that in bytes, and its box."""
+        """Yield a text for each image: its file, the file's size in bytes, and its box."""
         for name, box in zip(self.names, self.boxes, strict=True):
             yield f"{name} {self.place(name).path.stat().st_size} {box or ''}"
 
@@ -73,13 +73,14 @@ class ImageFiles:
         return 3 * self.resolution**2 * len(self) < CACHE_BYTES if self._cache is None else self._cache
 
     def framed(self, resolution: int, squashed: bool, interpolation: str) -> "ImageFiles":
-        """The same images, read as other squares."""
+        """The same images, cropped and scaled in another way."""
         made = copy(self)
         made.resolution, made.squashed, made.interpolation = resolution, squashed, interpolation
         return made
 
     def fingerprint(self, index: int) -> str:
-        """Hash of all that decides an image's pixels: the bytes of its file, its box, how it is read, and by what."""
+        """Hash of everything that decides an image's pixels: the bytes of its file, its box, how it is cropped and
+        scaled, and the code and libraries that read it."""
         name, box = self.names[index], self.boxes[index]
         if name not in self._contents:
             self._contents[name] = self._content(name)
@@ -91,7 +92,7 @@ class ImageFiles:
 
     @classmethod
     def file_of(cls, name: str) -> str:
-        """The file that has the image `name`."""
+        """The name of the file that contains the image `name`."""
         return name
 
     def read(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
@@ -145,7 +146,7 @@ class ImageFiles:
 
 
 def content_of(path: Path) -> str:
-    """Hash of the bytes of an image file; raises where it can't be read."""
+    """Hash of the bytes of an image file; raises if it can't be read."""
     try:
         if (size := check_regular(path)) > LARGEST_FILE:
             return f"{size} bytes"  # its decoder refuses it
@@ -157,7 +158,7 @@ def content_of(path: Path) -> str:
 
 @once
 def readers(kind: type[ImageFiles]) -> str:
-    """Hash of all that turns files into pixels: our code, and the versions of the libraries that it uses."""
+    """Hash of everything that turns files into pixels: our code, and the versions of the libraries that it uses."""
     libraries = {name: features.version(name) for name in ("pil", "jpg", "libjpeg_turbo", "zlib", "webp")}
     parts = [pictures, *(base for base in kind.__mro__ if issubclass(base, ImageFiles))]
     code = b"".join(Path(inspect.getfile(part)).read_bytes() for part in parts)

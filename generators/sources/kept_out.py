@@ -42,9 +42,10 @@ class KeptOut:
     images: Mapping[PhotographId, str] = field(default_factory=dict)
     """Reason for leaving out each photograph, such as "in sugarcrepe"."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """By collection, the missing information without which photographs of tests may be trained on."""
+    """For each collection, the information that is missing; without it, photographs that tests show may get into
+    training."""
     allow_unknown: bool = False
-    """Whether sources may be used in spite of missing information; otherwise they raise."""
+    """Whether sources may be used in spite of missing information; otherwise missing information raises."""
 
     def reason(self, numbers: Iterable[PhotographId]) -> str:
         """The reason for leaving out a photograph with any of these numbers; empty if it isn't left out."""

@@ -1,4 +1,4 @@
-"""Pictures from strangers, decoded safely, and made into the squares that towers read."""
+"""Decodes pictures of unknown origin safely, and makes them the squares that towers read."""
 
 from io import BytesIO
 from pathlib import Path
@@ -16,8 +16,8 @@ MOST_ELONGATED = 20  # longer side by shorter side
 
 
 def open_picture(path: Path | BytesIO) -> Image.Image:
-    """An image file, or its bytes, upright, in RGB; what is foreign, damaged or too large raises whatever its decoder
-    does."""
+    """Open an image file, or its bytes, upright and in RGB. Raises for another format, a damaged file, and a picture
+    that is too large."""
     size = path.getbuffer().nbytes if isinstance(path, BytesIO) else check_regular(path)
     if size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
@@ -26,7 +26,7 @@ def open_picture(path: Path | BytesIO) -> Image.Image:
 
 
 def upright(picture: Image.Image) -> Image.Image:
-    """A checked picture in RGB, turned as its EXIF orientation says: however it came here, it is read one way."""
+    """Check a picture, rotate or mirror it as its EXIF orientation says, and convert it to RGB."""
     check_picture(picture)
     return ImageOps.exif_transpose(picture).convert("RGB")
 
@@ -34,7 +34,8 @@ def upright(picture: Image.Image) -> Image.Image:
 def square(
     picture: Image.Image, resolution: int, squashed: bool = False, interpolation: str = "bicubic"
 ) -> UInt8[np.ndarray, "r r 3"]:
-    """An RGB picture as a tower reads it: all of it `squashed`, or its centre; by one of Pillow's filters."""
+    """An RGB picture as the square that a tower reads: the whole picture if `squashed`, else its centre.
+    `interpolation` names one of Pillow's filters."""
     resample = getattr(Image.Resampling, interpolation.upper(), Image.Resampling.BICUBIC)
     if squashed:
         return np.array(picture.resize((resolution, resolution), resample))
@@ -42,8 +43,8 @@ def square(
 
 
 def cut(picture: Image.Image, left: int, top: int, width: int, height: int) -> Image.Image:
-    """The part of a picture in a box, as Pillow's `crop`: black where the box leaves it. A box may be a strip; one
-    without pixels, or with too many, raises."""
+    """The part of a picture inside a box, which may be long and thin; where the box extends beyond the picture, it is
+    black. Raises for a box without pixels or with too many."""
     if width < 1 or height < 1:
         raise ValueError(f"its box has {width} x {height} pixels")
     check_size(width, height)
@@ -53,7 +54,7 @@ def cut(picture: Image.Image, left: int, top: int, width: int, height: int) -> I
 def central_square(
     picture: Image.Image, resolution: int, resample: Image.Resampling = Image.Resampling.BICUBIC
 ) -> UInt8[np.ndarray, "r r 3"]:
-    """The centre of an RGB picture whose shorter side becomes `resolution`."""
+    """The central square of an RGB picture, after scaling its shorter side to `resolution` pixels."""
     shorter = min(picture.size)
     width, height = (resolution * side // shorter for side in picture.size)
     check_size(width, height)  # of a strip
@@ -63,7 +64,7 @@ def central_square(
 
 
 def check_picture(picture: Image.Image) -> None:
-    """Raise on a picture that takes too much memory, or whose colours would be lost; reads its header only."""
+    """Raise for a picture that takes too much memory, or whose colours would be lost. Only its header is read."""
     width, height = picture.size
     check_size(width, height)
     if max(width, height) > MOST_ELONGATED * min(width, height):
@@ -73,6 +74,6 @@ def check_picture(picture: Image.Image) -> None:
 
 
 def check_size(width: int, height: int) -> None:
-    """Raise for so many pixels that a picture of them takes too much memory."""
+    """Raise if a picture of this many pixels takes too much memory."""
     if width * height > MOST_PIXELS:
         raise ValueError(f"it has {width} x {height} pixels, more than {MOST_PIXELS >> 20} million")

@@ -1,4 +1,5 @@
-"""Images that lie in one file, byte by byte: the binary forms of CIFAR, STL-10 and MNIST, which need no pickle."""
+"""Images stored without compression, many in one file: the binary forms of CIFAR, STL-10 and MNIST, which need no
+pickle."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -17,20 +18,20 @@ from menagerie.generators.sources.image_files import ImageFiles
 
 
 class Layout(NamedTuple):
-    """How the images of a file lie in it."""
+    """How a file stores its images."""
 
     shape: tuple[int, int, int]
     """Channels, height and width."""
     header: int = 0
     """Bytes before the first image."""
     lead: int = 0
-    """Bytes before each image; the last of them is its label."""
+    """Bytes before each image, the last of which is its label."""
     by_column: bool = False
-    """Whether a channel's pixels follow one another down its columns."""
+    """Whether each channel is stored column by column, not row by row."""
 
     @property
     def length(self) -> int:
-        """Bytes of an image with what leads it."""
+        """Bytes of an image, including those before it."""
         return self.lead + int(np.prod(self.shape))
 
 
@@ -45,7 +46,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
 
 
 def names_in(root: Path, file: str) -> list[str]:
-    """The names of a raw file's images; one of another size raises."""
+    """The names of the images in a raw file; raises unless its size is that of a whole number of images."""
     layout, size = LAYOUTS[file], size_of(root / file)
     count, rest = divmod(size - layout.header, layout.length)
     if count < 1 or rest:
@@ -54,13 +55,13 @@ def names_in(root: Path, file: str) -> list[str]:
 
 
 def labels_in(root: Path, file: str) -> list[int]:
-    """The labels that lead the images of a raw file."""
+    """The labels of the images in a raw file, each stored before its image."""
     layout = LAYOUTS[file]
     return list(read_bytes(root / file)[layout.header + layout.lead - 1 :: layout.length])
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file; one that isn't there raises."""
+    """Read a file; raises if it is missing."""
     try:
         return read_whole(path)
     except Unreadable as error:
@@ -68,7 +69,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def size_of(path: Path) -> int:
-    """The bytes of a file; one that isn't there raises."""
+    """The size of a file in bytes; raises if it is missing."""
     try:
         return check_regular(path)
     except Unreadable as error:
@@ -76,7 +77,7 @@ def size_of(path: Path) -> int:
 
 
 class RawImages(ImageFiles):
-    """Image files, and images `FILE#NUMBER` of the files in `LAYOUTS`."""
+    """Reads images by name: an image file, or `FILE#NUMBER` for an image in one of the files in `LAYOUTS`."""
 
     @classmethod
     def file_of(cls, name: str) -> str:
@@ -107,6 +108,6 @@ class RawImages(ImageFiles):
 
 
 def same_number(path: Path, labels: Sequence[int], names: Sequence[str]) -> None:
-    """Raise unless a file has a label for each image."""
+    """Raise unless a file has as many labels as there are images."""
     if len(labels) != len(names):
         raise UserError(f"{path} has {len(labels)} labels for {len(names)} images; get it again")

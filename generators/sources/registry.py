@@ -32,7 +32,7 @@ class SourcePlace:
     parse: Callable[[str], SceneGraph] = one_node
     """Makes scene graphs of captions that have none; a `CaptionParser` gets all captions at once."""
     folders: Mapping[str, Path] = field(default_factory=dict)
-    """Folders outside the root, by the path below it that they stand for: `--images FOLDER=PATH`."""
+    """Folders outside the root; a key is the path below the root that its folder replaces (`--images FOLDER=PATH`)."""
     kept_out: KeptOut = field(default_factory=KeptOut)
     """Photographs to leave out because tests show them."""
     caption: str = ""
@@ -82,7 +82,7 @@ class SourceSpec:
     image_folders: tuple[str, ...] = ()
     """The folders among `images` of which at least one must hold images."""
     recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
-    """Ways of making captions, the default first, each with alternative further files, of which it needs one."""
+    """Ways of making captions, the default first, each with its alternative annotation files, one of which it needs."""
     get: str = ""
     """Text that says where to get the files."""
     licence: str = ""

@@ -175,7 +175,7 @@ def read_about(text: str) -> dict[str, Any]:
 
 
 def read_caption(text: object) -> str:
-    """A caption with white space normalised; raises `Refusal` for texts that are no caption."""
+    """A caption with white space normalised; raises `Refusal` for texts that aren't captions."""
     if not isinstance(text, str):
         raise Refusal("no caption")
     caption = " ".join(text.split())

@@ -3,7 +3,7 @@
 Shards are read in place. Samples that can't be trained on are left out and counted: those without an image or a
 caption, with images of other formats, too large or cut short, and with captions that contain HTML; also members with
 paths that lead outside, links and devices. Of two files with one name and kind, and of two images in one sample, the
-first is taken. A shard that is cut short is an error. Keys listed in `left_out.txt`, one a line ("00000.tar/00012"),
+first is taken. A shard that is cut short is an error. Keys listed in `left_out.txt`, one per line ("00000.tar/00012"),
 are left out too: they are meant for images that fail only when decoded, which is an error that names the key.
 """
 

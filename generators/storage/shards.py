@@ -52,7 +52,7 @@ class Shard(NamedTuple):
 
 
 class ShardLocation(NamedTuple):
-    """A shard's file, the group in that file, and the way out if the file is damaged."""
+    """A shard's file, the group in that file, and what to do if the file is damaged."""
 
     file: Path
     group: str = "/"

@@ -186,7 +186,7 @@ def read_attribute(group: h5py.Group, name: str) -> str:
 def open_hdf5(path: Path, remedy: str) -> Iterator[h5py.File]:
     """Open `path` to read it; raises with `remedy` if it is missing, truncated or of another kind.
 
-    Modules needed for reading must be imported before: an import error inside would be taken for damage.
+    Modules needed for reading must be imported before: an import error inside would be reported as damage.
     """
     if not path.exists() and not path.is_symlink():
         raise UserError(f"there is no file {path}; {remedy}")

@@ -70,7 +70,7 @@ def last_used(path: Path) -> tuple[int, int, Path] | None:
 
 
 class Shelf:
-    """The rows of one model, `width` bytes each."""
+    """The stored rows of one model: the code of each image, in `width` bytes."""
 
     def __init__(self, files: CodeFolder, owner: str, width: int) -> None:
         """`owner` names everything that decides the rows, except the images."""

@@ -137,7 +137,8 @@ def form_of(scorer: Scorer, resolution: int) -> Form | None:
 
 
 def has_rows(part: Any) -> bool:
-    """Whether a part of the code of noise is a tensor with a row per image that doesn't depend on the image's place."""
+    """Whether a part of a scorer's code, computed for noise, is a tensor with a row per image that doesn't depend on
+    the image's place."""
     right = isinstance(part, Tensor) and part.ndim and len(part) == BLOCK and part[0].numel()
     return bool(right and part.equal(part.flip(0)))
 

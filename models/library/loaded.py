@@ -42,9 +42,10 @@ class LoadedScorer:
     def score(
         self, images: Any, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
     ) -> Float[Tensor, "b m"]:
-        """The score of each of b images with each of m captions, within -1 and 1.
+        """The score of each of b images with each of m captions: between -1 and 1, except for a scorer such as DCSM,
+        whose scores are unbounded.
 
-        A scorer that reads scene graphs takes `graphs`, one a caption, or parses the captions (`menagerie.parse`).
+        A scorer that reads scene graphs takes `graphs`, one per caption, or parses the captions (`menagerie.parse`).
         """
         codes = list(map(self._text_code, self._blocks(captions, graphs)))
         rows = []

@@ -94,7 +94,7 @@ class Framed(Benchmark):
         return self.inner.groups
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 r r"]:
-        """The images of these numbers, framed."""
+        """The images with these indices, framed."""
         pixels, side = self.inner.images(numbers), self.framing.resolution
         self.report(len(pixels))
         return pixels if pixels.shape[-2:] == (side, side) else framed_images(pixels, self.framing)

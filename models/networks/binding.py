@@ -102,7 +102,8 @@ def visual_slots(attention: Float[Tensor, "n *b m p"], values: Float[Tensor, "n 
 
 
 class RelationScorer(nn.Module):
-    """cosine(r, f_s([r, S_s]) + f_o([r, S_o])) with two-layer MLPs (equation 3, table 11)."""
+    """Scores a relation between two slots: cosine(r, f_s([r, S_s]) + f_o([r, S_o])) with two-layer MLPs (equation 3,
+    table 11)."""
 
     def __init__(self, relation_dim: int, slot_dim: int) -> None:
         super().__init__()
@@ -112,13 +113,14 @@ class RelationScorer(nn.Module):
     def forward(
         self, relation: Float[Tensor, "*b r"], subject: Float[Tensor, "*b d"], object_: Float[Tensor, "*b d"]
     ) -> Float[Tensor, "*b"]:
-        """Score two slots as subject and object of the relation, within -1 and 1."""
+        """Score two slots as subject and object of the relation, between -1 and 1."""
         predicted = self.subject(torch.cat([relation, subject], -1)) + self.object(torch.cat([relation, object_], -1))
         return F.cosine_similarity(relation, predicted, dim=-1)
 
 
 class JointRelationScorer(nn.Module):
-    """cosine(r, f([r, S_s, S_o])): one MLP for both slots, "+ MLP relation" of table 7."""
+    """Scores a relation between two slots by one MLP for both: cosine(r, f([r, S_s, S_o])), "+ MLP relation" of table
+    7."""
 
     def __init__(self, relation_dim: int, slot_dim: int) -> None:
         super().__init__()
@@ -127,7 +129,7 @@ class JointRelationScorer(nn.Module):
     def forward(
         self, relation: Float[Tensor, "*b r"], subject: Float[Tensor, "*b d"], object_: Float[Tensor, "*b d"]
     ) -> Float[Tensor, "*b"]:
-        """Score two slots as subject and object of the relation, within -1 and 1."""
+        """Score two slots as subject and object of the relation, between -1 and 1."""
         return F.cosine_similarity(relation, self.both(torch.cat([relation, subject, object_], -1)), dim=-1)
 
 
@@ -149,7 +151,7 @@ def structured_similarity(
     alpha: Float[Tensor, ""],
     beta: Float[Tensor, ""],
 ) -> Float[Tensor, "*b"]:
-    """(alpha sum_nodes + beta sum_edges) / (alpha M + beta P)  (equation 2).
+    """The score of a graph: (alpha sum_nodes + beta sum_edges) / (alpha M + beta P)  (equation 2).
 
     For a graph without edges alpha cancels exactly and is left out: the gradient of the full formula would be rounding
     noise, which Adam scales up to full steps.

@@ -1,4 +1,4 @@
-"""CLIP (Radford et al. 2021) on towers of open_clip, and variants that pool their tokens otherwise."""
+"""CLIP (Radford et al. 2021) on towers of open_clip, and variants that pool their tokens in other ways."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class CaptionReader:
 
 
 class CLIPScorer(Scorer):
-    """One vector per image, one per caption, compared by their cosine."""
+    """The scorer CLIP: one vector per image and one per caption, compared by their cosine."""
 
     config_class = CLIPConfig
     needs: ClassVar[Literal["", "patches", "tokens"]] = ""
@@ -91,7 +91,8 @@ class HuggingFaceScorer(CLIPScorer):
 
 
 class AverageScorer(CLIPScorer):
-    """Global average pooling: an image's vector is the mean of all its tokens, not the CLS token; texts are as in CLIP.
+    """CLIP with global average pooling: an image's vector is the mean of all its tokens, not the CLS token; texts are
+    as in CLIP.
 
     As in SPARO's tables (Vani et al. 2024; their fork of open_clip): the mean over CLS and patches, then the tower's
     LayerNorm and projection. open_clip's `pool_type: avg` differs: LayerNorm first, and no CLS.
@@ -107,8 +108,8 @@ class AverageScorer(CLIPScorer):
 
 
 class ReadOutScorer(CLIPScorer):
-    """CLIP with other read-outs of the towers' tokens than CLS, end token and projections; one unit vector per image
-    and per caption."""
+    """CLIP that turns its towers' tokens into vectors in another way than by CLS, end token and projections; one unit
+    vector per image and per caption."""
 
     needs = "tokens"
 

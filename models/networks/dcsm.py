@@ -1,7 +1,7 @@
 """DCSM: a small network reads the map of cosines between all tokens of an image and all of a text (Kang et al. 2025).
 
-The towers are a frozen CLIP, trained before in a cell of its own; a pretrained CLIP is fine-tuned first, while the
-paper uses it as published. Where we differ from the published code:
+The towers are a frozen CLIP, which is trained before in a cell of its own; a pretrained CLIP is fine-tuned first, while
+the paper uses it as published. Where we differ from the published code:
 
 - A map is standardised by its own mean and deviation. The published code uses the whole batch's, so that a score
   depends on other images and texts in the batch.
@@ -10,8 +10,8 @@ paper uses it as published. Where we differ from the published code:
 - Columns after the end of a text are 0 after standardisation, and don't contribute to it. In the published code they
   hold cosines of padding, which depends on the tokenizer.
 - The functional vectors are part of a checkpoint and may be trained. The published code gives them to no optimiser.
-- No dropout follows the score, no caption is reworded, and batches have any size. Published are 8 items, each with its
-  opposite image and caption: matrices of 16 x 16.
+- There is no dropout after the score, no caption is reworded, and batches have any size. The published batches are 8
+  items, each with its opposite image and caption: matrices of 16 x 16.
 - The loss is the mean of both directions, not their sum; like the published one it has no temperature.
 """
 
@@ -81,12 +81,12 @@ class FunctionalReader(CaptionReader):
 
     @cached_property
     def number_of(self) -> dict[str, int]:
-        """The number, from 1, of every functional word."""
+        """Maps every functional word to its number, from 1."""
         return {word.lower(): number for number, word in enumerate(self.words, start=1)}
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """A pattern that matches any functional word that stands by itself."""
+        """A pattern that matches any functional word, as a whole word."""
         return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, self.number_of))})(?![\w-])", re.IGNORECASE)
 
 
@@ -101,7 +101,8 @@ class TextCode(NamedTuple):
 
 
 class DCSMScorer(Scorer):
-    """Convolutions over the map of cosines give one number per map. Scores are unbounded."""
+    """A scorer whose score is the output of a small convolutional network on the map of cosines. Scores are
+    unbounded."""
 
     config_class = DCSMConfig
 

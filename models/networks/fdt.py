@@ -43,8 +43,8 @@ class CodeReadOut(nn.Module):
 
 
 class FDTScorer(ReadOutScorer):
-    """FDT on the patches from the image tower's last block, without CLS, and on words after the text tower's last
-    LayerNorm."""
+    """The scorer FDT. It uses the patches from the image tower's last block, without CLS, and words after the text
+    tower's last LayerNorm."""
 
     config_class = FDTConfig
 

@@ -12,8 +12,8 @@ Where we differ from the published code:
 - Negatives without an image are further columns of both losses; the divisor doesn't change.
 - The published code adds up losses of blocks over several GPUs, each divided by its own number of texts; our batch is
   one block.
-- Its captions are merged sentences of long descriptions. Ours are the image's caption and parts of it: some of the
-  things that it describes, in any order (`menagerie.generators.captions.contents`).
+- The paper's captions are merged sentences of long descriptions. Ours are the image's caption and parts of it: some of
+  the things that it describes, in any order (`menagerie.generators.captions.contents`).
 """
 
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ class TextCode(NamedTuple):
 
 
 class FLAIRScorer(Scorer):
-    """Each text pools an image's patches by attention, and is compared with the result."""
+    """A scorer in which each text pools the patches of an image by attention, and is compared with the result."""
 
     config_class = FLAIRConfig
 

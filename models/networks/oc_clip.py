@@ -45,7 +45,8 @@ class TextCode(NamedTuple):
 
 
 class OCCLIPScorer(Scorer):
-    """Binds the phrases of a scene graph to image patches, and compares each phrase with its slot."""
+    """The scorer OC-CLIP: binds the phrases of a scene graph to image patches, and compares each phrase with its
+    slot."""
 
     capabilities = frozenset({"attention"})
     config_class = OCCLIPConfig
@@ -79,14 +80,14 @@ class OCCLIPScorer(Scorer):
         return TextCode(phrases, predicates, texts)
 
     def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
-        """Equation 2 for all pairs."""
+        """The score of every image with every text (equation 2)."""
         logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
         # Logits are computed once per distinct phrase; the competition is among the nodes of one text.
         slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
     def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
-        """Equation 2 of image i and text i."""
+        """The score of image i with text i (equation 2)."""
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 

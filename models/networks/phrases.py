@@ -96,8 +96,8 @@ class TextCode(NamedTuple):
 
 
 class PhraseInteractionScorer(CLIPScorer):
-    """Late interaction (after FILIP, Yao et al. 2022): for each phrase of a graph the cosine with its best patch,
-    averaged.
+    """A scorer with late interaction (after FILIP, Yao et al. 2022): the score is the mean over a graph's phrases of
+    the cosine with the best patch.
 
     A control: like OC-CLIP it reads graphs and looks at patches, but queries don't compete: each phrase takes its best
     patch, whatever the others take. Where it differs from FILIP:

@@ -27,7 +27,8 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class SigLIPScorer(CLIPScorer):
-    """One vector per image, one per caption, compared by their cosine; trained pair by pair."""
+    """The scorer SigLIP: one vector per image and one per caption, compared by their cosine, and a loss over single
+    pairs."""
 
     config_class = SigLIPConfig
 

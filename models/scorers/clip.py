@@ -10,7 +10,7 @@ class CLIPConfig:
     """Options of CLIP."""
 
     logit_scale: float = 1 / 0.07
-    """Where the learned inverse temperature starts (Radford et al. 2021, section 2.5). Pretrained weights start at
+    """Initial value of the learned inverse temperature (Radford et al. 2021, section 2.5). Pretrained weights start at
     their own, unless this is another value than the default."""
 
 

@@ -14,7 +14,7 @@ class DCSMConfig:
     """Sizes and choices of DCSM; defaults are the published ones."""
 
     tokens: int = 30
-    """Columns of the map, one a token of the text: longer texts are cut there. 0 takes as many as the texts need."""
+    """Columns of the map, one per token of the text: longer texts are cut there. 0 takes as many as the texts need."""
     channels: int = 4
     """Channels of the two convolutions; the published ones are a 32nd of `hidden`."""
     hidden: int = 128
@@ -22,7 +22,8 @@ class DCSMConfig:
     functional_words: tuple[str, ...] = PUBLISHED
     """Words whose columns hold a vector of their own in place of cosines; without any, all columns hold cosines."""
     functional: Literal["fixed", "trained"] = "fixed"
-    """These vectors: fixed as drawn at the start, as published, or trained with the rest."""
+    """Whether the vectors of functional words stay as drawn at the start (fixed, as published) or are trained with the
+    rest."""
 
 
 # Published: Adam at a constant 1e-3; ours decays to 0 as all models' do. The README says 1e-5, the checkpoints' names

@@ -16,9 +16,10 @@ class FLAIRConfig:
     heads: Annotated[int, POSITIVE] = 8
     """Heads of the attention that pools an image's patches for a text."""
     logit_scale: float = 1 / 0.07
-    """Where the learned inverse temperature starts."""
+    """Initial value of the learned inverse temperature."""
     logit_bias: float = -10.0
-    """Where the learned bias starts; -ln(B - 1) is balanced for B images."""
+    """Initial value of the learned bias; -ln(B - 1) balances the one positive and the B - 1 negatives of each image in
+    a batch."""
 
 
 FLAIR = ScorerSpec(

@@ -10,7 +10,7 @@ class LABCLIPConfig:
     """Options of LABCLIP."""
 
     logit_scale: float = 1.0
-    """Where the learned inverse temperature starts: as published at 1, not at CLIP's."""
+    """Initial value of the learned inverse temperature: 1, as published, not CLIP's."""
 
 
 # Published: Adam at a constant rate, 1e-2 on synthetic images; ours decays to 0, as all models' do. No weight decay: it

@@ -20,39 +20,39 @@ class OCCLIPConfig:
     relation_dim: int = 128
     """Width of relation embeddings."""
     relation: Literal["additive", "joint"] = "additive"
-    """How subject and object meet a relation: additive (equation 3), or joint, the single MLP of table 7."""
+    """How a relation is combined with its subject and object: additive (equation 3), or joint, the single MLP of table
+    7."""
     alpha: float = 1.5
-    """Where the weight of the nodes in equation 2 starts."""
+    """Initial weight of the nodes in equation 2."""
     beta: float = 0.5
-    """Where the weight of the edges starts."""
+    """Initial weight of the edges in equation 2."""
     layers: int = 2
     """Self-attention layers over the patches."""
     heads: int = 4
-    """Heads of those layers."""
+    """Heads of the self-attention layers."""
     competitive: bool = True
-    """Queries compete for each patch (equation 1); False: each spreads over the patches by itself, the
-    regular cross-attention of the paper's ablation, in which default tokens have no part."""
+    """Queries compete for each patch (equation 1). If false, each query has a softmax of its own over the patches,
+    without default tokens: the regular cross-attention of the paper's ablation."""
     focus: bool = False
-    """With competition, each query also spreads over its patches by likeness, as in regular cross-attention: no query
-    absorbs what none names. Not in the paper."""
+    """With competition, also weigh each query's patches by their similarity to it, as in regular cross-attention, so
+    that no query absorbs an object that the text doesn't name. Not in the paper."""
     default_tokens: int = 4
-    """Queries that take what the caption doesn't mention."""
+    """Number of default tokens: learned queries that take the patches that no phrase describes."""
     query_norm: bool = True
     """Normalise the queries (table 11 does, figure 9 doesn't)."""
     position_scale: float = 0.02
     """Standard deviation of the position embeddings at the start. Figure 9 has 1, which from
     scratch drowns the patches."""
     logit_scale: float = 1 / 0.07
-    """Where the learned inverse temperature starts; equation 5 has none, and without one
-    similarities within -1 and 1 can't tell a batch apart. With pretrained towers too, whose own belongs to their
-    cosine, which is no part of this model's similarity."""
+    """Initial value of the learned inverse temperature, with pretrained towers too, because their own belongs to
+    another similarity. Equation 5 has none, and without one similarities between -1 and 1 can't tell a batch apart."""
     local_weight: Annotated[float, RATE] = 1.0
     """Weight of the local loss, which compares graphs that state relations with altered ones; 0 leaves it out."""
     local_negatives: Annotated[tuple[Altered, ...], Several(1)] = ALTERED
-    """Altered graphs that the true one is compared with in it: swapped, shuffled, or both (equation 6)."""
+    """Altered graphs with which the local loss compares the true one: swapped, shuffled, or both (equation 6)."""
     local_mean: bool = False
-    """Weigh the local loss as a mean over the texts with relations; False: as equations 4 to 6 weigh it, as a sum
-    over the batch. Of B texts of which k have relations the mean weighs 2B / k times as much."""
+    """Take the local loss as a mean over the texts with relations. If false, it is a sum over the batch, as in
+    equations 4 to 6. If k of B texts have relations, the mean has 2B / k times the weight."""
 
     def __post_init__(self) -> None:
         validate(self, prefix="oc-clip.")

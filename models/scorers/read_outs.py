@@ -28,9 +28,9 @@ class AttPoolConfig(CLIPConfig):
     """Sizes of the pooling; defaults are those of SPARO's table 6 (440M parameters with ViT-B/32)."""
 
     heads: int = 128
-    """Heads of the one learned query."""
+    """Number of heads of the attention, which has one learned query."""
     head_dim: int = 64
-    """Numbers of each, in query, keys and values; vectors have heads x head_dim."""
+    """Width of a head's query, keys and values; a vector has heads x head_dim numbers."""
 
 
 ATTPOOL = ScorerSpec(
@@ -53,9 +53,9 @@ class LinearConfig(CLIPConfig):
     """Sizes of the bottleneck; defaults are the narrower of the paper's two (the other is 512 to 4096)."""
 
     narrow: int = 64
-    """Numbers that the towers give."""
+    """Width of the bottleneck."""
     wide: int = 512
-    """Numbers that these are mapped to."""
+    """Width of the vectors after it, which are compared."""
 
 
 LINEAR = ScorerSpec(
@@ -78,13 +78,14 @@ class FDTConfig(CLIPConfig):
     """Sizes of the codebook; defaults are the authors'."""
 
     codes: int = 16384
-    """Codes, which images and texts share. They decay with the weights, as in the authors' runs: codes that nothing
-    chooses shrink until they matter to nobody."""
+    """Number of codes, which images and texts share. Weight decay applies to them, as in the authors' runs: codes that
+    no input uses shrink towards zero."""
     dim: int = 512
-    """Numbers of a code, and of the vectors."""
+    """Width of a code, and of the vectors."""
     temperature: float = 100.0
-    """What scores are divided by before sparsemax: the less, the fewer codes an input takes. The authors' 1000 starts
-    with thousands, of a small codebook with nearly all; a small one with a few, and others never learn. It is tuned."""
+    """Divides the scores before sparsemax: the lower it is, the fewer codes an input uses. With the authors' 1000 an
+    input starts with thousands of codes, or nearly all of a small codebook; if it is too low, an input uses a few codes
+    and others never learn. It is tuned."""
 
 
 FDT = ScorerSpec(
@@ -112,22 +113,23 @@ class SPAROConfig(CLIPConfig):
     """Sizes and choices of SPARO; defaults are those for Conceptual Captions, 64 slots (128 for LAION-400M)."""
 
     slots: int = 64
-    """L, slots of each tower."""
+    """L, number of slots of each tower."""
     dim: int = 64
-    """V, numbers of a slot."""
+    """V, width of a slot."""
     key_dim: int = 64
-    """D, numbers of a query and of each key."""
+    """D, width of a query and of each key."""
     group: int = 1
     """Slots that share one map to keys, each with its own query; a divisor of `slots`."""
     replace_block: bool = True
-    """SPARO takes the place of each tower's last block, so that it reads no layer that CLIP throws away. A tower of a
-    single block keeps it: without, a text would be a bag of words that have never met."""
+    """Replace each tower's last block by SPARO. A tower of a single block keeps it: otherwise a text would be a bag of
+    words, without attention between them."""
     attention: Attention = "sparo"
-    """sparo, or of table 6: separate (keys and values by two maps), multi (and a map that mixes the heads' outputs)."""
+    """sparo, or a variant of table 6: separate (two maps for keys and values), or multi (separate, and a map that mixes
+    the outputs of the heads)."""
     slot_norm: bool = True
-    """LayerNorm of each slot by itself, not of all as one vector; sparo has none."""
+    """With `attention` separate or multi: apply LayerNorm to each slot by itself, not to all as one vector."""
     slot_projection: bool = True
-    """A projection of each slot by itself, not of all as one vector; sparo has none."""
+    """With `attention` separate or multi: project each slot by itself, not all as one vector."""
 
     def __post_init__(self) -> None:
         if self.attention != "sparo" and self.group != 1:

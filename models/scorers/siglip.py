@@ -8,12 +8,13 @@ from menagerie.models.spec import Range, ScorerSpec
 
 @dataclass(frozen=True)
 class SigLIPConfig(CLIPConfig):
-    """Options of SigLIP; pretrained towers with a temperature and a bias use these instead."""
+    """Options of SigLIP. Pretrained towers that have a temperature and a bias start at their own instead."""
 
     logit_scale: float = 10.0
-    """Where the learned inverse temperature starts (Zhai et al. 2023, section 3.3)."""
+    """Initial value of the learned inverse temperature (Zhai et al. 2023, section 3.3)."""
     logit_bias: float = -10.0
-    """Where the learned bias starts. Of B texts all but one are wrong of an image: -ln(B - 1) is balanced."""
+    """Initial value of the learned bias; -ln(B - 1) balances the one positive and the B - 1 negatives of each image in
+    a batch."""
 
 
 SIGLIP = ScorerSpec(

@@ -1,6 +1,6 @@
 """CLIP and SigLIP of Hugging Face's transformers, from a folder or the hub, as towers.
 
-Each setting of their image processor is followed; one that can't be is refused by name.
+Each setting of their image processor is followed; a setting that can't be followed raises an error that names it.
 """
 
 import math
@@ -208,7 +208,7 @@ def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
 
 
 def check_numbers(name: str, field: str, value: object) -> None:
-    """Raise unless a setting is a list of finite numbers, one a channel; deviations must not be 0."""
+    """Raise unless a setting is a list of finite numbers, one per channel; deviations must not be 0."""
     numbers = value if isinstance(value, list) else [value] * 3
     right = len(numbers) == 3 and all(map(number, numbers))
     if not right or (field != "image_mean" and 0 in numbers):

@@ -68,8 +68,8 @@ def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
 
 
 def weights_and_tag(towers: TowerConfig) -> tuple[str, str]:
-    """The weights, and the tag after a file. For a checkpoint, whose file may be gone, text after "@" that is no known
-    tag is part of the file's name."""
+    """The weights, and the tag after a file. For a checkpoint, whose file may be gone, text after "@" that isn't a
+    known tag is part of the file's name."""
     weights, tag = file_and_tag(towers.pretrained)
     unknown = tag and not towers.load and tag not in (DEFAULT, *tags_of(towers.architecture))
     return (towers.pretrained, "") if unknown else (weights, tag)

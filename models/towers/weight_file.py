@@ -22,8 +22,7 @@ OBJECT = re.compile(r"GLOBAL ([\w.]+) was not an allowed global")
 def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
     """Raise unless a file maps names to tensors, at its top level or under the first existing key of `under`.
 
-    For large files only names are read. Errors never repeat torch's advice about pickles, which is to let them run
-    code.
+    For large files only names are read. Errors leave out torch's advice for pickles, which would let the file run code.
     """
     check_regular(path)
     if path.suffix in NUMPY:
@@ -80,7 +79,7 @@ def without_advice(error: Exception) -> str:
 
 
 def check_tensors(path: Path, content: Any, above: str) -> None:
-    """Raise if there are no tensors, or only at deeper levels; `above` is the key that was looked under."""
+    """Raise if there are no tensors, or only at deeper levels; `above` is the key whose value was searched."""
     named = content if isinstance(content, Mapping) else {}
     inner = {name: part for name, part in named.items() if isinstance(part, Mapping) and any_tensor(part)}
     if inner:

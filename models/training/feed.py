@@ -108,7 +108,8 @@ def restored(_: FileRun, state: dict[str, Any]) -> Feed:
 
 
 def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> None:
-    """Raise if the data lack requested negatives; partners that a model wants by itself may be missing."""
+    """Raise if the data lack negatives that the recipe requests. Partners may be missing if only the model asks for
+    them."""
     for kind in negatives.texts:
         if kind not in data.text_negatives:
             known = ", ".join(data.text_negatives) or "none"

@@ -172,7 +172,7 @@ class NotedErrors:
             raise
 
     def flush(self) -> None:
-        """Have all of it written."""
+        """Flush what was written."""
         self.file.flush()
 
 

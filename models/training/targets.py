@@ -15,9 +15,8 @@ from menagerie.models.objectives import Targets
 
 
 class Claims:
-    """Numbers all claims of graphs; each graph's are computed once
-    (`menagerie.generators.captions.relations.claims`).
-    """
+    """Gives each distinct claim of scene graphs a number (see `menagerie.generators.captions.relations.claims`). The
+    claims of each graph are computed once."""
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
         """`names` of several words stand for one thing (`Captioned.names`)."""
@@ -59,7 +58,7 @@ def by_claims(texts: Sequence[Caption], known: Claims) -> Callable[[slice], Comp
 def by_words(texts: Sequence[Caption]) -> Callable[[slice], Compared]:
     """Make a function that compares texts by their words, without capitals and punctuation, for incomplete graphs.
 
-    Whether one text implies another is unknown there, because words are open: an ice cream is no cream.
+    Words alone don't tell whether one text implies another: ice cream isn't a kind of cream.
     """
     words = np.array([plain_text(text.text) or text.text for text in texts])
 

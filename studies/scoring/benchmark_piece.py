@@ -56,10 +56,11 @@ class Subject:
     """The record of a result's graphs; empty where every text is one node."""
     parser: str
     """The parser in a line, and how its captions fared; empty where there is none."""
+    files: tuple[str, ...] = ()
+    """The user's own files that the benchmark's classes and functions come from."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        own = tuple(str(module.__file__) for name, module in sys.modules.items() if name.startswith(OWN_MODULES))
-        return restored, (OwnFiles(own), {item.name: getattr(self, item.name) for item in fields(self)})
+        return restored, (OwnFiles(self.files), {item.name: getattr(self, item.name) for item in fields(self)})
 
 
 class OwnFiles:
@@ -134,11 +135,18 @@ def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser 
     content = {"benchmark": spec.name, "records": hashed.hexdigest()[:16], **identity_of(bench, parser)}
     published = {model: dict(numbers) for model, numbers in spec.published.items()}
     try:
-        pickle.dumps(bench)
+        sent = pickle.dumps(bench)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         reason = f"the benchmark {spec.name} can't be sent to the process that scores it ({error})"
         raise UserError(f"{reason}; write its rules as functions of its file, not as lambdas") from error
-    return Subject(spec.name, spec.about, published, bench, content, parsed_by(bench, parser), described(parser))
+    graphs, parser_line = parsed_by(bench, parser), described(parser)
+    return Subject(spec.name, spec.about, published, bench, content, graphs, parser_line, own_files_in(sent))
+
+
+def own_files_in(pickled: bytes) -> tuple[str, ...]:
+    """The user's own files whose classes and functions a pickle refers to."""
+    own = {name: module for name, module in sys.modules.items() if name.startswith(OWN_MODULES)}
+    return tuple(str(module.__file__) for name, module in own.items() if name.encode() in pickled)
 
 
 def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str, parses: Path) -> list[Subject]:

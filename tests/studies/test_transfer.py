@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.plugins import own_module
 from menagerie.generators.benchmarks import registry
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
@@ -422,7 +423,11 @@ def test_benchmarks_are_read_once_a_command(folder, monkeypatch):
 
 
 def test_a_benchmark_of_ones_own_is_scored_in_another_process(folder):
-    """Its classes and rules stand in a file that only this command knows."""
+    """Its classes and rules stand in a file that only this command knows; others of one's own are not run there."""
+    other = folder / "other.py"
+    other.write_text("")
+    own_module(other)
+    other.write_text("raise RuntimeError")
     own = f"{OWN.replace('NAME', 'mine')}\n\ndef rule(scores):\n    return texts_chosen(scores)\n"
     own = "from menagerie.generators.benchmarks.benchmark import texts_chosen\n" + own.replace("place)", "place, rule)")
     (folder / "own.py").write_text(own)
