@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import exported
+from menagerie.envs.world import TEXTURES
 
 if TYPE_CHECKING:
     from menagerie.envs.drawing.background import Background
@@ -25,8 +26,9 @@ def names(folder: str) -> tuple[str, ...]:
 
 
 def check_free(folder: str, kind: str, name: str) -> None:
-    """Raise for a name that is built in."""
-    if name in names(folder):
+    """Raise for a name that is built in, but for textures that came after the first: worlds may have had textures of
+    their own by these names, which they keep (`World.replaced`)."""
+    if name in names(folder) and (folder != "textures" or name in TEXTURES):
         raise UserError(f"{kind} {name!r} is built in; list it by its name in {folder}, or give your own another name")
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import choose
+from menagerie.envs.layouts import LAYOUTS, MOST
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import WORLDS, World
@@ -41,4 +42,19 @@ def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, view
             random_thing(world, str(animal), slot, random) for animal, slot in zip(animals, slots, strict=True)
         )
         scenes.append(Scene(world.backgrounds[index % len(world.backgrounds)], things, int(random.integers(views))))
+    return scenes
+
+
+def random_crowds(world: World, layout: str, count: int, seed: int, views: int = 4) -> list[Scene]:
+    """Random scenes of a layout with two to six different animals, each number as often as any other."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    chosen, most = LAYOUTS[choose("layout", layout, LAYOUTS)], min(MOST, len(world.animals))
+    scenes = []
+    for index in range(count):
+        places = chosen.places(2 + index % (most - 1), random)
+        animals = random.choice(world.animals, len(places), replace=False)
+        things = (random_thing(world, str(animal), at, random) for animal, at in zip(animals, places, strict=True))
+        scenes.append(Scene(str(random.choice(world.backgrounds)), tuple(things), int(random.integers(views))))
     return scenes

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from menagerie.envs.core.reading import parse_json, shaped
 from menagerie.envs.scene import MOST_THINGS, Scene, Thing
-from menagerie.envs.slots import SLOTS
+from menagerie.envs.slots import PAIR_SLOTS, SLOTS
 from menagerie.envs.world import World
 
 # Indices of factors; -1 for missing things, and for sizes in worlds without sizes.
@@ -22,6 +22,11 @@ SCENE_TYPE = np.dtype(
         ("size", "i2", (MOST_THINGS,)),
     ]
 )
+
+
+def has_crowds(table: np.ndarray) -> bool:
+    """Whether a thing of a scene table stands in a place of crowds: such files also have each thing's area."""
+    return bool((table["slot"] >= len(PAIR_SLOTS)).any())
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,11 @@ class Vocabulary:
         names = shaped(parse_json(text, "the vocabulary"), dict[str, list[str]], "the vocabulary")
         return cls(**{name: tuple(words) for name, words in names.items()})
 
-    def to_json(self) -> str:
-        """All names as one JSON object."""
-        return json.dumps(asdict(self))
+    def to_json(self, *tables: np.ndarray) -> str:
+        """All names as one JSON object; without the places of crowds unless a scene of `tables` has one, so that files
+        and names of what has no crowds stay as they were, byte for byte."""
+        crowded = any(has_crowds(table) for table in tables)
+        return json.dumps(asdict(self if crowded else replace(self, slots=self.slots[: len(PAIR_SLOTS)])))
 
     def encode(self, scenes: Sequence[Scene]) -> np.ndarray:
         """Scene table (n,) of `SCENE_TYPE`."""

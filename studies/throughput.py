@@ -100,7 +100,7 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
     draws: dict[str, Draw] = {
         "menagerie": composer(config, world),
         "menagerie, direct": timed(
-            lambda scenes: [render_directly(scene, config.resolution, cutouts) for scene in scenes]
+            lambda scenes: [render_directly(world.as_drawn(scene), config.resolution, cutouts) for scene in scenes]
         ),
     }
     for name, method in (("pyrender", "picture"), ("tiny", "render")):

@@ -27,6 +27,8 @@ class DirectRendering(NamedTuple):
     touched: Bool[np.ndarray, "h w"]
     uncovered: tuple[float, ...]
     """For each thing, the share of its pixels that no other thing hides."""
+    centers: tuple[tuple[float, float, float], ...]
+    """For each thing without the others, its mean row and column in samples, and its mean depth in metres."""
 
 
 class Layer(NamedTuple):
@@ -52,7 +54,8 @@ def render_directly(scene: Scene, resolution: int, cutouts: Mapping[str, str] | 
     picture, shares = blended(mix(backdrop.unlit, backdrop.lit, sunlit), layers)
     touched = average(((sunlit < LIT) | (shares.sum(0) > 0)).astype(np.float32), side) > 0
     visible = (float(share.sum() / layer.alpha.sum()) for share, layer in zip(shares, layers, strict=True))
-    return DirectRendering(to_bytes(average(picture, side)), _majority(shares, side), touched, tuple(visible))
+    mask, centers = _majority(shares, side), tuple(center(layer) for layer in layers)
+    return DirectRendering(to_bytes(average(picture, side)), mask, touched, tuple(visible), centers)
 
 
 def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
@@ -64,6 +67,12 @@ def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_
     for canvas, values in zip(empty, (samples.alpha, samples.depth, colors), strict=True):
         canvas[samples.rows, samples.columns] = values
     return Layer(*empty)
+
+
+def center(layer: Layer) -> tuple[float, float, float]:
+    """A thing's mean row and column in samples, and its mean depth in metres."""
+    rows, columns = np.nonzero(layer.alpha)
+    return float(rows.mean()), float(columns.mean()), float(layer.depth[rows, columns].mean())
 
 
 def joined(maps: Sequence[ShadowMap]) -> ShadowMap:

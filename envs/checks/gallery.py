@@ -3,6 +3,7 @@
     menagerie gallery --out scenes.png                       # random scenes
     menagerie gallery --out animals.html --kind animals      # every animal in every texture
     menagerie gallery --out slots.png --kind slots --renderer pyrender
+    menagerie gallery --out crowds.png --kind overlap --world pug-textures   # two to six things
 
 The file's ending decides the format: .png, or .html with a description below each picture.
 """
@@ -16,6 +17,7 @@ from menagerie.envs.checks.sheets import Sheet
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.validation import FIRST_SEED, SIDE, Range
+from menagerie.envs.layouts import LAYOUTS, MOST
 from menagerie.envs.scene import Scene, Thing
 
 if TYPE_CHECKING:
@@ -30,8 +32,11 @@ class Config:
 
     out: Path
     """PNG or HTML file to write."""
-    kind: Literal["scenes", "animals", "backgrounds", "slots", "views", "blind"] = "scenes"
-    """scenes (random), animals (in every texture), backgrounds, slots, views, or blind (shuffled, without names)."""
+    kind: Literal[
+        "scenes", "animals", "backgrounds", "slots", "views", "blind", "apart", "rows", "overlap", "places"
+    ] = "scenes"
+    """scenes (random), animals (in every texture), backgrounds, slots, views, blind (shuffled, without names), a layout
+    of two to six things (apart, rows, overlap), or every animal in the places of these (places)."""
     world: str = "pug"
     """World to draw from."""
     resolution: Annotated[int, SIDE] = 224
@@ -92,14 +97,34 @@ def background_sheet(world: "World", config: Config) -> Sheet:
 
 def slot_sheet(world: "World", config: Config) -> Sheet:
     """Every animal in every slot and size."""
-    from menagerie.envs.slots import SLOTS
+    from menagerie.envs.slots import PAIR_SLOTS
 
-    columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in SLOTS for size in _sizes(world)}
+    columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in PAIR_SLOTS for size in _sizes(world)}
 
     def scene(animal: str, column: str) -> Scene:
         return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], *columns[column]),))
 
     return _alone(world, list(columns), scene)
+
+
+def place_sheet(world: "World", config: Config) -> Sheet:
+    """Every animal in every place of crowds."""
+    from menagerie.envs.slots import CROWD
+
+    def scene(animal: str, place: str) -> Scene:
+        return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], place, _sizes(world)[0]),))
+
+    return _alone(world, list(CROWD), scene)
+
+
+def layout_sheet(world: "World", config: Config) -> Sheet:
+    """Random scenes of a layout; a column for each number of things."""
+    from menagerie.envs.worlds import random_crowds
+
+    numbers = range(2, min(MOST, len(world.animals)) + 1)
+    scenes = random_crowds(world, config.kind, config.rows * len(numbers), config.seed)
+    rows = [scenes[i : i + len(numbers)] for i in range(0, len(scenes), len(numbers))]
+    return Sheet([""] * config.rows, [f"{n} things" for n in numbers], rows)
 
 
 def view_sheet(world: "World", config: Config) -> Sheet:
@@ -135,6 +160,8 @@ KINDS: dict[str, Callable[["World", Config], Sheet]] = {
     "slots": slot_sheet,
     "views": view_sheet,
     "blind": blind_sheet,
+    **dict.fromkeys(LAYOUTS, layout_sheet),
+    "places": place_sheet,
 }
 
 
@@ -148,13 +175,14 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
     if config.renderer == "menagerie":
         return Renderer(world, config.resolution, config.cache).render(scenes)[0]
     if config.renderer == "direct":
-        return np.array([render_directly(scene, config.resolution, dict(world.cutouts)).image for scene in scenes])
+        cutouts, drawn = dict(world.cutouts), map(world.as_drawn, scenes)
+        return np.array([render_directly(scene, config.resolution, cutouts).image for scene in drawn])
     if world.cutouts:
         raise UserError(f"{config.world} has cut-outs, which --renderer {config.renderer} doesn't draw")
     from menagerie.envs.checks.external_renderers import open_external_renderer
 
     renderer = open_external_renderer(config.renderer, config.resolution)
-    images = np.array([renderer.render(scene).image for scene in scenes])
+    images = np.array([renderer.render(world.as_drawn(scene)).image for scene in scenes])
     renderer.close()
     return images
 

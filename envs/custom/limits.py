@@ -20,7 +20,7 @@ from menagerie.envs.drawing.cutout import Cutout
 from menagerie.envs.drawing.placement import UPRIGHT, Pose, Settled, place, read_poses
 from menagerie.envs.drawing.raster import to_world
 from menagerie.envs.shapes.mesh import Mesh, animal_mesh
-from menagerie.envs.slots import SLOTS, Slot, place_of
+from menagerie.envs.slots import PAIR_SLOTS, SLOTS, Slot, place_of
 
 MARGIN = 1.0  # percent of the image's side between an animal and the frame
 WIDTHS = (15.0, 36.0)  # percent of the image's side: least and greatest width of an animal in a pair
@@ -83,8 +83,8 @@ def required(
     corners = hull(mesh)
     frame: list[tuple] = []
     halves: dict[int, list[tuple]] = {0: [], 2: []}
-    for slot, bounds in SLOTS.items():
-        poses = [stand(pose) if stand else pose for pose in extremes(bounds, settled, factor)]
+    for slot in PAIR_SLOTS:
+        poses = [stand(pose) if stand else pose for pose in extremes(SLOTS[slot], settled, factor)]
         points = np.concatenate([to_world(mesh, pose, corners) for pose in poses])
         frame += [frame_gap(camera.project(points), slot) for camera in CAMERAS]
         for axis, plane, side in SIDES.get(place_of(slot), ()):
@@ -118,7 +118,7 @@ def widths(name: str, animal) -> tuple[Measure, Measure]:
     A cut-out may be narrow and tall, so its longer side counts for the least width.
     """
     sides, found = [], []
-    for slot, view in product(sorted(SLOTS.keys() - {"center"}), WIDTH_VIEWS):
+    for slot, view in product(sorted(set(PAIR_SLOTS) - {"center"}), WIDTH_VIEWS):
         screen = Camera(100, view_of(view)).project(outermost(name, animal, slot, view))
         width, height = (float(side) for side in np.ptp(screen[:, :2], axis=0))
         found.append((width, f"slot {slot!r}, view {view}", ACROSS))

@@ -115,6 +115,11 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
     photographed = dict(base.cutouts) | {
         name: defined["animal"][name].digest for name in cutouts if name in defined["animal"]
     }
+    replaced = dict(base.replaced) | {
+        name: drawn_by("textures", ingredient)
+        for name, ingredient in defined["texture"].items()
+        if name in catalog.names("textures")
+    }
     return World(
         name,
         animals,
@@ -125,7 +130,14 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
         source=str(source.path),
         groups=groups,
         cutouts=tuple((animal, photographed[animal]) for animal in cutouts),
+        replaced=tuple((name, replaced[name]) for name in textures if name in replaced),
     )
+
+
+def drawn_by(plural: str, ingredient: Ingredient) -> str:
+    """The name by which an ingredient is drawn: its own, or one with its digest if that name is built in."""
+    name = ingredient.name
+    return f"{name} {ingredient.digest}" if name in catalog.names(plural) else name
 
 
 def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
@@ -135,7 +147,7 @@ def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
             if ingredient.is_cutout:
                 register_cutout(ingredient)
             else:
-                catalog.register(plural, kind, ingredient.name, ingredient.digest, ingredient.value)
+                catalog.register(plural, kind, drawn_by(plural, ingredient), ingredient.digest, ingredient.value)
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:

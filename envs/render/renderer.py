@@ -56,7 +56,7 @@ class Renderer:
         self.world, self.resolution, self.workers = world, resolution, workers
         self.build = partial(
             build_entry,
-            textures=world.textures,
+            textures=tuple(map(world.drawn, world.textures)),
             backgrounds=world.backgrounds,
             resolution=resolution,
             cutouts=dict(world.cutouts),

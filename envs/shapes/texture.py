@@ -1,12 +1,12 @@
-"""The definition of a texture: a colour that noise varies, and its highlight. The noise is a small tileable volume in
-four bands, coarse to fine."""
+"""The definition of a texture: a colour that noise varies, a pattern over it, and its highlight. The noise is a small
+tileable volume in four bands, coarse to fine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Bool, Float32
 from numba import njit
 
 SIDE = 64  # cells
@@ -51,6 +51,10 @@ def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np
     return out.reshape(*points.shape[:-1], 4)
 
 
+# Changes the linear colours (n, 3) of points (n, 3) in metres.
+Pattern = Callable[[Float32[np.ndarray, "n 3"], Float32[np.ndarray, "n 3"]], Float32[np.ndarray, "n 3"]]
+
+
 @dataclass(frozen=True)
 class Texture:
     """A surface: `albedo` maps the four bands of `noise`, coarse to fine, to a linear colour in 0..1."""
@@ -58,10 +62,41 @@ class Texture:
     albedo: Callable[[Float32[np.ndarray, "n 4"]], Float32[np.ndarray, "n 3"]]
     specular: float  # strength of the highlight
     gloss: float  # its sharpness: the exponent of Blinn and Phong
+    pattern: Pattern | None = None
 
     def colors(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
         """Linear colours at points, whose coordinates are in metres."""
-        return self.albedo(noise(points))
+        colors = self.albedo(noise(points))
+        return self.pattern(points, colors) if self.pattern else colors
+
+
+def glossy(red: float, green: float, blue: float, pattern: Pattern | None = None) -> Texture:
+    """A linear colour like that of toy plastic."""
+
+    def albedo(noise: Float32[np.ndarray, "n 4"]) -> Float32[np.ndarray, "n 3"]:
+        return (color(red, green, blue) * (1 + 0.06 * noise[:, 1:2])).clip(0, 1)
+
+    return Texture(albedo, specular=0.35, gloss=60.0, pattern=pattern)
+
+
+BLACK = 0.012  # linear
+BAND = 0.15  # metres
+
+
+def banded(points: Float32[np.ndarray, "n 3"], colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
+    """Colours with black bands across the height of a body, which are as broad as the colour between them."""
+    black = np.floor(points[:, 2] / np.float32(BAND)).astype(np.int64) % 2 == 1
+    return np.where(black[:, None], np.float32(BLACK), colors)
+
+
+def balls(points: Float32[np.ndarray, "n 3"], radius: float, cell: float) -> Bool[np.ndarray, " n"]:
+    """Whether points are in balls around the corners and the middles of cubes; all in metres."""
+    inside = np.zeros(len(points), bool)
+    for shift in (0.0, 0.5):
+        apart = points / np.float32(cell) - np.float32(shift)
+        apart = apart - np.round(apart)
+        inside |= (apart * apart).sum(1) < np.float32((radius / cell) ** 2)
+    return inside
 
 
 def color(red: float, green: float, blue: float) -> Float32[np.ndarray, "3"]:

@@ -16,6 +16,8 @@ one test: the strongest is compared with a bound that chance exceeds in at most 
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from math import prod, sqrt
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from menagerie.generators.audit.findings import Finding, rules_for
 from menagerie.generators.audit.statistics import Contrast, bound, coin_of, is_open, signed
 from menagerie.generators.audit.texts import mentioned_phrases
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.storage.split_file import Records, Split
 
 CONTRAST_RATE = 1 / 2000
@@ -121,13 +124,20 @@ def signs_of(scene: Scene, graph: SceneGraph) -> dict[str, int]:
     return signs
 
 
+def compared(kind: str, scene: Scene) -> Scene:
+    """A scene as signs are read from it: of crowds only the two things whose textures a hard negative exchanges."""
+    if kind != "crowd" or len(scene.things) < 2:
+        return scene
+    return replace(scene, things=tuple(scene.things[i] for i in exchanged(scene)))
+
+
 def products(split: Split, name: str, records: Records) -> dict[str, list[Turned]]:
     """For each product of signs, its value in those scenes of two things in which a random draw (`Coin`) decides it."""
     kind, rules = split.recipe["kind"], rules_for(split, name)
     drawn = split.recipe.get("mention_order", "") in ("", "random")
     rows = [
         (scene, signs_of(scene, graph))
-        for scene, graph in zip(records.scenes, records.graphs, strict=True)
+        for scene, graph in zip(map(partial(compared, kind), records.scenes), records.graphs, strict=True)
         if len({thing.animal for thing in scene.things}) == len(scene.things) == 2
     ]
     decided = [product for product in SIGNS if (drawn if "m" in product else name != "train")]

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from menagerie.envs.scene import Scene
-from menagerie.generators.audit.balance import CONTRAST_RATE
+from menagerie.generators.audit.balance import CONTRAST_RATE, compared
 from menagerie.generators.audit.findings import Finding, first, rules_for
 from menagerie.generators.audit.statistics import (
     MENTION,
@@ -139,7 +139,8 @@ ANY_NUMBER = Coin(lambda scene: (scene.background, scene.view, *scene.things[0][
 def pairs_of(split: Split, name: str, records: Records, coin: Coin) -> list[Pair]:
     """The two texts of each record of a subset in which a random draw, `coin`, decides which text is true."""
     rules = rules_for(split, name)
-    rows = map(Pair, records.scenes, records.captions, records.negatives)
+    scenes = (compared(split.recipe["kind"], scene) for scene in records.scenes)
+    rows = map(Pair, scenes, records.captions, records.negatives)
     return [pair for pair in rows if pair.false and is_open(coin, rules, pair.scene)]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Int32, Int64, UInt8
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError, choose
@@ -18,6 +18,7 @@ from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.core.reading import open_file, parse_json, read_bytes, read_text
 from menagerie.envs.core.validation import SIDE
 from menagerie.envs.render import image_identity
+from menagerie.envs.render.occlusion import area_table
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
@@ -27,12 +28,12 @@ from menagerie.generators.audit.pixels import Progress
 from menagerie.generators.audit.regeneration import CLAIM, Incomparable, made_again, trusted_world
 from menagerie.generators.audit.rendered import SAMPLE
 from menagerie.generators.export import formats
-from menagerie.generators.export.formats import FORMATS, ExportPart, File
+from menagerie.generators.export.formats import FORMATS, INSTANCES, ExportPart, File
 from menagerie.generators.export.write import MARK, SHEET, mark
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Records, Split, recipe_version
-from menagerie.generators.vocabulary import Vocabulary
+from menagerie.generators.vocabulary import Vocabulary, has_crowds
 
 REMEDY = "export the split again with 'menagerie export'"
 PICTURES = "pictures are the same when rendered again"
@@ -55,8 +56,8 @@ class Export:
 class RenderedReader(PixelReader):
     """Renders the rows that an image store would hold."""
 
-    def __init__(self, renderer: Renderer, records: Sequence[Records]) -> None:
-        self.renderer = renderer
+    def __init__(self, renderer: Renderer, records: Sequence[Records], split: Split) -> None:
+        self.renderer, self.split = renderer, split
         self.scene_of: dict[int, Scene] = {}
         for r in records:
             self.scene_of |= dict(zip(r.rows.tolist(), r.scenes, strict=True))
@@ -65,6 +66,12 @@ class RenderedReader(PixelReader):
         """The image or mask of one row, rendered now."""
         (image,), (mask,) = self.renderer.render([self.scene_of[row]])
         return image if name == "images" else mask
+
+    def areas(self, rows: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, "n things"]:
+        """The pixels that each thing covers without the others; only scenes of crowds have them in stores."""
+        scenes = [self.scene_of[row] for row in rows.tolist()]
+        crowds = has_crowds(self.split.vocabulary.encode(scenes))
+        return area_table(self.renderer.areas(scenes) if crowds else [() for _ in scenes])
 
 
 def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path | None = None) -> list[Finding]:
@@ -107,10 +114,11 @@ def compared(
 ) -> Iterator[Finding]:
     """Compare the files of an export with those that its recipe gives."""
     world, side = export.world, side_of_pictures(export)
-    reader = RenderedReader(Renderer(world, side, cache), list(made.values()))
+    reader = RenderedReader(Renderer(world, side, cache), list(made.values()), export.split)
     parts = {name: ExportPart(name, records, reader) for name, records in made.items()}
-    files = list(FORMATS[export.form](list(parts.values())))
     here = image_identity(world, side)
+    drawn = export.form == INSTANCES and here != export.split.identity  # their JSON files are made of masks
+    files = [file for file in FORMATS[export.form](list(parts.values())) if not (drawn and file.path.endswith("json"))]
     rendered: set[tuple[str, int]] = set()
     if here == export.split.identity:
         every = [(name, i) for name, records in made.items() for i in range(len(records))]

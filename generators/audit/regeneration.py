@@ -14,13 +14,15 @@ import h5py
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import plain
+from menagerie.envs.core.reading import shaped
 from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.findings import Finding, skipped
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS
-from menagerie.generators.storage.image_store import check_shard
+from menagerie.generators.storage.shards import check_shard
 from menagerie.generators.storage.split_file import (
+    LEFT_OUT,
     REMEDY,
     Records,
     Split,
@@ -28,6 +30,7 @@ from menagerie.generators.storage.split_file import (
     describe,
     recipe_version,
     split_name,
+    without,
 )
 from menagerie.generators.storage.tables import open_to_read
 from menagerie.generators.vocabulary import Vocabulary
@@ -72,7 +75,13 @@ def made_again(split: Split, world_file: Path | None = None) -> dict[str, Record
     check_world(split, recipe)
     planned = recipe.subsets()
     row_of = {scene: row for row, scene in enumerate(recipe.with_partners(planned))}
-    return {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
+    kept = without(planned, left_out(split))
+    return {name: describe(name, scenes, row_of, recipe) for name, scenes in kept.items()}
+
+
+def left_out(split: Split) -> dict[str, list[int]]:
+    """The numbers of the scenes of each subset that were left out after rendering."""
+    return shaped(split.recipe.get(LEFT_OUT, {}), dict[str, list[int]], f"{LEFT_OUT} in {split.path}")
 
 
 def trusted_world(recorded_name: str, world_file: Path | None) -> str:
@@ -92,7 +101,8 @@ def trusted_world(recorded_name: str, world_file: Path | None) -> str:
 
 def recipe_of(split: Split) -> SplitRecipe:
     """The recipe that a split records; raises `Incomparable` if it is of another version."""
-    kind, given = KINDS[split.recipe["kind"]], {name: value for name, value in split.recipe.items() if name != "kind"}
+    beside = ("kind", LEFT_OUT)
+    kind, given = KINDS[split.recipe["kind"]], {n: value for n, value in split.recipe.items() if n not in beside}
     here, there = recipe_version(kind()), split.recipe_version
     if there != here:
         raise Incomparable(f"its recipe is of version {there}, this code of {here}; {REMEDY}")

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float64, Int64, UInt8
 
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.custom.cutouts import natural_names
+from menagerie.envs.render.occlusion import UNKNOWN, area_table
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
@@ -173,6 +174,9 @@ def check_again(shown: ShownRows, renderings: Renderings, world: World, sample: 
             for name, stored, again in zip(PIXELS, (block.images, block.masks), pictures, strict=True):
                 for n in np.flatnonzero((stored != again).reshape(len(stored), -1).any(1)).tolist():
                     problems.add(int(block.rows[n]), f"its {name.removesuffix('s')} is another one")
+            areas, again = shown.areas[block.rows], area_table(renderer.areas(block.scenes))
+            for n in np.flatnonzero(((areas != again) & (areas != UNKNOWN)).any(1)).tolist():
+                problems.add(int(block.rows[n]), "its areas are others")
             for row in (row for row in block.rows.tolist() if row not in problems.rows):
                 sound.add_again(*shown.at(row), shown.scene(row))
             done += len(block.rows) + len(block.unreadable)

@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import Float32, Int32, Int64, UInt8
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.render.occlusion import hidden_shares
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.findings import Finding
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
@@ -24,6 +25,7 @@ CLAIMS = {
     "ids": "every mask holds its scene's things",
     "places": "things stand as their places and relations say",
     "alike": "no two rows have the same picture",
+    "visible": "every thing shows as much as the recipe says",
     "colors": "things have the colours of their textures",
     "again": "images and masks are the same when rendered again",
 }
@@ -68,6 +70,8 @@ class Block:
     scenes: list[Scene]
     images: UInt8[np.ndarray, "n h w 3"]
     masks: UInt8[np.ndarray, "n h w"]
+    hidden: Float32[np.ndarray, "n things"]
+    """The share of each thing that others hide; NaN if unknown or no thing."""
     unreadable: list[tuple[int, str]]
     """Rows that can't be read, with the reason; they are not in `rows`."""
 
@@ -112,6 +116,11 @@ class ShownRows:
         return self.shards[i], row - int(self.reader.starts[i])
 
     @cached_property
+    def areas(self) -> Int32[np.ndarray, "all things"]:
+        """The pixels that each thing of every row of the store covers without the others; -1 if unknown."""
+        return self.reader.areas(np.arange(sum(shard.rows for shard in self.split.shards)))
+
+    @cached_property
     def resolution(self) -> int:
         """Side of the images, in pixels."""
         location = self.split.location(self.shard_of(int(self.rows[0])))
@@ -151,12 +160,14 @@ class ShownRows:
             kept.append(row)
             images.append(image)
             masks.append(mask)
-        side = self.resolution
+        side, rows = self.resolution, np.array(kept, np.int64)
+        pixels = np.array(masks, np.uint8).reshape(len(kept), side, side)
         return Block(
-            rows=np.array(kept, np.int64),
-            scenes=self.scenes(np.array(kept, np.int64)),
+            rows=rows,
+            scenes=self.scenes(rows),
             images=np.array(images, np.uint8).reshape(len(kept), side, side, 3),
-            masks=np.array(masks, np.uint8).reshape(len(kept), side, side),
+            masks=pixels,
+            hidden=hidden_shares(self.areas[rows], pixels),
             unreadable=unreadable,
         )
 

@@ -25,6 +25,8 @@ from menagerie.envs.core.processes import end_processes, end_with_parent, worker
 from menagerie.envs.core.validation import build
 from menagerie.generators.audit import (
     counting,
+    crowd_texts,
+    crowds,
     held_out,
     pairs,
     regeneration,
@@ -96,6 +98,25 @@ CHECKS_OF = {
         counting.check_held_animals,
         counting.check_animal_fraction,
     ),
+    "crowd": (
+        crowds.check_crowd_places,
+        crowds.check_crowd_things,
+        crowds.check_crowd_numbers,
+        crowds.check_crowd_cells,
+        crowds.check_crowd_information,
+        crowds.check_left_out,
+        crowds.check_crowd_swaps,
+        crowds.check_crowd_draws,
+        crowd_texts.check_crowd_texts,
+        crowd_texts.check_crowd_mentions,
+        crowd_texts.check_crowd_negatives,
+        crowd_texts.check_crowd_shares,
+    ),
+}
+# Checks of scenes of one or two things, or of copies, in place of which crowds have others. Their records are dealt, so
+# that they have no order.
+OTHERS_OF = {
+    "crowd": {texts.check_texts, check_drawn, check_scene_draws, check_pair_draws, check_sequence},
 }
 
 
@@ -148,7 +169,9 @@ def check_records(split: Split, world_file: Path | None = None) -> list[Finding]
     def made_again(split: Split) -> Iterator[Finding]:
         return regeneration.check_regeneration(split, world_file)
 
-    checks = (*CHECKS, made_again, *CHECKS_OF[split.recipe["kind"]])
+    kind = split.recipe["kind"]
+    common = (check for check in CHECKS if check not in OTHERS_OF.get(kind, ()))
+    checks = (*common, made_again, *CHECKS_OF[kind])
     return [with_way_out(finding) for check in checks for finding in done(check, split)]
 
 

@@ -95,7 +95,7 @@ def phrasings(split: Split, records: Records) -> Draws:
 def answer(scene: Scene, graph: SceneGraph) -> Iterator[str]:
     """Yield the true answers to every question that a test could ask about a scene."""
     yield f"{len(scene.things)} things"
-    if len({thing.animal for thing in scene.things}) == 2:
+    if len({thing.animal for thing in scene.things}) == len(scene.things) == 2:
         signs = signs_of(scene, graph)
         for product, text in SIGNS.items():
             if signs.keys() >= set(product):

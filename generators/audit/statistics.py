@@ -195,7 +195,7 @@ def coin_of(signs: str, kind: str, subset: str) -> Coin | None:
         return PAIR_PLACES if subset.endswith("seen_order") else PLACES  # the ending of unseen_order too
     if "p" in signs:
         return PLACES
-    if kind == "binding":
+    if kind in ("binding", "crowd"):
         return PAIR_TEXTURES if subset == "seen_pairs" else TEXTURES
     return None
 

@@ -11,7 +11,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.incomplete import Chances
 from menagerie.generators.captions.phrases import attributes, counted, phrase, with_article
 from menagerie.generators.captions.relations import edge_holds
-from menagerie.generators.captions.templates import template_of
+from menagerie.generators.captions.templates import CONJUNCTIONS, template_of
 from menagerie.generators.parsers.world_grammar import Reading, parse, read
 from menagerie.generators.storage.split_file import Split
 
@@ -154,7 +154,7 @@ def phrasing_in(text: str, scene: Scene, phrasings: Iterable[str]) -> str | None
 
 
 FIELDS: dict[str, Follows] = {
-    "conjunction": lambda text, reading, scene, requested: set(reading.joints) <= {requested},
+    "conjunction": lambda text, reading, scene, requested: set(reading.joints) & {*CONJUNCTIONS} <= {requested},
     "article": lambda text, reading, scene, requested: reading.article in ("", requested),
     "mention_order": follows_order,
     "phrasings": lambda text, reading, scene, requested: phrasing_in(text, scene, requested) is not None,

@@ -101,6 +101,15 @@ def texts_chosen(scores: Scores) -> Outcome:
     )
 
 
+def true_above(scores: Scores, true: int) -> Outcome:
+    """Whether the first `true` texts of one image all score strictly higher than all other texts."""
+    owned, others = scores[0, :true], scores[0, true:]
+    level = owned.min()
+    ties = int((owned == level).sum()), int((others == level).sum())
+    neutral = 0.0 if others.max() > level else 1 / math.comb(sum(ties), ties[0])
+    return Outcome(float(level > others.max()), neutral, bool(ties[1] and others.max() == level))
+
+
 def images_chosen(scores: Scores) -> Outcome:
     """Whether each text's own image scores strictly higher than all other images (Winoground's image score)."""
     k = len(scores)

@@ -7,8 +7,19 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.scene import Scene
-from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
+from menagerie.generators.benchmarks.benchmark import (
+    QUAD,
+    Benchmark,
+    Item,
+    Outcome,
+    Scores,
+    texts_chosen,
+    true_above,
+)
+from menagerie.generators.captions.crowds import SEARCH
+from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, CrowdContext, Question
 from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, TaskContext, choices, possible
+from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.templates import Caption, template_of
 from menagerie.generators.storage.dataset import SplitDataset
 
@@ -24,6 +35,10 @@ class SplitTests(Benchmark):
         self.choices = subset_choices(data)
         self.items = [item for task in self.choices for item in self._task_items(task)] + self._quads()
 
+    def outcome(self, item: Item, scores: Scores) -> Outcome:
+        """Whether the true texts of an item are above all false ones."""
+        return texts_chosen(scores) if item.true == 1 else true_above(scores, item.true)
+
     @property
     def groups(self) -> list[str]:
         """Every task that the world has words for, and quads."""
@@ -31,7 +46,8 @@ class SplitTests(Benchmark):
 
     def _task_items(self, task: str) -> list[Item]:
         suited = enumerate(zip(self.data.records.scenes, self.choices[task], strict=True))
-        return [Item(scene.key, task, (i,), tuple(choice), animals(scene)) for i, (scene, choice) in suited if choice]
+        kind = self.data.split.recipe["kind"]
+        return [item_of(task, i, scene, choice, cluster_of(kind, scene)) for i, (scene, choice) in suited if choice]
 
     def _quads(self) -> list[Item]:
         n = len(self.data)
@@ -53,21 +69,49 @@ class SplitTests(Benchmark):
         yield from super().blocks([number for number in numbers if number >= n], size)
 
 
-def animals(scene: Scene) -> str:
-    """The names of a scene's animals: tests of one pair form a cluster."""
-    return " + ".join(sorted(thing.animal for thing in scene.things))
+def item_of(task: str, image: int, scene: Scene, choice: Choice | Question, cluster: str) -> Item:
+    """The item of a task on one record."""
+    texts, true = choice if isinstance(choice, Question) else (tuple(choice), 1)
+    return Item(scene.key, task, (image,), texts, cluster, true)
 
 
-def subset_choices(data: SplitDataset) -> dict[str, list[Choice | None]]:
+def cluster_of(kind: str, scene: Scene) -> str:
+    """The names of a scene's animals, in crowds of those whose textures are exchanged: tests of one pair form a
+    cluster."""
+    things = [scene.things[i] for i in exchanged(scene)] if kind == "crowd" else scene.things
+    return " + ".join(sorted(thing.animal for thing in things))
+
+
+Choices = dict[str, Sequence[Choice | Question | None]]
+
+
+def subset_choices(data: SplitDataset) -> Choices:
     """For every task that the world of a split has words for, the choice for each scene; None if the task doesn't
     apply."""
     split, r = data.split, data.records
     if not all(r.negatives):
         raise UserError(f"some scenes of this subset of {split.path} have no hard negative to score")
-    kind, seed, template = split.recipe["kind"], split.recipe["seed"], template_of(split.recipe)
-    shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
-    context = TaskContext(kind, template, seed, split.vocabulary, *shown)
-    by_task = {task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)}
     # The swap is taken from the file.
     true, false = map(Caption, r.captions, r.graphs), map(Caption, r.negatives, r.negative_graphs)
-    return {"swap": list(map(Choice, true, false))} | by_task
+    return {"swap": list(map(Choice, true, false))} | other_choices(data)
+
+
+def other_choices(data: SplitDataset) -> Choices:
+    """The choices of all tasks but `swap`."""
+    split, r = data.split, data.records
+    kind, seed, template = split.recipe["kind"], split.recipe["seed"], template_of(split.recipe)
+    if kind == "crowd":
+        return crowd_choices(data)
+    shown = tuple(split.recipe.get("relations", ())), split.recipe.get("negated", 0.0)
+    context = TaskContext(kind, template, seed, split.vocabulary, *shown)
+    return {task: choices(task, r.scenes, context) for task in TASKS if task != "swap" and possible(task, context)}
+
+
+def crowd_choices(data: SplitDataset) -> Choices:
+    """The choices of the tasks of crowds that apply to a subset: searches have their swap alone, others what applies to
+    some scene."""
+    if data.subset.startswith(SEARCH):
+        return {}
+    context = CrowdContext.of(data.split.recipe, data.split.vocabulary)
+    found = {task: [ask(scene, context) for scene in data.records.scenes] for task, ask in CROWD_TASKS.items()}
+    return {task: asked for task, asked in found.items() if any(asked)}

@@ -13,7 +13,14 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, attributes, counted
 from menagerie.generators.captions.relations import CONVERSES
-from menagerie.generators.captions.templates import Caption, Phrasing, build_caption, phrasing_of, template_of
+from menagerie.generators.captions.templates import (
+    Caption,
+    Phrasing,
+    Predicates,
+    build_caption,
+    phrasing_of,
+    template_of,
+)
 from menagerie.generators.vocabulary import Vocabulary
 
 
@@ -23,8 +30,8 @@ class Content(NamedTuple):
     scene: Scene
     things: tuple[Thing, ...]
     """The things in the order of the caption; an omitted texture is ""."""
-    predicate: str = ""
-    """Relation of the first thing to the second; "" if none is stated."""
+    predicate: Predicates = ""
+    """Relation of the first thing to the second, or those of a chain; "" if none is stated."""
     denied: tuple[Thing, ...] = ()
 
     @property
@@ -63,8 +70,9 @@ class Contents:
             denied = [self.known[node.removeprefix("no ")] for node in nodes if node.startswith("no ")]
         except KeyError:
             things = denied = []
-        predicate = caption.graph.edges[0].predicate if caption.graph.edges else ""
-        content = Content(scene, tuple(things), predicate, tuple(denied))
+        stated = tuple(edge.predicate for edge in caption.graph.edges)
+        predicate = stated[0] if stated and self.template.relation else stated
+        content = Content(scene, tuple(things), predicate or "", tuple(denied))
         if self.state(content).text != caption.text:
             raise UserError(
                 f"{caption.text!r} isn't worded as the recipe of its split says, so no other caption can be "
@@ -94,7 +102,9 @@ class Contents:
             chosen = np.sort(chosen)
         things = [thing for i in chosen for thing in content.things if thing._replace(slot="") == kinds[i]]
         predicate = content.predicate if len(chosen) == len(kinds) else ""
-        if predicate and things[0] != content.things[0]:
+        if isinstance(predicate, tuple):  # a chain, which another order would break
+            predicate = predicate if tuple(things) == content.things else ""
+        elif predicate and things[0] != content.things[0]:
             predicate = CONVERSES[predicate]
         return Content(content.scene, tuple(things), predicate)
 

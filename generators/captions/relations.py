@@ -3,6 +3,7 @@
 from functools import cache
 from itertools import combinations, product
 
+from menagerie.envs.layouts import FRONT_AND_BEHIND, relations_of
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -13,6 +14,7 @@ from menagerie.generators.vocabulary import Vocabulary
 PREDICATES: dict[str, tuple[str, str]] = {
     "left/right": ("to the left of", "to the right of"),
     "above/under": ("above", "under"),
+    FRONT_AND_BEHIND: ("in front of", "behind"),
 }
 
 
@@ -64,15 +66,17 @@ def predicate_of(scene: Scene, subject: int) -> str:
 
 
 def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
-    """Whether an edge of `graph` is true of `scene`; an edge to a node that isn't a thing is false.
+    """Whether an edge of `graph` states a relation of `scene`; an edge to a node that isn't a thing is false.
 
     Nodes may omit attributes: "cat" matches a red cat.
     """
     ends = edge.subject, edge.object
-    if scene.relation is None or not all(0 <= end < len(graph.nodes) for end in ends):
+    if not all(0 <= end < len(graph.nodes) for end in ends):
         return False
     subject, other = (graph.nodes[end] for end in ends)
     true_of = [shortened(phrase(thing), frozenset({thing.animal})) for thing in scene.things]
     return any(
-        subject in true_of[i] and other in true_of[1 - i] and edge.predicate == predicate_of(scene, i) for i in (0, 1)
+        subject in true_of[one] and other in true_of[two] and edge.predicate == predicate
+        for name, first, second in relations_of(scene)
+        for predicate, one, two in zip(PREDICATES[name], (first, second), (second, first), strict=True)
     )

@@ -126,32 +126,46 @@ def place(scene: Scene) -> str:
     return IN_PLACE.get(scene.background, f"in the {scene.background}")
 
 
+Predicates = str | tuple[str, ...]  # of two things; or of a chain, each of a thing and the next
+
+
 def build_caption(
-    phrasing: Phrasing, scene: Scene, things: Sequence[Thing], predicate: str = "", denied: Sequence[Thing] = ()
+    phrasing: Phrasing, scene: Scene, things: Sequence[Thing], predicate: Predicates = "", denied: Sequence[Thing] = ()
 ) -> Caption:
     """The caption of `things`, in the order given, on the background of `scene`, with its graph.
 
-    With a predicate, the first thing is its subject. Each of `denied` adds "no white caribou" to the text and, as a
-    node, to the graph. The background is a node too: the caption mentions it like the animals, and it gives shuffled
-    graphs (OC-CLIP, eq. 6) a third node to draw.
+    With a predicate, the first thing is its subject; predicates of a chain relate the first things one to the next,
+    and a conjunction joins the others. Each of `denied` adds "no white caribou" to the text and, as a node, to the
+    graph. The background is a node too: the caption mentions it like the animals, and it gives shuffled graphs
+    (OC-CLIP, eq. 6) a third node to draw.
     """
     numbers = Counter(thing._replace(slot="") for thing in things)  # equal things are counted: "two red cats"
     phrases = [counted(attributes(thing), thing.animal, number) for thing, number in numbers.items()]
     phrases += [f"no {phrase(thing)}" for thing in denied]
     joined = joined_things(phrasing.template, numbers, predicate, denied)
     text = phrasing.text.format(things=joined, place=place(scene), background=scene.background)
-    edges = (Edge(predicate, 0, 1),) if predicate else ()
+    stated = (predicate,) if isinstance(predicate, str) else predicate
+    edges = tuple(Edge(name, i, i + 1) for i, name in enumerate(stated) if name)
     return Caption(text, SceneGraph((*phrases, scene.background), edges))
 
 
-def joined_things(template: Template, numbers: Counter[Thing], predicate: str, denied: Sequence[Thing]) -> str:
+def joined_things(template: Template, numbers: Counter[Thing], predicate: Predicates, denied: Sequence[Thing]) -> str:
     """The things in words: "a red cat and a white pig", "the cat is red and the pig is white", "a red cat above a white
-    pig"."""
+    pig", "a red cat above a white pig that is behind a grass dog"."""
     word = stated if template.statement and not predicate else named
     texts = [word(thing, number, template.article) for thing, number in numbers.items()]
     texts += [word(thing, no=True) for thing in denied]
+    if not isinstance(predicate, str):
+        return chained(texts, predicate, template.conjunction)
     joint = f"is {predicate}" if template.statement else predicate
     return f" {joint if predicate else template.conjunction} ".join(texts)
+
+
+def chained(texts: Sequence[str], predicates: Sequence[str], conjunction: str) -> str:
+    """Join texts of things: the first by predicates, those after them by a conjunction."""
+    joints = [f"that is {name}" if i else name for i, name in enumerate(predicates)]
+    joints += [conjunction] * (len(texts) - 1 - len(joints))
+    return " ".join(word for both in zip(texts, [*joints, ""], strict=True) for word in both if word)
 
 
 def bare_mentions(template: Template, animals: Iterable[str]) -> Iterator[str]:

@@ -13,9 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from jaxtyping import Bool
 from PIL import Image
 
 from menagerie.envs.scene import Thing
+from menagerie.envs.slots import CROWD
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.storage.pixels import PixelReader
 from menagerie.generators.storage.split_file import Records
@@ -137,6 +140,52 @@ def coco_captions(part: ExportPart) -> dict[str, Any]:
     return {"info": info, "licenses": licenses, "images": images, "annotations": annotations}
 
 
+INSTANCES = "coco_instances"
+
+
+def coco_instances(parts: Sequence[ExportPart]) -> Iterator[File]:
+    """`SUBSET.json` has the things in the pictures of a subset (COCO instances); the pictures lie below `images`.
+
+    Every thing that shows has an annotation: `category_id` (its animal), `bbox` (x, y, width, height), `area` and
+    `segmentation` (run lengths, column by column) of what others leave visible, `texture`, `slot`, `size` in worlds
+    that have sizes, and in scenes of many things `hidden`, the share that others hide.
+    """
+    for part in parts:
+        yield from pictures(part, range(len(part.records)))
+        yield json_file(f"{part.name}.json", part.name, partial(coco_things, part))
+
+
+def coco_things(part: ExportPart) -> dict[str, Any]:
+    """The things of a subset in COCO's structure; ids start at 1, categories in the order of the world's animals."""
+    captions, annotations = coco_captions(part), []
+    animals = part.reader.split.vocabulary.animals
+    for i, scene in enumerate(part.records.scenes):
+        rows = part.records.rows[i : i + 1]
+        mask, hidden = part.reader.read(int(rows[0]), "masks"), part.reader.hidden(rows)[0]
+        for k, thing in enumerate(scene.things):
+            if (mask == k + 1).any():
+                facts = {"id": len(annotations) + 1, "image_id": i + 1, "iscrowd": 0, **outlined(mask == k + 1)}
+                share = {"hidden": round(float(hidden[k]), 4)} if thing.slot in CROWD else {}
+                named = {name: value for name, value in thing_facts(thing).items() if name != "animal"}
+                annotations.append(facts | {"category_id": animals.index(thing.animal) + 1} | named | share)
+    categories = [{"id": n, "name": animal, "supercategory": "animal"} for n, animal in enumerate(animals, 1)]
+    return captions | {"annotations": annotations, "categories": categories}
+
+
+def outlined(mask: Bool[np.ndarray, "h w"]) -> dict[str, Any]:
+    """A thing's box, area and run lengths: of pixels outside and inside in turn, down each column, as COCO counts."""
+    flat = mask.ravel(order="F")
+    turns = np.flatnonzero(np.diff(flat)) + 1
+    counts = np.diff([0, *turns, len(flat)]).tolist()
+    rows, columns = (np.flatnonzero(mask.any(axis)) for axis in (1, 0))
+    box = [columns[0], rows[0], columns[-1] - columns[0] + 1, rows[-1] - rows[0] + 1]
+    return {
+        "bbox": [int(side) for side in box],
+        "area": int(mask.sum()),
+        "segmentation": {"size": list(mask.shape), "counts": [0, *counts] if flat[0] else counts},
+    }
+
+
 def sugarcrepe(parts: Sequence[ExportPart]) -> Iterator[File]:
     """`SUBSET.json` has the captions and hard negatives of a test subset (SugarCrepe); the pictures lie below `images`.
 
@@ -161,5 +210,6 @@ def sugarcrepe_pairs(part: ExportPart, indices: Iterable[int]) -> dict[str, dict
 FORMATS: dict[str, Callable[[Sequence[ExportPart]], Iterator[File]]] = {
     "webdataset": webdataset,
     "coco": coco,
+    INSTANCES: coco_instances,
     "sugarcrepe": sugarcrepe,
 }

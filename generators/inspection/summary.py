@@ -18,7 +18,7 @@ from menagerie.generators.inspection.matrices import (
 )
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.pixels import PixelReader, open_split
-from menagerie.generators.storage.split_file import Records, Split
+from menagerie.generators.storage.split_file import LEFT_OUT, Records, Split
 
 COLUMNS = (
     "subset",
@@ -78,9 +78,16 @@ def facts(split: Split) -> dict[str, str]:
         "hold-out rules": "; ".join(recipe["hold_out"]) or "none",
         **fractions(split),
         **train_pairs(split),
+        **({"left out": left_out_text(split)} if LEFT_OUT in recipe else {}),
         "textures in train": shares(attribute_counts(train, v, "texture"), v.textures),
         **({"sizes in train": shares(attribute_counts(train, v, "size"), v.sizes)} if v.sizes else {}),
     }
+
+
+def left_out_text(split: Split) -> str:
+    """How many scenes of each subset hide too much to be used."""
+    left = split.recipe[LEFT_OUT]
+    return "too much hidden: " + ", ".join(f"{len(numbers)} of {name}" for name, numbers in sorted(left.items()))
 
 
 def changed(recipe: dict) -> list[str]:
@@ -88,7 +95,7 @@ def changed(recipe: dict) -> list[str]:
     defaults = {field.name: field.default for field in fields(KINDS[choose("kind of split", recipe["kind"], KINDS)])}
     separate = ("world", "seed", "hold_out")
     return [
-        f"{name} {' '.join(recipe[name]) if isinstance(default, tuple) else recipe[name]}"
+        f"{name} {' '.join(map(str, recipe[name])) if isinstance(default, tuple) else recipe[name]}"
         for name, default in defaults.items()
         if name not in separate and name in recipe and plain(recipe[name]) != plain(default)
     ]

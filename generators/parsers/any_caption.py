@@ -5,8 +5,8 @@ from functools import cache
 
 from menagerie.envs import catalog
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.slots import SIZES, SLOTS
-from menagerie.envs.world import World
+from menagerie.envs.slots import PAIR_SLOTS, SIZES
+from menagerie.envs.world import TEXTURES, World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.phrases import NUMBERS, nearest, plain_text, plural
@@ -23,10 +23,10 @@ EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the
 def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
     """The scene graph of a caption of our worlds: nodes are its things in order of mention, then the background.
 
-    `world` is a name, a TOML file or a vocabulary; without it, all built-in animals, textures and backgrounds are
-    known. Capitals and punctuation don't matter, and the background may be missing. Raises `UserError` for a caption
-    that doesn't follow the grammar (`menagerie.generators.parsers.world_grammar`), and for a word that no caption of
-    the world has; the message suggests the nearest word.
+    `world` is a name, a TOML file or a vocabulary; without it, all built-in animals and backgrounds and the textures of
+    pug are known. Capitals and punctuation don't matter, and the background may be missing. Raises `UserError` for a
+    caption that doesn't follow the grammar (`menagerie.generators.parsers.world_grammar`), and for a word that no
+    caption of the world has; the message suggests the nearest word.
     """
     words, text = vocabulary_of(world), plain_text(caption)
     if not text:
@@ -39,16 +39,17 @@ def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
 
 
 def vocabulary_of(world: str | World | Vocabulary) -> World | Vocabulary:
-    """The names of a world; for "", all built-in names."""
+    """The names of a world; for "", those of `all_names`."""
     if not isinstance(world, str):
         return world
     return load_world(world) if world else all_names()
 
 
 def all_names() -> Vocabulary:
-    """All built-in animals, textures and backgrounds, of any world."""
-    animals, textures, backgrounds = map(catalog.names, ("animals", "textures", "backgrounds"))
-    return Vocabulary(animals, textures, backgrounds, tuple(SLOTS), tuple(SIZES))
+    """All built-in animals and backgrounds, and the textures of pug: parsers of captions from anywhere are named by
+    these words, so that further textures are known only where their world is named."""
+    animals, backgrounds = map(catalog.names, ("animals", "backgrounds"))
+    return Vocabulary(animals, tuple(sorted(TEXTURES)), backgrounds, PAIR_SLOTS, tuple(SIZES))
 
 
 def with_optional_sizes(words: World | Vocabulary) -> World | Vocabulary:
@@ -68,7 +69,7 @@ def words_of_captions(words: World | Vocabulary) -> tuple[str, ...]:
     """All words that can occur in captions of a vocabulary."""
     names = [*words.animals, *map(plural, words.animals), *words.textures, *words.backgrounds, *words.sizes]
     phrasings = [p.format(things="", place="", background="") for t in TEMPLATES.values() for p in t.phrasings]
-    links = ["a an the no in is are there", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *IN_PLACE.values(), *phrasings]
+    links = ["a an the no in is are there that", *CONJUNCTIONS, *NUMBERS, *CONVERSES, *IN_PLACE.values(), *phrasings]
     return tuple(sorted({word for text in (*names, *links) for word in text.split()}))
 
 

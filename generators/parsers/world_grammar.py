@@ -7,7 +7,8 @@ captions, so that tests and the audit check one against the other. The grammar, 
   or it is stated, "the ANIMAL is TEXTURE", "NUMBER ANIMALS are TEXTURE" or "no ANIMAL is TEXTURE", with "there" if it
   has no texture. The article is "a" or "the", the same for all; in worlds with sizes a SIZE stands before texture and
   animal;
-- two things are joined by a conjunction, or by a predicate, which is an edge of the graph and may have "is" before it;
+- two things are joined by a conjunction, or by a predicate, which is an edge of the graph and may have "is" or, in a
+  chain of several, "that is" before it;
 - the text before the first thing and after the last names exactly one background.
 
 `check_phrasings` is the only function that makes captions: it checks whether a phrasing's captions can be parsed back.
@@ -29,7 +30,7 @@ from menagerie.generators.captions.relations import CONVERSES
 from menagerie.generators.captions.templates import CONJUNCTIONS, Phrasing, Template, build_caption, predicate_for
 from menagerie.generators.vocabulary import Vocabulary
 
-PREDICATES = {joint: predicate for predicate in CONVERSES for joint in (predicate, f"is {predicate}")}
+PREDICATES = {joint: name for name in CONVERSES for joint in (name, f"is {name}", f"that is {name}")}
 
 
 class Reading(NamedTuple):

@@ -118,7 +118,12 @@ def parse_file(file: Path, parsers: Sequence[str], out: Path, parses: Path, allo
 
 
 def read_captions(path: Path) -> list[str]:
-    """The distinct captions of a COCO file (.json), or of a text file with one per line, in order.
+    """The distinct captions of a file, in order (`texts_in`)."""
+    return list(dict.fromkeys(texts_in(path)))
+
+
+def texts_in(path: Path) -> list[str]:
+    """All captions of a COCO file (.json), or of a text file with one per line, in order.
 
     White space is normalised, as in training data, and empty lines are skipped. Raises `UserError` for a file without
     captions, and for a caption that is too long.
@@ -129,7 +134,7 @@ def read_captions(path: Path) -> list[str]:
         texts = [text for photograph in read_photographs(path) for text in photograph.texts]
     else:
         texts = [" ".join(line.split()) for line in read_text(path).split("\n")]
-    captions = list(dict.fromkeys(filter(None, texts)))
+    captions = list(filter(None, texts))
     if not captions:
         raise UserError(f"{path} has no captions; write one a line, or give a COCO file")
     long = next((text for text in captions if len(text) > LONGEST), None)

@@ -58,6 +58,8 @@ class SplitRecipe(ABC):
     """Whether hold-out rules and hard negatives in train can be set; otherwise the kind of split determines both."""
     single_slots: ClassVar[tuple[str, ...]] = ("center",)
     """Slots of single-object scenes in train."""
+    least_visible: ClassVar[float] = 0.0
+    """Least share of each thing that others leave visible; after rendering, other scenes are left out."""
     tests: ClassVar[tuple[str, ...]]
     """Test subsets, besides `train`, `validation` and the tests of rules."""
     title: ClassVar[str]
@@ -152,8 +154,12 @@ class SplitRecipe(ABC):
         check_phrasings(self.wording, world)
         rules = self.rules(world)
         subsets = self.planned(world)
-        if not rules:
-            return subsets
+        return subsets | self.tests_of_rules(world, rules, subsets) if rules else subsets
+
+    def tests_of_rules(
+        self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
+    ) -> dict[str, list[Scene]]:
+        """The scenes of the tests of hold-out rules; raises for rules that leave nothing to train on or to test."""
         candidates = self.testable(world)
         check_rules(rules, world, list(world.singles(slots=self.single_slots)), candidates)
         if not subsets["train"]:
@@ -168,7 +174,7 @@ class SplitRecipe(ABC):
                 shown = " or ".join(texts)
                 raise UserError(f"hold_out {shown!r} matches no scene of two that could be tested; widen it")
             tests[name] = draw(scenes, self.test_scenes, generator(self.seed, "draw", name))
-        return subsets | tests
+        return tests
 
     @property
     def held_out_tests(self) -> dict[str, tuple[str, ...]]:

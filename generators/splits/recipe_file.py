@@ -9,13 +9,14 @@ from menagerie.envs.core.validation import build
 from menagerie.generators.rules.hold_out import checked_table, group_texts
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
+from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 
 # Kinds of splits. To add one, add it here, and its checks to `menagerie.generators.audit.run`.
 KINDS: dict[str, type[SplitRecipe]] = {
-    recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe)
+    recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe, CrowdRecipe)
 }
 SHIPPED = {file.stem: file for file in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
 

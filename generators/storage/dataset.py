@@ -32,6 +32,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     def __init__(self, path: str | Path | Split, subset: str = "train", preload: bool | None = None) -> None:
         self.split = split = path if isinstance(path, Split) else open_split(Path(path))
         choose(f"subset of {split.path}", subset, split.subsets)
+        self.subset = subset
         self.name = f"{subset!r} of {split.path}"
         self.names = names_in(split.vocabulary)
         self.records: Records = split.subsets[subset]
@@ -39,9 +40,9 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.strata = {"single_object": np.array([len(scene.things) == 1 for scene in self.records.scenes], bool)}
         self.reader = PixelReader(split)
         self._pixels: np.ndarray | None = None
-        if len(self):
+        if len(self) and preload is not False:
             size = self.reader.read(int(self.records.rows[0])).nbytes * len(self)
-            if size < PRELOAD_BYTES if preload is None else preload:
+            if preload or size < PRELOAD_BYTES:
                 self._pixels = self.reader.read_all(self.records.rows)
 
     def __len__(self) -> int:
@@ -95,8 +96,8 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     def _partner_items(self) -> Int64[np.ndarray, " all"]:
         r, swap = self.records, SWAPS[self.split.recipe["kind"]]
         item_of = {scene: i for i, scene in enumerate(r.scenes)}
-        two = [len(scene.things) == 2 for scene in r.scenes]
-        swapped = [swap(s) if both or text else s for s, both, text in zip(r.scenes, two, r.negatives, strict=True)]
+        several = [len(scene.things) > 1 for scene in r.scenes]
+        swapped = [swap(s) if many or text else s for s, many, text in zip(r.scenes, several, r.negatives, strict=True)]
         pairs = zip(r.scenes, swapped, strict=True)
         return np.array([item_of.get(other, -1) if other != scene else -1 for scene, other in pairs], np.int64)
 

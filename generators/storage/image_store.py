@@ -1,81 +1,54 @@
 """The image store, in which every scene is rendered only once.
 
-A store is a folder of immutable HDF5 shards. `index.h5` lists every row of every shard. A shard holds `/images` uint8
-(n, h, w, 3), `/masks` uint8 (n, h, w) with 0 for background and i + 1 for the scene's thing i, and its part of the
-scene table; a checksum per image detects damage on disk. `/digests` uint8 (n, 2, 16) identify each image and mask as
-rendered (generators/storage/tables.py). Rows are numbered through all shards. Writers of one store wait for each other.
+A store is a folder of immutable shards (generators/storage/shards.py), whose rows `index.h5` lists and numbers. Writers
+of one store wait for each other.
 """
 
 import contextlib
 import errno
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import h5py
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32
 
-from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.files import clear_leftovers, whole_file, writing
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import clear_leftovers, writing
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.validation import SIDE, check_number
-from menagerie.envs.scene import Scene
+from menagerie.envs.render.occlusion import area_table
+from menagerie.envs.scene import MOST_THINGS, Scene
 from menagerie.envs.world import World
 from menagerie.generators.storage.scene_checks import RenderChecks
+from menagerie.generators.storage.shards import (
+    Rendered,
+    Shard,
+    ShardLocation,
+    check_identity,
+    check_shard,
+    codec_options,
+    hidden_in,
+    read_shard_table,
+    shard_table,
+    write_shard,
+)
 from menagerie.generators.storage.tables import (
     DIGEST,
-    DIGEST_BYTES,
-    DIGESTS,
-    PIXELS,
-    checked_table,
-    create_hdf5,
     digest_of_table,
-    digests_of,
     open_hdf5,
     read_attribute,
     read_table,
     write_attribute,
-    write_digests,
     write_hdf5,
 )
 from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
 SHARD_ROWS = 1024
-ROW_BYTES = 256  # at most, per row besides pixels: digests, checksums, positions
-SHARD_TYPE = np.dtype([("file", "S32"), ("start", "i8"), ("rows", "i8"), ("codec", "S8")])
 INDEX = "index.h5"
 READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 Progress = Callable[[str, int, int], None]
-
-
-class Shard(NamedTuple):
-    """One file of the store: name, first row, number of rows and compression."""
-
-    file: str
-    start: int
-    rows: int
-    codec: str
-
-
-class ShardLocation(NamedTuple):
-    """A shard's file, the group in that file, and what to do if the file is damaged."""
-
-    file: Path
-    group: str = "/"
-    remedy: str = "delete it and run again: its scenes are rendered anew, nothing else is lost"
-
-
-def shard_table(shards: Sequence[Shard]) -> np.ndarray:
-    """Make an HDF5 table of shards."""
-    return np.array([(s.file.encode(), s.start, s.rows, s.codec.encode()) for s in shards], SHARD_TYPE)
-
-
-def read_shard_table(group: h5py.Group, name: str) -> list[Shard]:
-    """Read a table of shards that `shard_table` made."""
-    table = read_table(group, name, SHARD_TYPE)
-    return [Shard(file.decode(), int(start), int(rows), codec.decode()) for file, start, rows, codec in table]
 
 
 class ImageStore:
@@ -112,6 +85,16 @@ class ImageStore:
         if missing:
             raise UserError(f"{len(missing)} scenes are not in the store {self.folder}, the first is {missing[0]!r}")
         return np.array([row_of[scene] for scene in scenes], dtype=np.int64)
+
+    def hidden(self, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n things"]:
+        """The share of each of up to eight things of `scenes` that others hide; NaN for no thing, or if unknown."""
+        rows = self.rows(scenes)
+        shares = np.empty((len(rows), MOST_THINGS), np.float32)
+        for shard in self.index()[0]:
+            mine = np.nonzero((rows >= shard.start) & (rows < shard.start + shard.rows))[0]
+            if len(mine):
+                shares[mine] = hidden_in(ShardLocation(self.folder / shard.file), shard.codec)[rows[mine] - shard.start]
+        return shares
 
     def missing(self, scenes: Sequence[Scene]) -> list[Scene]:
         """The distinct scenes that the store doesn't have yet, in the order of their keys."""
@@ -202,8 +185,9 @@ class ImageStore:
         table = self.index()[1]
         for shard in self._lost_shards():
             scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
-            rows, pictures = self.vocabulary.encode(scenes), self.renderer(workers).render(scenes)
-            write_shard(self.folder / shard.file, self.identity, self.vocabulary, rows, *pictures, shard.codec)
+            rows, renderer = self.vocabulary.encode(scenes), self.renderer(workers)
+            rendered = Rendered(*renderer.render(scenes), area_table(renderer.areas(scenes)))
+            write_shard(self.folder / shard.file, self.identity, self.vocabulary, rows, rendered, shard.codec)
 
     def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         # A process killed between the two writes leaves a shard that the index does not list;
@@ -214,8 +198,10 @@ class ImageStore:
     def write_part(self, path: Path, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         """Render, check and write a shard to `path`, without adding it to the index."""
         images, masks = renderer.render(scenes)
-        checks.require(scenes, images, masks, renderer.areas(scenes))
-        write_shard(path, self.identity, self.vocabulary, self.vocabulary.encode(scenes), images, masks, codec)
+        areas = renderer.areas(scenes)
+        checks.require(scenes, images, masks, areas)
+        rows, rendered = self.vocabulary.encode(scenes), Rendered(images, masks, area_table(areas))
+        write_shard(path, self.identity, self.vocabulary, rows, rendered, codec)
 
     def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
         """Add shards that tasks wrote below the store, if all their scenes are still missing."""
@@ -241,93 +227,8 @@ class ImageStore:
 
         def fill(file: h5py.File) -> None:
             write_attribute(file, "identity", self.identity)
-            write_attribute(file, "vocabulary", self.vocabulary.to_json())
+            write_attribute(file, "vocabulary", self.vocabulary.to_json(whole))
             file["scenes"], file["shards"] = whole, listed
             write_attribute(file, DIGEST, digest_of_table(whole, listed))
 
         write_hdf5(self.folder / INDEX, fill)
-
-
-def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
-    """The scene table of a shard; raises if it is cut short or of another store."""
-    largest = int(SIDE.high)
-    with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
-        shard = file[location.group]
-        if not isinstance(shard, h5py.Group):
-            raise ValueError("it has a table in place of a shard")
-        own_identity, scenes = read_attribute(shard, "identity"), read_table(shard, "scenes", SCENE_TYPE)
-        if read_attribute(shard, DIGEST) != digest_of_table(scenes):
-            raise ValueError("its scenes were changed since it was written")  # `open_hdf5` adds path and remedy
-        check_pixels(shard, len(scenes), largest)
-    check_identity(location.file, own_identity, identity)
-    return scenes
-
-
-def check_identity(path: Path, found: str, identity: str) -> None:
-    """Raise if a file belongs to another store."""
-    if found != identity:
-        raise UserError(
-            f"{path} belongs to store {found:.50}, not to {identity:.50}; keep each store in its own folder"
-        )
-
-
-def check_pixels(shard: h5py.Group, rows: int, largest: int) -> None:
-    """Raise `ValueError` unless a shard has `rows` square images and masks, with sides of at most `largest`."""
-    tables = [shard[name] for name in (*PIXELS, DIGESTS)]
-    if any(not isinstance(table, h5py.Dataset) or len(table) != rows for table in tables):
-        raise ValueError("its tables differ in length")  # `open_hdf5` adds path and remedy
-    masks = shard["masks"]
-    side = masks.shape[1] if isinstance(masks, h5py.Dataset) and masks.ndim == 3 else 0
-    for name, shape in (("images", (rows, side, side, 3)), ("masks", (rows, side, side))):
-        table = shard[name]
-        if not isinstance(table, h5py.Dataset) or (table.shape, table.dtype) != (shape, np.uint8) or side > largest:
-            raise ValueError(f"its {name} are no table {shape} of bytes")
-        if table.chunks != (1, *shape[1:]) and rows:
-            raise ValueError(f"its {name} don't lie one by one")
-    checked_table(shard, DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES)
-
-
-def codec_options(codec: str) -> dict:
-    """h5py options for a codec: "none" (any HDF5 reader can open it), "lz4" or "zstd"."""
-    if codec == "none":
-        return {}
-    import hdf5plugin
-
-    codecs = {"lz4": hdf5plugin.LZ4, "zstd": hdf5plugin.Zstd}
-    return dict(codecs[choose("codec", codec, ("none", *codecs))]())
-
-
-def write_shard(
-    path: Path,
-    identity: str,
-    vocabulary: Vocabulary,
-    rows: np.ndarray,
-    images: UInt8[np.ndarray, "n h w 3"],
-    masks: UInt8[np.ndarray, "n h w"],
-    codec: str = "none",
-) -> None:
-    """Write one shard with the digests of its pixels, whole or not at all."""
-    with whole_file(path) as temporary, create_hdf5(temporary) as (file, reserve):
-        reserve(rows.nbytes + len(rows) * ROW_BYTES + images.nbytes + masks.nbytes)
-        tables = create_shard(file, identity, vocabulary, rows, images.shape[1:3], codec)
-        for table, content in zip(tables, (images, masks), strict=True):
-            table[:] = content
-        write_digests(file, digests_of(vocabulary.decode(rows), images, masks))
-
-
-def create_shard(
-    group: h5py.Group, identity: str, vocabulary: Vocabulary, rows: np.ndarray, size: tuple[int, int], codec: str
-) -> list[h5py.Dataset]:
-    """Create a shard's tables for images of `size` (h, w): one chunk and one checksum (HDF5's fletcher32) per image.
-
-    Returns the tables of images and masks, still empty; digests are written by `write_digests`.
-    """
-    write_attribute(group, "identity", identity)
-    write_attribute(group, "vocabulary", vocabulary.to_json())
-    write_attribute(group, DIGEST, digest_of_table(rows))
-    group["scenes"] = rows
-    options = {"dtype": "u1", "fletcher32": True, **codec_options(codec)}
-    return [
-        group.create_dataset(name, (len(rows), *shape), chunks=(1, *shape), **options)
-        for name, shape in (("images", (*size, 3)), ("masks", size))
-    ]

@@ -16,8 +16,9 @@ from jaxtyping import Int64
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file
-from menagerie.generators.storage.image_store import ROW_BYTES, Progress, Shard, codec_options, create_shard
+from menagerie.generators.storage.image_store import Progress
 from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.shards import ROW_BYTES, Shard, codec_options, create_shard
 from menagerie.generators.storage.split_file import Records, Split, write_tables
 from menagerie.generators.storage.tables import PIXELS, Reserve, create_hdf5, hdf5_bytes, write_digests
 
@@ -78,7 +79,9 @@ def write_pixels(
     split, size = reader.split, reader.read(int(rows[0]), "masks").shape
     of_row = 4 * math.prod(size)  # bytes of an image and a mask; a codec makes a row at most `ROW_BYTES` longer
     reserve(len(rows) * (ROW_BYTES + (of_row if codec == "none" else 0)))
-    create_shard(group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec)
+    create_shard(
+        group, split.identity, split.vocabulary, reader.read_all(rows, "scenes"), size, codec, reader.areas(rows)
+    )
     tables = {name: group[name] for name in PIXELS}
     for new, old in enumerate(rows.tolist()):
         reserve(of_row + ROW_BYTES)

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import Float32, Int32, Int64, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import check_accessible, check_regular
-from menagerie.generators.storage.image_store import ShardLocation, codec_options
+from menagerie.envs.render.occlusion import hidden_shares
+from menagerie.generators.storage.shards import ShardLocation, codec_options, read_areas
 from menagerie.generators.storage.split_file import Split, check_store, read_split
 from menagerie.generators.storage.tables import (
     BROKEN,
@@ -72,6 +73,15 @@ class PixelReader:
             out[i] = self.read(row, name)
         return out
 
+    def areas(self, rows: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, "n things"]:
+        """The pixels that each of up to eight things of `rows` covers without the others; -1 if unknown or no thing."""
+        tables = [shard_areas(self.split.location(i)) for i in range(len(self.split.shards))]
+        return np.concatenate(tables)[rows]
+
+    def hidden(self, rows: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n things"]:
+        """The share of each of up to eight things of `rows` that others hide; NaN if unknown or no thing."""
+        return hidden_shares(self.areas(rows), self.read_all(rows, "masks"))
+
     def digests(self, rows: Int64[np.ndarray, " n"]) -> UInt8[np.ndarray, "n 2 16"]:
         """The digests of the image and the mask of each of `rows`."""
         tables = [shard_digests(self.split.location(i)) for i in range(len(self.split.shards))]
@@ -81,6 +91,12 @@ class PixelReader:
 def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"]:
     with open_hdf5(location.file, location.remedy) as file:
         return read_table(file[location.group], DIGESTS, np.dtype("u1"), len(PIXELS), DIGEST_BYTES)
+
+
+def shard_areas(location: ShardLocation) -> Int32[np.ndarray, "n things"]:
+    with open_hdf5(location.file, location.remedy) as file:
+        shard = file[location.group]
+        return read_areas(shard, len(shard["scenes"]))
 
 
 def open_split(path: Path) -> Split:

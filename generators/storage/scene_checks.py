@@ -15,6 +15,7 @@ from jaxtyping import Float, Int, UInt8
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.layouts import LAYOUTS, layout_of, relations_of
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.generators.captions.phrases import phrase
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
     from menagerie.envs.render.renderer import Pictures
 
 LEAST_VISIBLE = 0.6  # least share of a thing's silhouette that the others leave visible
+# In layouts where things hide others, nothing is refused: shares are kept, and splits leave out what shows too little.
+# Of a thing that shows less than this, the centre of what shows says little of its place.
+LEAST_FOR_CENTRE = 0.5
 # The image axis along which the first slot of a relation comes before the second.
 AXIS_OF_RELATION = {"left/right": 1, "above/under": 0}
 CHUNK = 1024  # scenes
 
 # Predicate -> where its subject lies relative to its object: axis of the image, and sign.
 DIRECTIONS = {
-    predicate: (AXIS_OF_RELATION[relation], direction)
-    for relation, both in PREDICATES.items()
-    for predicate, direction in zip(both, (-1, 1), strict=True)
+    predicate: (axis, direction)
+    for relation, axis in AXIS_OF_RELATION.items()
+    for predicate, direction in zip(PREDICATES[relation], (-1, 1), strict=True)
 }
 
 
@@ -59,17 +63,21 @@ class RenderChecks:
         border = np.concatenate([masks[:, 0], masks[:, -1], masks[:, :, 0], masks[:, :, -1]], 1)
         lines = []
         for n, scene in enumerate(scenes):
-            for k, thing in enumerate(scene.things):
-                visible = covered[n, k] / max(areas[n][k], 1)
-                if covered[n, k] == 0 or visible < LEAST_VISIBLE:
-                    lines.append(f"{scene.key}: {visible:.0%} of the {thing.animal} is visible")
+            visible = covered[n, : len(scene.things)] / np.maximum(areas[n], 1)
+            hides = may_hide(scene)
+            for thing, share in zip(scene.things, visible, strict=True):
+                if not hides and (share == 0 or share < LEAST_VISIBLE):
+                    lines.append(f"{scene.key}: {share:.0%} of the {thing.animal} is visible")
             if border[n].any():
                 lines.append(f"{scene.key}: the {scene.things[int(border[n].max()) - 1].animal} is cut by the frame")
-            if scene.relation in AXIS_OF_RELATION:
-                first, second = centers[n, :2, AXIS_OF_RELATION[scene.relation]]
-                if not first < second:
-                    lines.append(f"{scene.key}: the masks' centres contradict {scene.relation}")
-            lines += self._duplicate(scene, images[n])
+            for name, first, second in relations_of(scene):
+                seen = not hides or min(visible[first], visible[second]) >= LEAST_FOR_CENTRE
+                if seen and name in AXIS_OF_RELATION:
+                    ends = centers[n, [first, second], AXIS_OF_RELATION[name]]
+                    if not ends[0] < ends[1]:
+                        lines.append(f"{scene.key}: the masks' centres contradict {name}")
+            if visible.all():  # else another scene may show the same, without the thing that is hidden
+                lines += self._duplicate(scene, images[n])
         return lines
 
     def require(self, *batch) -> None:
@@ -84,6 +92,12 @@ class RenderChecks:
         digest = hashlib.blake2b(image.tobytes(), digest_size=16).digest()
         other = self._scene_of.setdefault(digest, scene.key)
         return [] if other == scene.key else [f"{scene.key}: the same picture as {other}"]
+
+
+def may_hide(scene: Scene) -> bool:
+    """Whether the scene's layout lets things hide others."""
+    layout = layout_of(scene)
+    return layout is not None and LAYOUTS[layout].hides
 
 
 def measure(

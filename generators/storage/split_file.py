@@ -24,14 +24,8 @@ from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
-from menagerie.generators.storage.image_store import (
-    ImageStore,
-    Shard,
-    ShardLocation,
-    check_shard,
-    read_shard_table,
-    shard_table,
-)
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.shards import Shard, ShardLocation, check_shard, read_shard_table, shard_table
 from menagerie.generators.storage.tables import (
     open_hdf5,
     read_attribute,
@@ -48,6 +42,7 @@ from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 FORMAT = "menagerie split 5"
 REMEDY = "make it again with 'menagerie make'"
 NO_GRAPH = SceneGraph(())
+LEFT_OUT = "left_out"  # in recorded recipes: by subset the numbers of the scenes that hide too much to be used
 # Fields of a recipe that a split file records only if they differ from their defaults.
 ONLY_IF_SET = {"phrasings", "conjunction", "mention_order", "article", "groups"}
 ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}}
@@ -152,9 +147,32 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # `rows` reads the whole index
-            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in planned.items()}
-            write_split(path, store, recorded(recipe), subsets, recipe_version(recipe))
+            left = too_hidden(planned, store, recipe.least_visible)
+            kept = without(planned, left)
+            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in kept.items()}
+            whole = recorded(recipe) | ({LEFT_OUT: left} if left else {})
+            write_split(path, store, whole, subsets, recipe_version(recipe))
     return path
+
+
+def too_hidden(planned: Mapping[str, Sequence[Scene]], store: ImageStore, least_visible: float) -> dict[str, list[int]]:
+    """For each subset with scenes in which less than `least_visible` of some thing shows, their numbers in it.
+
+    A swap hides as much as its scene, for textures change no outline.
+    """
+    if not least_visible:
+        return {}
+    hidden = {name: np.nan_to_num(store.hidden(scenes)) for name, scenes in planned.items() if scenes}
+    left = {name: np.flatnonzero((shares > 1 - least_visible).any(1)).tolist() for name, shares in hidden.items()}
+    return {name: numbers for name, numbers in left.items() if numbers}
+
+
+def without(planned: Mapping[str, list[Scene]], left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
+    """The planned subsets without the scenes with these numbers."""
+    return {
+        name: [scene for i, scene in enumerate(scenes) if i not in set(left[name])] if name in left else scenes
+        for name, scenes in planned.items()
+    }
 
 
 def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
@@ -163,7 +181,8 @@ def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
 
     A file's name proves nothing: another split may have been copied there.
     """
-    same = split.recipe == plain(recorded(recipe)) and split.identity == store
+    written = {name: value for name, value in split.recipe.items() if name != LEFT_OUT}
+    same = written == plain(recorded(recipe)) and split.identity == store
     same &= split.recipe_version == recipe_version(recipe)
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
         raise UserError(f"{split.path} is another split than its name says; start the study again, which makes it anew")
@@ -187,13 +206,14 @@ def write_tables(file: h5py.File, split: Split) -> None:
     write_attribute(file, "format", FORMAT)
     write_attribute(file, "recipe", json.dumps(split.recipe))
     write_attribute(file, "identity", split.identity)
-    write_attribute(file, "vocabulary", split.vocabulary.to_json())
+    tables = {name: split.vocabulary.encode(records.scenes) for name, records in split.subsets.items()}
+    write_attribute(file, "vocabulary", split.vocabulary.to_json(*tables.values()))
     write_attribute(file, "checksum", checksum(split.recipe, split.subsets))
     write_attribute(file, "recipe_version", split.recipe_version)
     file["shard_table"] = shard_table(split.shards)
     subsets = file.create_group("subsets")  # explicitly: HDF5 writes the time into implicit groups
     for name, records in split.subsets.items():
-        write_records(subsets.create_group(name), split.vocabulary, records)
+        write_records(subsets.create_group(name), tables[name], records)
 
 
 def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
@@ -212,11 +232,11 @@ def content_identity(split: Split) -> str:
     return hashlib.sha256(f"{split.identity} {checksum(split.recipe, records)}".encode()).hexdigest()[:16]
 
 
-def write_records(group: h5py.Group, vocabulary: Vocabulary, records: Records) -> None:
-    """Write one subset: store rows, scene factors, texts and graphs."""
+def write_records(group: h5py.Group, factors: np.ndarray, records: Records) -> None:
+    """Write one subset: store rows, scene factors, texts and graphs. `factors` is the table of its scenes."""
     group["scene"] = records.rows
     group["partner"] = records.partners
-    group["factors"] = vocabulary.encode(records.scenes)
+    group["factors"] = factors
     group["caption"] = text_column(records.captions)
     group["negative"] = text_column(records.negatives)
     write_graphs(group.create_group("graph"), records.graphs)

@@ -1,5 +1,6 @@
 """Explanations in reports: terms, models with their papers, tests and tasks; and the warning on smoke runs."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -80,6 +81,14 @@ MEANINGS: dict[str, str] = {
     "add animal": "a third animal, which the image does not show, beside the two: recognition",
     "add attribute": "the true caption leaves out one animal's texture, the false one gives it one that the image does "
     "not show: recognition",
+    "swap all": "both captions mention all things of the scene, though none of training has as many",
+    **{
+        f"assignment of {k}": f"the textures of {n} things exchanged in every other way. Chance is {percent} %"
+        for k, (n, percent) in {2: ("two", 50), 3: ("three", 17), 4: ("four", 4)}.items()
+    },
+    "illusion": "one thing alone, the false caption with the texture of another thing that is shown",
+    "order": "two things of the stated relations exchanged, or a relation turned",
+    "paraphrase": "two captions that say the same, in two orders, must both be above the swapped one. Chance is 33 %",
     "negation": "the true caption mentions one animal and denies an absent one, the false one denies one that is there",
     "pure negation": "the true caption denies an animal that is absent, the false one denies one that is there",
     "quad text": "two images and two captions, each true of one image: does each image prefer its own? Chance is 25 %; "
@@ -89,7 +98,15 @@ MEANINGS: dict[str, str] = {
 }
 
 # Accuracy of guessing in percent, if it isn't 50.
-CHANCES: dict[str, float] = {"quad text": 25.0, "quad image": 25.0, "quad group": 100 / 6}
+CHANCES: dict[str, float] = {
+    **{"paraphrase": 100 / 3, "assignment of 3": 100 / 6, "assignment of 4": 100 / 24},
+    **{"quad text": 25.0, "quad image": 25.0, "quad group": 100 / 6},
+}
+
+# Starts of tests that have a number, and what their ends become in `SUBSETS`.
+NUMBERED = {name: f"_{end}" for name, end in (("seen", "N"), ("unseen", "N"), ("triplets", "T"))} | {
+    f"search_{kind}": "_K" for kind in ("feature", "conjunction")
+}
 
 # The scenes in each test.
 SUBSETS: dict[str, str] = {
@@ -103,6 +120,11 @@ SUBSETS: dict[str, str] = {
     "unseen_counts": "animals that training shows only singly",
     "seen_textures": "animals in the texture that training shows most on them",
     "unseen_textures": "animals in the texture that training never shows on them",
+    "seen_N": "N things, in combinations of animal and texture that training shows",
+    "unseen_N": "N things, of which the two exchanged ones are in combinations that training doesn't show",
+    "search_feature_K": "one thing among K others that share neither its animal nor its texture",
+    "search_conjunction_K": "one thing among K others, half of which share its animal and half its texture",
+    "triplets_T": "four things, with T triplets: a thing, another of its animal, another of its texture",
     "held_out": "what the hold-out rules take out of training",
     "validation": "scenes set apart for choosing settings, as tuning does",
 }
@@ -125,7 +147,9 @@ TITLES = {
 def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
     """The tests in a report, each with its scenes; tests of relations are listed once, tests of single rules are left
     out."""
-    shown = [name for name in SUBSETS if any(test == name or test.endswith(f"_{name}") for test in tests)]
+    starts = {test: re.sub(r"_\d+$", "", test) for test in tests}
+    numbered = {start + NUMBERED[start] if start in NUMBERED else test for test, start in starts.items()}
+    shown = [name for name in SUBSETS if any(test == name or test.endswith(f"_{name}") for test in numbered)]
     return {name: SUBSETS[name] for name in shown}
 
 

@@ -130,7 +130,7 @@ class Export:
     """The split file."""
     out: Path
     """The folder to write, new or of the same export."""
-    format: Literal["webdataset", "coco", "sugarcrepe"]
+    format: Literal["webdataset", "coco", "coco_instances", "sugarcrepe"]
     """The form of another tool."""
     subsets: tuple[str, ...] = ()
     """Subsets to write; default: all."""
@@ -176,6 +176,33 @@ class Parse:
 
         parse_file(self.file, self.parser, self.out, self.parses, self.allow_unanswered)
         print(self.out)
+
+
+@dataclass(frozen=True)
+class Nmi:
+    """Say how much captions' objects tell of their attributes: normalised mutual information, 0 (nothing) to 1."""
+
+    file: tyro.conf.Positional[Path]
+    """A text file with one caption a line, COCO captions (.json), or a split file (.h5), whose training captions are
+    taken with their own graphs."""
+    parser: str = "spacy-rules"
+    """The parser of captions, NAME or NAME:OPTION=VALUE,OPTION=VALUE (`menagerie parse --help`)."""
+    parses: Path = Path("parses")
+    """Folder of the graphs that are kept."""
+
+    def run(self) -> None:
+        """Print the information and the numbers that it is made of."""
+        from menagerie.generators.parsers.registry import open_parser
+        from menagerie.generators.sources.information import of_captions, of_split
+
+        if self.file.suffix == ".h5":
+            found = of_split(self.file)
+        else:
+            found = of_captions(self.file, open_parser(self.parser, self.parses, False))
+        print(f"normalised mutual information {found.information:.4f}")
+        print(f"{found.mentions} mentions: {found.objects} objects, {found.attributes} attributes, {found.pairs} pairs")
+        if found.fell_back:
+            print(f"{found.fell_back} captions have no graph and count for nothing")
 
 
 @dataclass(frozen=True)

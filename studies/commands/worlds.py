@@ -64,7 +64,8 @@ class Make:
     def run(self) -> None:
         """Write the split and print its path."""
         from menagerie.envs.worlds import load_world
-        from menagerie.generators.storage.image_store import ImageStore, codec_options
+        from menagerie.generators.storage.image_store import ImageStore
+        from menagerie.generators.storage.shards import codec_options
         from menagerie.generators.storage.split_file import make_split
 
         codec_options(self.codec)

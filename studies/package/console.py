@@ -15,6 +15,7 @@ menagerie inspect FILE --html report.html   # its content: subsets, fractions, s
 menagerie pack FILE                         # one self-contained file to share
 menagerie export FILE --format coco --out F # the format of another tool
 menagerie parse FILE --parser spacy-rules   # captions to scene graphs
+menagerie nmi FILE                          # how much objects in captions tell of their attributes
 menagerie import-hf FOLDER --data-root DATA # a benchmark as the Hugging Face hub has it
 
 menagerie scorers                           # the scorers and towers that studies can train
@@ -48,6 +49,7 @@ COMMANDS = {
     "pack": "studies.commands.splits:Pack",
     "export": "studies.commands.splits:Export",
     "parse": "studies.commands.splits:Parse",
+    "nmi": "studies.commands.splits:Nmi",
     "import-hf": "studies.commands.splits:ImportHf",
     "scorers": "studies.commands.worlds:Scorers",
     "new": "studies.commands.worlds:New",

@@ -68,9 +68,9 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
         if item.group == QUAD:
             continue
         row = {"subset": subset, "task": item.group, "scene": item.record, "animals": item.cluster}
-        false = 1 + int(matrix[0, 1:].argmax())
+        false = item.true + int(matrix[0, item.true :].argmax())
         row |= {"caption": item.texts[0].text, "negative": item.texts[false].text}
-        numbers = {"score_caption": matrix[0, 0], "score_negative": matrix[0, false]}
+        numbers = {"score_caption": matrix[0, : item.true].min(), "score_negative": matrix[0, false]}
         if item.group == "swap" and item.record in partners:
             both = partners[item.record]
             numbers |= {"partner_caption": both[0], "partner_negative": both[1]}

@@ -40,6 +40,13 @@ def test_check_passes_and_prints_its_bounds():
     assert "worst scene:" in done.stdout
 
 
+def test_check_of_a_layout_says_what_is_hidden_and_how_relations_hold():
+    done = _run(*["check-renderer", "--layout", "rows", "--scenes", "3", "--resolution", "48", "--world", "tiny"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "hidden shares agree" in done.stdout
+    assert "scenes whose relations hold, share" in done.stdout
+
+
 @pytest.mark.parametrize("arguments", [("--resolution", 0), ("--world", "pog")])
 def test_a_mistake_is_reported_in_one_line(arguments):
     done = _run("check-renderer", "--scenes", 1, *arguments)

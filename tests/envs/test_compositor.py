@@ -14,7 +14,7 @@ from tests.envs.conftest import RESOLUTION
 
 def test_agrees_with_the_direct_renderer(renderer, scenes):
     images, masks = renderer.render(scenes)
-    results = [compare(*row) for row in zip(scenes, images, masks, strict=True)]
+    results = [compare(*row) for row in zip(scenes, images, masks, renderer.areas(scenes), strict=True)]
     assert np.mean([result.whole for result in results]) >= WHOLE_MEAN
     assert np.mean([result.touched for result in results]) >= TOUCHED_MEAN
     assert min(result.touched for result in results) >= TOUCHED_WORST
@@ -82,8 +82,9 @@ def test_four_things_in_one_scene(monkeypatch, world):
     animals = ("elephant", "rabbit", "crocodile", "penguin")
     things = tuple(Thing(animal, "red", f"place {index}") for index, animal in enumerate(animals))
     scene = Scene("city", things)
-    (image,), (mask,) = Renderer(world, RESOLUTION).render([scene])
-    result = compare(scene, image, mask)
+    renderer = Renderer(world, RESOLUTION)
+    (image,), (mask,) = renderer.render([scene])
+    result = compare(scene, image, mask, *renderer.areas([scene]))
     assert set(np.unique(mask)) == {0, 1, 2, 3, 4}
     assert result.touched >= TOUCHED_WORST
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from menagerie.envs.checks.against_direct import TOUCHED_WORST, UNCOVERED, compare
+from menagerie.envs.checks.against_direct import HIDDEN_APART, TOUCHED_WORST, UNCOVERED, compare
 from menagerie.envs.checks.against_direct import Config as CheckConfig
 from menagerie.envs.checks.against_direct import run as check
 from menagerie.envs.core.errors import UserError
@@ -146,12 +146,29 @@ def test_the_compositor_agrees_with_the_direct_renderer(folder, slots):
     world = one(folder, LION + more, '["lion", "cat", "rabbit"]')
     for other in ("cat", "rabbit"):
         scene = Scene("city", (Thing("lion", "grass", slots[0]), Thing(other, "red", slots[1])), 2)
-        images, masks = Renderer(world, SIDE).render([scene])
-        result = compare(scene, images[0], masks[0], dict(world.cutouts))
+        renderer = Renderer(world, SIDE)
+        images, masks = renderer.render([scene])
+        result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
         assert result.touched > TOUCHED_WORST
         assert result.masks_differ < 0.05
         assert not result.cut
         assert min(result.uncovered) > UNCOVERED
+
+
+def test_cut_outs_and_bodies_hide_one_another_in_crowds(folder):
+    world = one(folder, LION + '[animal.cat]\ncutouts = ["tall.png"]\n', '["lion", "cat", "rabbit", "elephant"]')
+    places = {"lion": "near left", "rabbit": "front left", "elephant": "near middle right", "cat": "front middle"}
+    things = tuple(Thing(animal, "red", place) for animal, place in places.items())
+    scene, renderer = Scene("city", things, 2), Renderer(world, SIDE)
+    images, masks = renderer.render([scene])
+    result = compare(scene, images[0], masks[0], *renderer.areas([scene]), world)
+    assert result.touched > TOUCHED_WORST
+    assert result.hidden_apart < HIDDEN_APART
+    assert result.false_relations == 0
+    assert not result.cut
+    shown = dict(zip((thing.animal for thing in scene.things), result.uncovered, strict=True))
+    assert shown["lion"] < 0.95, "by a body"
+    assert shown["rabbit"] == shown["cat"] == 1
 
 
 def test_the_render_checks_hold_on_every_scene(folder):

@@ -10,10 +10,12 @@ import pytest
 import trimesh
 from PIL import Image
 
+from menagerie.envs.checks.against_direct import TOUCHED_WORST, compare
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.world import WORLDS
 from menagerie.envs.worlds import load_world
 
 WORLD = """
@@ -208,7 +210,6 @@ def test_what_is_built_in_can_be_listed_though_the_base_world_lacks_it(tmp_path)
 
 def test_of_built_in_animals_those_that_the_base_world_lacks_are_measured():
     from menagerie.envs.custom.world_file import added_animals
-    from menagerie.envs.world import WORLDS
 
     assert added_animals(WORLDS["tiny"], {}, ("lion", "penguin")).keys() == {"lion"}
 
@@ -253,3 +254,35 @@ def test_a_function_of_ones_own_is_a_texture(folder, request):
     world = load_world(path)
     scene = Scene("desert", (Thing("penguin", f"tiles {own}", "center"),))
     assert Renderer(world, 32).render([scene]).masks.any()
+
+
+BLUE = """
+extends = "tiny"
+textures = ["red", "blue"]
+
+[texture.blue]
+image = "tiles.png"
+"""
+
+
+def test_an_own_texture_keeps_a_name_that_came_to_be_built_in(folder):
+    """Worlds may have a blue of their own from before there was one; it is drawn in theirs alone."""
+    (folder / "blue.toml").write_text(BLUE)
+    own, shipped = load_world(str(folder / "blue.toml")), replace(WORLDS["tiny"], textures=("red", "blue"))
+    scene = Scene("city", (Thing("rabbit", "blue", "left"), Thing("penguin", "red", "right")))
+    renderer = Renderer(own, 48)
+    (mine,), (mask,) = renderer.render([scene])
+    (theirs,) = Renderer(shipped, 48).render([scene]).images
+    differ = (mine != theirs).any(-1)
+    assert differ[mask == 1].mean() > 0.9, "the rabbit"
+    assert not differ[mask == 2].any(), "the penguin"
+    assert own.textures == ("red", "blue")
+    assert compare(scene, mine, mask, *renderer.areas([scene]), own).touched > TOUCHED_WORST
+    (folder / "more.toml").write_text('extends = "blue.toml"\ntextures = ["blue", "white"]\n')
+    assert load_world(str(folder / "more.toml")).replaced == own.replaced
+
+
+def test_the_first_textures_cannot_be_replaced(folder):
+    (folder / "red.toml").write_text(BLUE.replace("blue", "grass"))
+    with pytest.raises(UserError, match="'grass' is built in"):
+        load_world(str(folder / "red.toml"))

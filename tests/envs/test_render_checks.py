@@ -66,3 +66,30 @@ def test_centres_are_means_of_pixels():
     assert covered.tolist() == [[16, 16, 0]]
     assert centers[0, :2].tolist() == [[7.5, 5.5], [7.5, 13.5]]
     assert np.isnan(centers[0, 2]).all()
+
+
+def crowd(first, second):
+    return Scene("city", (Thing("cat", "red", first), Thing("pig", "white", second)))
+
+
+def test_in_layouts_that_hide_things_any_share_may_show():
+    behind, beside = crowd("front left", "near left"), crowd("front left", "front right")
+    image, mask = picture(left=(4, 6), right=(6, 5))
+    assert problems(image, mask, areas=(16, 200), of=behind) == []
+    assert "8% of the pig is visible" in problems(image, mask, areas=(16, 200), of=beside)[0]
+    none = np.where(mask == 2, 0, mask)
+    checks = RenderChecks()
+    for texture in ("white", "red"):  # with nothing of the pig in it
+        scene = Scene("city", (Thing("cat", "red", "front left"), Thing("pig", texture, "near left")))
+        assert checks.problems([scene], image[None], none[None], [(16, 16)]) == []
+
+
+def test_relations_of_crowds_are_checked_by_what_shows():
+    swapped = picture(left=(12, 6), right=(4, 6))
+    assert "contradict left/right" in problems(*swapped, of=crowd("front left", "front right"))[0]
+    assert "contradict left/right" in problems(*swapped, of=crowd("back left", "front right"))[0]
+    assert problems(*swapped, areas=(16, 40), of=crowd("back left", "front right")) == [], "a part says little"
+    assert problems(*swapped, of=crowd("front left", "back left")) == [], "in front, wherever the centres are"
+    upper = crowd("high left", "front left")  # things are sorted by place: the pig comes first
+    assert problems(*picture(left=(6, 12), right=(6, 3)), of=upper) == []
+    assert "contradict above/under" in problems(*picture(left=(6, 3), right=(6, 12)), of=upper)[0]

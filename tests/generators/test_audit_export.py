@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.exported import PICTURES
 from menagerie.generators.audit.run import audit
 from menagerie.generators.export import formats
-from menagerie.generators.export.formats import FORMATS
+from menagerie.generators.export.formats import FORMATS, INSTANCES
 from menagerie.generators.export.write import export
 from tests.generators.conftest import failed
 
@@ -55,7 +55,8 @@ def test_another_caption_is_found(copied_export):
         change_member(copied_export / "validation-000000.tar", "txt", lambda old: old.replace(b"and", b"or"))
     else:
         path = copied_export / "validation.json"
-        path.write_text(path.read_text().replace(" and ", " or ", 1))
+        old, new = ('"iscrowd": 0', '"iscrowd": 1') if copied_export.name == INSTANCES else (" and ", " or ")
+        path.write_text(path.read_text().replace(old, new, 1))
     assert failed(copied_export) == [TEXTS]
 
 

@@ -13,15 +13,17 @@ their images.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
 from menagerie.envs.core.identity import generator
+from menagerie.envs.layouts import relations_of
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.captions.contents import Content, Contents, affirmed
+from menagerie.generators.captions.graph import Edge
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import PREDICATES, claims, names_in
 from menagerie.generators.captions.templates import Caption, predicate_for
@@ -52,13 +54,21 @@ class FalseCaptions:
     def drawn(self, kind: str, scene: Scene, true: Caption, draw: int) -> Caption | None:
         """Draw a replaced or a shuffled caption by a seed; None if there is none."""
         content, random = self.contents.read(scene, true), generator(draw, "false caption", kind, true.text)
-        truth = claims(self.full(scene).graph, self.names)
+        truth = self.truth(scene)
         alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
         for alternative in alternatives:
             false = self.contents.state(alternative)
             if self.usable(alternative, false.text) and not claims(affirmed(false.graph), self.names) <= truth:
                 return false
         return None
+
+    def truth(self, scene: Scene) -> frozenset[str]:
+        """Everything that is true of a scene and that captions may state."""
+        graph = self.full(scene).graph
+        if self.recipe.get("relations_stated"):
+            edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in relations_of(scene))
+            graph = graph._replace(edges=tuple(edges))
+        return claims(graph, self.names)
 
     def full(self, scene: Scene) -> Caption:
         """A caption that states everything in a scene."""
@@ -75,8 +85,21 @@ class FalseCaptions:
     def allowed(self, described: Scene) -> bool:
         """Whether training shows all parts of the described scene, and no rule holds it out."""
         there = all((thing.animal, thing.texture) in self.textured for thing in described.things if thing.texture)
-        together = len(described.things) < 2 or self.group(described) in self.groups
-        return there and together and not matched(self.rules, described)
+        return there and self.together(described) and not matched(self.rules, described)
+
+    def together(self, described: Scene) -> bool:
+        """Whether training shows the animals of a scene together; of several animals, each two of them."""
+        if self.recipe.get("kind") == "crowd":
+            return self.two_in(described) <= self.twos
+        return len(described.things) < 2 or self.group(described) in self.groups
+
+    @cached_property
+    def twos(self) -> set[tuple[str, ...]]:
+        """Each two animals that training shows in one scene."""
+        return set().union(*map(self.two_in, self.scenes))
+
+    def two_in(self, scene: Scene) -> set[tuple[str, ...]]:
+        return set(combinations(sorted(thing.animal for thing in scene.things), 2))
 
     @cached_property
     def textured(self) -> set[tuple[str, str]]:
@@ -135,13 +158,16 @@ def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]
     Only words of one kind change places: a text model alone could tell that "a red dog and a white desert in the cat"
     is false. If captions state no relation and there are no sizes, only the swap is left.
     """
-    if len(content.kinds) != 2 or len(content.things) != 2:
+    if len(content.kinds) != len(content.things) or len(content.things) < 2:
         return
-    orders = list(permutations(content.things))
-    for animals, textures, sizes in in_random_order(list(product(orders, repeat=3)), random):
-        dealt = zip(animals, textures, content.things, sizes, strict=True)
-        things = tuple(Thing(a.animal, t.texture, place.slot, s.size) for a, t, place, s in dealt)
-        yield content._replace(things=things)
+    chosen = list(combinations(range(len(content.things)), 2))
+    for pair in in_random_order(chosen, random) if len(chosen) > 1 else chosen:
+        two = [content.things[i] for i in pair]
+        orders = list(permutations(two))
+        for animals, textures, sizes in in_random_order(list(product(orders, repeat=3)), random):
+            dealt = zip(pair, animals, textures, two, sizes, strict=True)
+            things = {i: Thing(a.animal, t.texture, place.slot, s.size) for i, a, t, place, s in dealt}
+            yield content._replace(things=tuple(things.get(i, thing) for i, thing in enumerate(content.things)))
 
 
 def in_random_order(options: Sequence[Option], random: np.random.Generator) -> list[Option]:

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING
@@ -39,12 +40,38 @@ def other_number(scene: Scene) -> Scene:
     return replace(scene, things=things[:number] + more)
 
 
+def exchanged(scene: Scene) -> tuple[int, int]:
+    """The two things of a scene of several whose textures a hard negative exchanges, by their indices.
+
+    Places, background and view decide it, so that a scene and its swap agree. Raises `ValueError` for a single thing.
+    """
+    return exchanged_places(tuple(thing.slot for thing in scene.things), scene.background, scene.view)
+
+
+def exchanged_places(slots: tuple[str, ...], background: str, view: int) -> tuple[int, int]:
+    """The indices of the exchanged things of a scene in these slots, which are sorted by name."""
+    pairs = list(combinations(range(len(slots)), 2))
+    if not pairs:
+        raise ValueError("a single thing has nothing to exchange")
+    return pairs[zlib.crc32(f"{'+'.join(slots)}|{background}|{view}".encode()) % len(pairs)]
+
+
+def swap_exchanged(scene: Scene) -> Scene:
+    """The scene with the textures of two of its things exchanged; sizes stay."""
+    one, other = exchanged(scene)
+    things = list(scene.things)
+    things[one] = scene.things[one]._replace(texture=scene.things[other].texture)
+    things[other] = scene.things[other]._replace(texture=scene.things[one].texture)
+    return replace(scene, things=tuple(things))
+
+
 # Kind of split -> function from a scene to the one that its hard negative describes.
 SWAPS: dict[str, Callable[[Scene], Scene]] = {
     "binding": swap_textures,
     "spatial": swap_places,
     "dependence": swap_textures,
     "counting": other_number,
+    "crowd": swap_exchanged,
 }
 
 

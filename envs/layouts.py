@@ -1,0 +1,155 @@
+"""Scenes of two to six things: which places a layout combines, and the relations of any two things in a scene.
+
+LAYOUTS["overlap"].places(4, random)   # the slots of four things
+relations_of(scene)                    # the one stated relation of each two of them
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import CROWD, RELATIONS, place_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MOST = 6  # things in a layout
+FRONT_AND_BEHIND = "front/behind"
+BESIDE = 1.2  # columns apart from which two things are stated to be left and right, whatever their rows
+FRONT = ("front left", "front middle", "front right")
+# In overlap the thing in a near place is partly hidden by the one in the front place of its column.
+NEAR = {
+    "near left": "front left",
+    "near middle left": "front middle",
+    "near middle right": "front middle",
+    "near right": "front right",
+}
+BACK = {place: place.replace("front", "back") for place in FRONT}
+# Two near places over a metre apart, so that their things don't hide each other.
+NEAR_PAIRS = (("near left", "near middle right"), ("near left", "near right"), ("near middle left", "near right"))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The places of a scene's things: which of them a scene of n things may combine."""
+
+    name: str
+    singles: tuple[str, ...]
+    """The places in which a thing may stand alone: all places of the layout."""
+    hides: bool
+    """Whether things may hide parts of others."""
+
+    def choices(self, n: int) -> tuple[tuple[str, ...], ...]:
+        """Every choice of places for n things, 1 to 6; a choice is sorted by name, as things of a scene are."""
+        if not 1 <= n <= MOST:
+            raise UserError(f"layout {self.name} has places for 1 to {MOST} things, not for {n}")
+        return _choices(self.name, self.singles, n)
+
+    def places(self, n: int, random: "np.random.Generator") -> tuple[str, ...]:
+        """Places for n things, every choice as likely as any other."""
+        choices = self.choices(n)
+        return choices[int(random.integers(len(choices)))]
+
+
+@cache
+def _choices(name: str, places: tuple[str, ...], n: int) -> tuple[tuple[str, ...], ...]:
+    found = combinations(places, n) if name != "overlap" or n == 1 else overlapping(n)
+    return tuple(sorted(tuple(sorted(choice)) for choice in found))
+
+
+def overlapping(n: int) -> Iterator[tuple[str, ...]]:
+    """Yield the places of two to six things, of which some stand in front of others.
+
+    Two or three: a near place, the front place of its column, and another front place. More: two near places and their
+    front places, the third front place, and the place behind that.
+    """
+    if n <= 3:
+        for near, front in NEAR.items():
+            others = [place for place in FRONT if place != front]
+            yield from ((near, front, *rest) for rest in combinations(others, n - 2))
+    else:
+        for pair in NEAR_PAIRS:
+            fronts = [NEAR[near] for near in pair]
+            (third,) = (place for place in FRONT if place not in fronts)
+            yield (*pair, *fronts, third, BACK[third])[:n]
+
+
+def _in_rows(*rows: str) -> tuple[str, ...]:
+    return tuple(place for place, where in CROWD.items() if where.row in rows)
+
+
+LAYOUTS: dict[str, Layout] = {
+    layout.name: layout
+    for layout in (
+        Layout("apart", _in_rows("front", "high"), hides=False),
+        Layout("rows", _in_rows("front", "back"), hides=True),
+        Layout("overlap", _in_rows("front", "near", "back"), hides=True),
+    )
+}
+
+
+def layout_of(scene: Scene) -> str | None:
+    """The first layout with the scene's places; None if some thing is in no place of crowds or no layout has them."""
+    places = tuple(thing.slot for thing in scene.things)
+    if not all(place in CROWD for place in places) or len(places) > MOST:
+        return None
+    return next((name for name, layout in LAYOUTS.items() if places in layout.choices(len(places))), None)
+
+
+class Relation(NamedTuple):
+    """A stated relation of two things of a scene: of "left/right", `first` is the left one."""
+
+    name: str
+    """A name in `RELATIONS`, or "front/behind"."""
+    first: int
+    """Index in `Scene.things`."""
+    second: int
+
+
+def relations_of(scene: Scene) -> tuple[Relation, ...]:
+    """The stated relation of each two things of a scene that have one, in the order of their indices.
+
+    In places of crowds any two have exactly one. A pair in other slots has that of `Scene.relation`.
+    """
+    found = []
+    for (i, one), (j, other) in combinations(enumerate(thing.slot for thing in scene.things), 2):
+        if name := stated(one, other):
+            found.append(Relation(name, i, j))
+        elif name := stated(other, one):
+            found.append(Relation(name, j, i))
+    return tuple(found)
+
+
+@cache
+def stated(first: str, second: str) -> str | None:
+    """The relation in which the thing in slot `first` is stated to be the first: the left, upper or foremost one."""
+    if first not in CROWD or second not in CROWD:
+        return RELATIONS.get((place_of(first), place_of(second)))
+    (column, row), (other_column, other_row) = CROWD[first], CROWD[second]
+    if abs(column - other_column) >= BESIDE:
+        return "left/right" if column < other_column else None
+    if row == "high" or other_row == "high":
+        return "above/under" if (row, other_row) == ("high", "front") else None
+    depth = ("front", "near", "back")
+    return FRONT_AND_BEHIND if depth.index(row) < depth.index(other_row) else None
+
+
+@cache
+def holds(name: str, first: str, second: str) -> bool | None:
+    """Whether relation `name` is true of two slots, of which `first` is the left, upper or foremost one.
+
+    It is true if it is stated; false if its converse is, or if another is stated and the two are level in this one (in
+    the same column for left/right, else in the same row). None: neither, so that no caption and no foil may say it.
+    """
+    if stated(first, second) == name:
+        return True
+    if stated(second, first) == name:
+        return False
+    if first not in CROWD or second not in CROWD or not (stated(first, second) or stated(second, first)):
+        return None
+    axis = "column" if name == "left/right" else "row"
+    return False if getattr(CROWD[first], axis) == getattr(CROWD[second], axis) else None

@@ -1,0 +1,5 @@
+"""Orange without a pattern, for worlds whose textures are a pattern and a colour."""
+
+from menagerie.envs.textures.orange import TEXTURE
+
+__all__ = ["TEXTURE"]

@@ -1,0 +1,224 @@
+"""Checks of crowd splits: which things their scenes have, where, how often, and which cells train shows.
+
+Cells are combinations of animal and texture. Which of them train shows is read from train itself.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from menagerie.envs.layouts import LAYOUTS
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.audit.findings import Finding, first, rules_of
+from menagerie.generators.audit.regeneration import left_out
+from menagerie.generators.audit.scene_draws import phrasings
+from menagerie.generators.audit.statistics import Tallies
+from menagerie.generators.captions.hard_negatives.swaps import swap_exchanged
+from menagerie.generators.rules.hold_out import HELD_OUT
+from menagerie.generators.storage.split_file import Split
+
+TOLERANCE = 0.01  # of the normalised mutual information
+MOST_LEFT_OUT = 0.5  # share of scenes; 3 % hide too much of six things that overlap, by the default
+MORE_SWAPS = 0.02  # share of scenes whose swap may be in train by chance
+
+
+class Test(NamedTuple):
+    """What the name of a test says."""
+
+    kind: str  # seen, unseen, search_feature, search_conjunction, triplets
+    number: int
+
+    @property
+    def things(self) -> int:
+        return 4 if self.kind == "triplets" else self.number + self.kind.startswith("search")
+
+
+def read_name(name: str) -> Test | None:
+    """The kind and number in a test's name; None for train, validation and tests of rules."""
+    kind, _, number = name.rpartition("_")
+    return Test(kind, int(number)) if number.isdigit() else None
+
+
+def cells_of(scene: Scene) -> list[tuple[str, str]]:
+    return [(thing.animal, thing.texture) for thing in scene.things]
+
+
+def changed(scene: Scene) -> tuple[list[Thing], list[Thing]]:
+    """The things that the swap of a scene changes, before and after."""
+    swap = swap_exchanged(scene)
+    return [t for t in scene.things if t not in swap.things], [t for t in swap.things if t not in scene.things]
+
+
+def check_crowd_places(split: Split) -> Iterator[Finding]:
+    """Check that things stand in places that the layout combines."""
+    recipe = split.recipe
+    for name, records in split.subsets.items():
+        layout = recipe["layout"] if name == "train" else recipe["test_layout"] or recipe["layout"]
+        strange = (
+            scene.key
+            for scene in records.scenes
+            if tuple(thing.slot for thing in scene.things) not in LAYOUTS[layout].choices(len(scene.things))
+        )
+        yield Finding(f"every scene of {name} has places of the layout {layout}", *first(strange))
+
+
+def check_crowd_things(split: Split) -> Iterator[Finding]:
+    """Check that things differ, or share what their test says."""
+    for name, records in split.subsets.items():
+        test = read_name(name)
+        strange = (scene.key for scene in records.scenes if not shares_as_said(test, cells_of(scene)))
+        yield Finding(f"things of {name} share as many animals and textures as they should", *first(strange))
+
+
+def shares_as_said(test: Test | None, cells: Sequence[tuple[str, str]]) -> bool:
+    """Whether the things of a scene share what its test says: nothing; or as much as in a search or in triplets."""
+    animals, textures = (Counter(names) for names in zip(*cells, strict=True))
+    most = animals.most_common(1)[0][1], textures.most_common(1)[0][1]
+    if test is not None and test.kind == "triplets":
+        shared = sum((animals[animal] - 1) * (textures[texture] - 1) for animal, texture in cells)
+        return shared == test.number and len(set(cells)) == len(cells)
+    if test is None or test.kind != "search_conjunction":
+        return most == (1, 1)
+    # k - 1 distractors share the target's animal or texture, half of them each, and nothing with one another.
+    sharing = most[0] - 1, most[1] - 1
+    groups = sum(n > 1 for n in animals.values()), sum(n > 1 for n in textures.values())
+    return sum(sharing) == test.number - 1 and abs(sharing[0] - sharing[1]) <= 1 and max(groups) <= 1
+
+
+def check_crowd_numbers(split: Split) -> Iterator[Finding]:
+    """Check that train has each number of things equally often, and each test its number."""
+    recipe, train = split.recipe, split.subsets["train"].scenes
+    numbers = Counter(len(scene.things) for scene in train)
+    left = len(left_out(split).get("train", ()))
+    asked = {n: numbers[n] for n in recipe["things"]}
+    even = sum(asked.values()) == len(train) and max(asked.values()) - min(asked.values()) <= 1 + left
+    detail = ", ".join(f"{count} of {n}" for n, count in sorted(numbers.items()))
+    if not rules_of(split):
+        yield Finding(
+            "train has as many scenes as the recipe says", len(train) + left == recipe["train_scenes"], detail
+        )
+    yield Finding("train has each number of things equally often", even, detail)
+    for name, records in split.subsets.items():
+        if test := read_name(name):
+            strange = (scene.key for scene in records.scenes if len(scene.things) != test.things)
+            yield Finding(f"every scene of {name} has {test.things} things", *first(strange))
+        if name != "train":
+            few = len(records) <= recipe["test_scenes"] and (len(records) > 0 or name.startswith(HELD_OUT))
+            yield Finding(f"{name} has scenes, and no more than the recipe says", few, f"{len(records)} scenes")
+
+
+def check_crowd_cells(split: Split) -> Iterator[Finding]:
+    """Check that train shows the share of cells that the recipe says, tests of seen cells only these, tests of unseen
+    ones others, and that all cells of an exchange are alike."""
+    v, recipe = split.vocabulary, split.recipe
+    shown = {cell for scene in split.subsets["train"].scenes for cell in cells_of(scene)}
+    rows = {frozenset(texture for animal, texture in shown if animal == name) for name in v.animals}
+    share, total = len(shown) / (len(v.animals) * len(v.textures)), len(v.animals) * len(v.textures)
+    # Classes of different sizes can't have exactly the share.
+    spare = sum(len(names) % recipe["classes"] > 0 for names in (v.animals, v.textures)) * 0.1
+    enough = abs(share - recipe["coverage"]) <= 0.002 + spare or bool(rules_of(split))
+    detail = f"{len(shown)} of {total} = {share:.3f}, requested {recipe['coverage']:.3f}"
+    yield Finding("cells in train: the requested share", enough, detail)
+    if not rules_of(split):
+        few = len(rows) <= (recipe["classes"] if recipe["coverage"] < 1 else 1)
+        yield Finding("animals of one class are in train in the same textures", few, f"{len(rows)} sets of textures")
+    for name, records in split.subsets.items():
+        if name == "train" or name.startswith(HELD_OUT):
+            continue
+        unseen = name.startswith("unseen")
+        strange = (scene.key for scene in records.scenes if not is_known(scene, shown, unseen))
+        what = "none of the exchanged cells, and all others" if unseen else "all cells, exchanged ones too,"
+        yield Finding(f"train shows {what} of every scene of {name}", *first(strange))
+
+
+def is_known(scene: Scene, shown: set[tuple[str, str]], unseen: bool) -> bool:
+    """Whether train shows all cells of a scene and of its swap; with `unseen`, none of those that differ, and all
+    others."""
+    before, after = changed(scene)
+    exchanged = {(thing.animal, thing.texture) for thing in (*before, *after)}
+    others = set(cells_of(scene)) - exchanged
+    return len(exchanged) == 4 and others <= shown and (not exchanged & shown if unseen else exchanged <= shown)
+
+
+def check_crowd_information(split: Split) -> Iterator[Finding]:
+    """Check that cells are even: textures tell of animals what the cells that train shows imply, and no more."""
+    from sklearn.metrics import normalized_mutual_info_score
+
+    if rules_of(split):
+        return
+    things = [cell for scene in split.subsets["train"].scenes for cell in cells_of(scene)]
+    realised, implied = (
+        normalized_mutual_info_score(*zip(*cells, strict=True), average_method="arithmetic")
+        for cells in (things, sorted(set(things)))
+    )
+    detail = f"{realised:.4f}, even cells have {implied:.4f} (arithmetic mean of both entropies)"
+    # A small train can't show all cells equally often.
+    allowed = TOLERANCE + len(set(things)) / len(things)
+    yield Finding("information of texture and animal: that of its cells", abs(realised - implied) <= allowed, detail)
+
+
+def check_left_out(split: Split) -> Iterator[Finding]:
+    """Check that few scenes were left out because they hide too much, and none where nothing hides anything."""
+    left, recipe = left_out(split), split.recipe
+    for name, records in split.subsets.items():
+        layout = recipe["layout"] if name == "train" else recipe["test_layout"] or recipe["layout"]
+        number, total = len(left.get(name, ())), len(records) + len(left.get(name, ()))
+        most = MOST_LEFT_OUT * total if LAYOUTS[layout].hides else 0
+        detail = f"{number} of {total}"
+        yield Finding(f"few scenes of {name} hide too much and are left out", number <= most, detail)
+
+
+def check_crowd_swaps(split: Split) -> Iterator[Finding]:
+    """Check that the requested share of train's scenes of several things are swaps of others."""
+    scenes = [scene for scene in split.subsets["train"].scenes if len(scene.things) > 1]
+    known, numbers = set(scenes), Counter(len(scene.things) for scene in scenes)
+    both = sum(swap_exchanged(scene) in known for scene in scenes)
+    least = 2 * sum(round(split.recipe["hard_negatives"] * number) for number in numbers.values())
+    least -= 2 * len(left_out(split).get("train", ()))
+    detail = f"{both} of {len(scenes)} scenes of several things have their swap in train, requested {least}"
+    allowed = least + MORE_SWAPS * len(scenes)
+    yield Finding("swaps in train: the requested share", least <= both <= max(allowed, least + 4), detail)
+
+
+def check_crowd_draws(split: Split) -> Iterator[Finding]:
+    """Check that animals, textures, cells, places, backgrounds and views are equally frequent and go with nothing else,
+    and that phrasings do not either."""
+    tallies = Tallies()
+    for name, records in split.subsets.items():
+        for what, word, count, chance, number in phrasings(split, records):
+            tallies.add(f"{what} with {word}" if word else what, name, count, chance, number)
+        test = read_name(name)
+        if rules_of(split) or (test and test.kind not in ("seen", "unseen")):
+            continue
+        layout = split.recipe["layout"] if name == "train" else split.recipe["test_layout"] or split.recipe["layout"]
+        for number in sorted({len(scene.things) for scene in records.scenes}):
+            tally_scenes(split, [s for s in records.scenes if len(s.things) == number], name, layout, tallies)
+    yield tallies.finding("scenes are dealt evenly: cells, places, backgrounds and views go with nothing else")
+
+
+def tally_scenes(split: Split, scenes: Sequence[Scene], name: str, layout: str, tallies: Tallies) -> None:
+    """Count the parts of scenes with one number of things."""
+    v, number = split.vocabulary, len(scenes[0].things)
+    every = Counter(slot for choice in LAYOUTS[layout].choices(number) for slot in choice)
+    places = {slot: count / every.total() for slot, count in every.items()}
+    cells = Counter(cell for scene in split.subsets["train"].scenes for cell in cells_of(scene))
+    shown = {cell: 1 / len(cells) for cell in cells}
+    names = [dict.fromkeys(some, 1 / len(some)) for some in (v.backgrounds, sorted({s.view for s in scenes}))]
+    where = f"{name}, {number} things"
+    found = Counter()
+    for scene in scenes:
+        for animal, texture, slot, _ in scene.things:
+            found.update(product(("", animal, texture, f"{texture} {animal}"), ("", slot, scene.background)))
+        found[scene.view,] += number
+    draws = number * len(scenes)
+    things = {"": 1.0} | {f"{texture} {animal}": share for (animal, texture), share in shown.items()}
+    for i, part in enumerate((v.animals, v.textures)):
+        things |= {word: sum(share for cell, share in shown.items() if cell[i] == word) for word in part}
+    if name.startswith("unseen"):  # the exchanged things have other cells
+        things = {"": 1.0}
+    for (what, chance), (spot, share) in product(things.items(), ({"": 1.0} | places | names[0]).items()):
+        if what or spot:
+            tallies.add(f"{what} {spot}".strip(), where, found[what, spot], chance * share, draws)
+    for view, share in names[1].items():
+        tallies.add(f"view {view}", where, found[view,], share, draws)

@@ -1,0 +1,146 @@
+"""What captions of crowds tell: which things of a scene of up to six, in which order, and how they are related.
+
+Captions of tests mention the two exchanged things, and others up to the most that a training caption mentions: a model
+may have learnt nothing for positions that no training text reached. A caption may state a chain of relations, each of a
+thing and the next one. All draws depend on (seed, scene) only.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from menagerie.envs.core.identity import generator
+from menagerie.envs.layouts import stated
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import SLOTS, size_factor
+from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.incomplete import Chances
+from menagerie.generators.captions.relations import PREDICATES
+from menagerie.generators.captions.templates import (
+    Caption,
+    Template,
+    build_caption,
+    mention_order,
+    phrasing_of,
+    template_of,
+)
+
+SEARCH = "search"  # starts the names of tests whose captions mention the target alone
+LEAST = 2  # things in captions of tests: those whose textures are exchanged
+
+
+class Telling(NamedTuple):
+    """What decides the captions of a crowd split."""
+
+    seed: int
+    template: Template
+    most: int
+    """The most things that captions mention."""
+    relations: int
+    """Edges of a caption, as far as it mentions enough things."""
+
+
+def telling_of(recipe: Mapping[str, Any]) -> Telling:
+    """How a split's recipe words captions."""
+    most = recipe["most_mentioned"] or max(recipe["things"])
+    return Telling(recipe["seed"], template_of(recipe), most, recipe["relations_stated"])
+
+
+def in_order(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
+    """All things of a scene, in the order in which its captions mention them."""
+    return mention_order(scene, telling.seed, telling.template.mention_order)
+
+
+def tested_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
+    """The things that a test's caption mentions, in its order: the exchanged ones, and drawn others up to the most."""
+    kept, most = {scene.things[i].slot for i in exchanged(scene)}, max(telling.most, LEAST)
+    if len(scene.things) > most:
+        others = [thing.slot for thing in scene.things if thing.slot not in kept]
+        drawn = generator(telling.seed, "others told", scene.key).permutation(len(others))[: most - LEAST]
+        kept |= {others[i] for i in drawn}
+        return tuple(thing for thing in in_order(scene, telling) if thing.slot in kept)
+    return in_order(scene, telling)
+
+
+def trained_things(scene: Scene, telling: Telling, chances: Chances) -> tuple[Thing, ...]:
+    """The things that a training caption mentions, in its order; an omitted texture is "", sizes are kept."""
+    random = generator(telling.seed, "crowd told", scene.key)
+    textured = {thing.slot: random.random() < chances.attributes for thing in scene.things}
+    drawn = [thing.slot for thing in scene.things if random.random() < chances.mentioned]
+    order = random.permutation(len(scene.things))
+    only_salient = random.random() < chances.salient
+    most = [scene.things[i].slot for i in order]
+    told = [slot for slot in most if slot in drawn][: telling.most] or most[:1]
+    if only_salient:
+        told = [salient(scene).slot]
+    return tuple(
+        thing if textured[thing.slot] else thing._replace(texture="")
+        for thing in in_order(scene, telling)
+        if thing.slot in told
+    )
+
+
+def salient(scene: Scene) -> Thing:
+    """The salient thing of a scene: in the foremost row, there the biggest, of several the first in slot order."""
+    return min(scene.things, key=lambda thing: (SLOTS[thing.slot].position[1], -size_factor(thing.size)))
+
+
+def predicate(subject: Thing, other: Thing) -> str:
+    """The predicate of two things of a scene, in their slots."""
+    if name := stated(subject.slot, other.slot):
+        return PREDICATES[name][0]
+    return PREDICATES[stated(other.slot, subject.slot)][1]
+
+
+def chain(things: Sequence[Thing], telling: Telling) -> tuple[str, ...]:
+    """The predicates that a caption of `things` states, each of a thing and the next."""
+    number = min(telling.relations, len(things) - 1)
+    return tuple(predicate(*both) for both in pairwise(things[: number + 1]))
+
+
+def caption_of(
+    scene: Scene, things: Sequence[Thing], telling: Telling, predicates: Sequence[str] | None = None
+) -> Caption:
+    """A caption of `things`, in the phrasing drawn for the scene, with the relations of their slots unless given."""
+    predicates = chain(things, telling) if predicates is None else tuple(predicates)
+    return build_caption(phrasing_of(scene, telling.seed, telling.template), scene, things, predicates or "")
+
+
+def backwards(scene: Scene, things: Sequence[Thing], telling: Telling) -> Caption:
+    """The caption that says the same as `caption_of`, with the things in the opposite order.
+
+    Only the things of the chain are turned round if others follow, so that the same relations are stated.
+    """
+    number = len(chain(things, telling)) + 1
+    if number == 1:
+        return caption_of(scene, things[::-1], telling)
+    return caption_of(scene, (*things[:number][::-1], *things[number:][::-1]), telling)
+
+
+def with_textures(things: Sequence[Thing], textures: Mapping[str, str]) -> tuple[Thing, ...]:
+    """Things with the textures of some slots replaced."""
+    return tuple(thing._replace(texture=textures.get(thing.slot, thing.texture)) for thing in things)
+
+
+def swapped(scene: Scene, things: Sequence[Thing]) -> tuple[Thing, ...]:
+    """The things of a caption with the textures of the two exchanged things of its scene exchanged."""
+    one, other = (scene.things[i] for i in exchanged(scene))
+    return with_textures(things, {one.slot: other.texture, other.slot: one.texture})
+
+
+def target(scene: Scene) -> tuple[Thing, Thing]:
+    """The target of a search and the thing with which it exchanges its texture: of these two the target is the one
+    whose animal or texture others share; if there are none, the first."""
+    pair = exchanged(scene)
+    both = [scene.things[i] for i in pair]
+    others = [thing for i, thing in enumerate(scene.things) if i not in pair]
+    shared = [any(one.animal == other.animal or one.texture == other.texture for other in others) for one in both]
+    first = both[shared.index(True) if any(shared) else 0]
+    return first, both[both[0] == first]
+
+
+def target_texts(scene: Scene, telling: Telling) -> tuple[Caption, Caption]:
+    """The caption of a search's target alone, and the one with the other exchanged thing's texture."""
+    one, other = target(scene)
+    false = one._replace(texture=other.texture)
+    return caption_of(scene, (one,), telling), caption_of(scene, (false,), telling)

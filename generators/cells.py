@@ -1,0 +1,81 @@
+"""Cells: the combinations of an animal and a texture, in classes that decide which of them train shows.
+
+Animals and textures are shuffled into G classes each. A cell of an animal of class g and a texture of class h is at
+the distance (h - g) mod G, and train shows it if that is below coverage * G. So what train shows at one coverage it
+shows at every higher one, and two animals of one class are shown in the same textures.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import generator
+
+Cell = tuple[str, str]  # animal, texture
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a world, and how many of their distances train shows."""
+
+    animals: Mapping[str, int]
+    """The class of each animal."""
+    textures: Mapping[str, int]
+    classes: int
+    shown: int
+    """Train shows the distances 0 to `shown` - 1."""
+
+    def distance(self, animal: str, texture: str) -> int:
+        """From 0, which train shows at every coverage, to `classes` - 1, which it shows at none but 1."""
+        return (self.textures[texture] - self.animals[animal]) % self.classes
+
+    def seen(self, animal: str, texture: str) -> bool:
+        """Whether train shows the animal in the texture."""
+        return self.distance(animal, texture) < self.shown
+
+    def at(self, *distances: int) -> list[Cell]:
+        """The cells at these distances, in the world's order."""
+        return [(a, t) for a in self.animals for t in self.textures if self.distance(a, t) in distances]
+
+    def alike(self, one: Cell, other: Cell) -> bool:
+        """Whether both cells, and those with the textures exchanged, are all seen or all unseen: with everything seen,
+        or of one class of animals and one of textures."""
+        (animal, texture), (other_animal, other_texture) = one, other
+        same = self.animals[animal] == self.animals[other_animal]
+        return self.shown == self.classes or (same and self.textures[texture] == self.textures[other_texture])
+
+
+def cells_of(recipe: Mapping[str, Any], animals: Sequence[str], textures: Sequence[str]) -> Cells:
+    """The cells of a split with these animals and textures, by the recipe in its file."""
+    return _cells(recipe["seed"], recipe["coverage"], recipe["classes"], tuple(animals), tuple(textures))
+
+
+@lru_cache(maxsize=64)
+def _cells(seed: int, coverage: float, classes: int, animals: tuple[str, ...], textures: tuple[str, ...]) -> Cells:
+    shown = round_coverage(coverage, classes)
+    if coverage < 1 and min(len(animals), len(textures)) < 2 * classes:
+        raise UserError(
+            f"{classes} classes need {2 * classes} animals and textures each, but the world has {len(animals)} and "
+            f"{len(textures)}; lower classes, or take a world with more"
+        )
+    by_kind = (shuffled_classes(seed, kind, names, classes) for kind, names in (("a", animals), ("t", textures)))
+    return Cells(*by_kind, classes, shown)
+
+
+def round_coverage(coverage: float, classes: int) -> int:
+    """The number of distances that train shows; raises unless it is whole. Three digits of a share are enough."""
+    shown = round(coverage * classes)
+    if not shown or abs(coverage - shown / classes) > 0.0011:
+        allowed = ", ".join(f"{k / classes:.3g}" for k in range(1, classes + 1))
+        raise UserError(f"coverage {coverage:g} is no multiple of 1/{classes}; choose {allowed}, or other classes")
+    return shown
+
+
+def shuffled_classes(seed: int, kind: str, names: Sequence[str], classes: int) -> dict[str, int]:
+    """The class of each name, in the order of `names`; classes differ by at most one name."""
+    place = np.argsort(generator(seed, "classes", kind).permutation(len(names)))
+    return {name: int(spot) % classes for name, spot in zip(names, place, strict=True)}

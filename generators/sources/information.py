@@ -1,0 +1,75 @@
+"""How much captions' objects tell of their attributes: the normalised mutual information of both over all mentions."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.captions.contents import phrases
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.parsers.parser import CaptionParser
+from menagerie.generators.sources.captions_file import parse_all, taken_apart, texts_in
+from menagerie.generators.storage.split_file import read_split
+
+Mention = tuple[str, str]  # an object and one of its attributes
+
+
+class Information(NamedTuple):
+    """The numbers of a captions file."""
+
+    information: float
+    """Twice the mutual information over the sum of both entropies, 0 to 1, as scikit-learn's default."""
+    mentions: int
+    objects: int
+    attributes: int
+    pairs: int
+    """Different pairs of an object and an attribute."""
+    fell_back: int
+    """Captions without a graph, which count for nothing."""
+
+
+def information_of(mentions: Iterable[Mention], fell_back: int = 0) -> Information:
+    """Count the mentions of objects with attributes; raises `UserError` if there are none."""
+    pairs = Counter(mentions)
+    if not pairs:
+        raise UserError("no caption names an object with an attribute; take another file or another --parser")
+    objects, attributes = Counter(), Counter()
+    for (noun, attribute), number in pairs.items():
+        objects[noun] += number
+        attributes[attribute] += number
+    apart = entropy(objects) + entropy(attributes)
+    information = max(2 * (apart - entropy(pairs)) / apart, 0.0) if apart else 0.0
+    return Information(information, pairs.total(), len(objects), len(attributes), len(pairs), fell_back)
+
+
+def entropy(counts: Counter) -> float:
+    """The entropy in nats."""
+    shares = np.array(list(counts.values())) / counts.total()
+    return float(-(shares * np.log(shares)).sum())
+
+
+def of_captions(path: Path, parser: CaptionParser) -> Information:
+    """The information of captions, one a line or of a COCO file, as a parser reads them."""
+    texts = texts_in(path)
+    parse_all(parser, texts)
+    graphs = (parser.graph(text) for text in texts if not parser.fell_back(text))
+    return information_of(mentions_in(graphs), sum(map(parser.fell_back, texts)))
+
+
+def of_split(path: Path) -> Information:
+    """The information of animals and textures in the training captions of a split file."""
+    split = read_split(path)
+    known = dict(phrases(split.vocabulary))
+    things = (known.get(node) for graph in split.subsets["train"].graphs for node in graph.nodes)
+    return information_of((thing.animal, thing.texture) for thing in things if thing and thing.texture)
+
+
+def mentions_in(graphs: Iterable[SceneGraph]) -> Iterator[Mention]:
+    """Yield each object of graphs with each of its attributes: "small brown cat" gives cat with small, and brown."""
+    for graph in graphs:
+        for node in graph.nodes:
+            noun, *described = taken_apart(node)
+            yield from ((noun, attribute) for attribute in described)

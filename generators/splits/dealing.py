@@ -1,0 +1,108 @@
+"""Deals scenes of crowds from shuffled decks, so that cells, places, backgrounds and views are equally frequent.
+
+A deck is dealt to its end before it is shuffled again. A card that doesn't fit a scene waits for the next one.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from menagerie.envs.layouts import Layout
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.world import World
+from menagerie.generators.captions.hard_negatives.swaps import exchanged_places
+from menagerie.generators.cells import Cell
+
+Card = TypeVar("Card")
+TRIES = 2000  # scenes dealt in vain, one after the other, after which there seems to be no further one
+
+
+class NoCard(Exception):
+    """No card of a deck fits."""
+
+
+class Deck(Generic[Card]):
+    """Cards that are dealt in a random order, again and again."""
+
+    def __init__(self, cards: Iterable[Card], random: np.random.Generator) -> None:
+        self.cards, self.random = list(cards), random
+        self.waiting: list[Card] = []
+
+    def deal(self, fits: Callable[[Card], bool] = lambda card: True) -> Card:
+        """Take the first card that fits, of those that wait, else of the deck shuffled anew; raises `NoCard`."""
+        for i, card in enumerate(self.waiting):
+            if fits(card):
+                return self.waiting.pop(i)
+        shuffled = [self.cards[i] for i in self.random.permutation(len(self.cards))]
+        for i, card in enumerate(shuffled):
+            if fits(card):
+                self.waiting += [*shuffled[:i], *shuffled[i + 1 :]]
+                return card
+        raise NoCard
+
+
+class Table:
+    """Deals scenes with one number of things."""
+
+    def __init__(
+        self,
+        world: World,
+        layout: Layout,
+        things: int,
+        views: range,
+        cells: Iterable[Cell],
+        random: np.random.Generator,
+    ) -> None:
+        """`cells` are those of all things but the ones that are given for a scene."""
+        self.world, self.things, self.random = world, things, random
+        self.places = Deck(layout.choices(things), random)
+        self.backgrounds, self.views = Deck(world.backgrounds, random), Deck(views, random)
+        self.cells = Deck(cells, random)
+
+    def scene(self, exchanged: Sequence[Cell] = (), others: Sequence[Cell] | None = None) -> Scene:
+        """Deal a scene. `exchanged` are the cells of the two things whose textures a swap exchanges; `others` those of
+        all others, which by default are different animals in different textures.
+
+        Raises `NoCard` if what was dealt leaves nothing for the last thing.
+        """
+        cells = [*exchanged, *(others or ())]
+        while len(cells) < self.things:
+            cells.append(self.cells.deal(lambda cell: all(different(cell, other) for other in cells)))
+        slots, background, view = self.places.deal(), self.backgrounds.deal(), self.views.deal()
+        order = self.random.permutation(len(slots)).tolist()
+        if exchanged:
+            pair = exchanged_places(slots, background, view)
+            order = [*sorted(pair, key=order.index), *(place for place in order if place not in pair)]
+        sizes = self.sizes(animal for animal, _ in cells)
+        things = (Thing(*cell, slots[i], sizes.get(cell[0], "")) for cell, i in zip(cells, order, strict=True))
+        return Scene(background, tuple(things), view)
+
+    def sizes(self, animals: Iterable[str]) -> dict[str, str]:
+        """A drawn size for each animal, in a world that has sizes."""
+        names = self.world.sizes
+        return {animal: names[self.random.integers(len(names))] for animal in dict.fromkeys(animals)} if names else {}
+
+
+def different(one: Cell, other: Cell) -> bool:
+    """Whether two cells share neither animal nor texture."""
+    return one[0] != other[0] and one[1] != other[1]
+
+
+def collect(
+    number: int, deal: Callable[[], Scene], fits: Callable[[Scene], bool], like: Callable[[Scene], Scene]
+) -> list[Scene]:
+    """`number` different scenes that fit, or fewer if no more are found; of a scene and the one that `like`
+    makes of it, only one is taken."""
+    found: dict[Scene, None] = {}
+    vain = 0
+    while len(found) < number and vain < TRIES:
+        vain += 1
+        try:
+            scene = deal()
+        except NoCard:
+            continue
+        if scene not in found and like(scene) not in found and fits(scene):
+            found[scene] = None
+            vain = 0
+    return list(found)

@@ -1,0 +1,187 @@
+"""Scorers whose results are known, through every task of crowds, for two to six things: nothing is rendered."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import generator
+from menagerie.envs.layouts import relations_of
+from menagerie.envs.world import PUG, TWELVE_TEXTURES
+from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, true_above
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, chance_of
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.relations import PREDICATES, claims
+from menagerie.generators.cells import cells_of
+from menagerie.generators.inspection.matrices import attribute_counts
+from menagerie.generators.parsers.world_grammar import parse
+from menagerie.generators.sources.information import information_of, mentions_in
+from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.dependence import normalised_mutual_information
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.studies.analysis.words import CHANCES, MEANINGS, subsets_explained
+from tests.generators.conftest import in_memory
+
+# Long captions for every task; few things in train, so that tests have more than captions mention.
+LONG = CrowdRecipe(
+    **{"things": (2, 6), "train_scenes": 40, "test_scenes": 40},
+    **{"relations_stated": 5, "searches": (1, 3, 5), "triplets": (0, 1, 2)},
+)
+SHORT = CrowdRecipe(layout="overlap", train_scenes=30, test_scenes=40, coverage=0.5)
+RECIPES = {"long": LONG, "short": SHORT}
+
+
+def everything(scene):
+    """All that is true of a scene, as claims."""
+    nodes = (*map(phrase, scene.things), scene.background)
+    edges = tuple(Edge(PREDICATES[name][0], one, other) for name, one, other in relations_of(scene))
+    return claims(SceneGraph(nodes, edges), frozenset(thing.animal for thing in scene.things))
+
+
+def perfect(scene, text):
+    return float(claims(text.graph, frozenset(thing.animal for thing in scene.things)) <= everything(scene))
+
+
+def words(scene, text):
+    """The share of a caption's words that would describe the scene, whatever belongs together."""
+    known = {word for thing in scene.things for word in phrase(thing).split()} | {scene.background}
+    kept = set(text.text.split()) - {word for both in PREDICATES.values() for name in both for word in name.split()}
+    return len(kept & known) / len(kept)
+
+
+def things_alone(scene, text):
+    """Knows which things and textures there are and likes some combinations by chance; that is no binding."""
+    return sum(generator(0, "likes", scene.key, node).random() for node in text.graph.nodes)
+
+
+SCORERS: dict[str, Callable] = {
+    "perfect": perfect,
+    "inverted": lambda scene, text: -perfect(scene, text),
+    "constant": lambda scene, text: 0.0,
+    "random": lambda scene, text: generator(0, "random", scene.key, text.text).random(),
+    "words": words,
+    "things alone": things_alone,
+}
+
+
+@cache
+def asked_of(name):
+    split = in_memory(RECIPES[name])
+    return {test: SplitTests(SplitDataset(split, test, preload=False)) for test in RECIPES[name].tests}
+
+
+def outcomes(test, scorer, group):
+    """The outcomes of the items of a group; pictures of partners follow those of records."""
+    scenes, swap = test.data.records.scenes, RECIPES["long"].swap
+    found = []
+    for item in (item for item in test.items if item.group == group):
+        shown = [scenes[i] if i < len(scenes) else swap(scenes[i - len(scenes)]) for i in item.images]
+        found.append((item, np.array([[SCORERS[scorer](scene, text) for text in item.texts] for scene in shown])))
+    return found
+
+
+def test_tasks_are_there_for_every_number_of_things():
+    for n in range(2, 7):
+        others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
+        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - {"swap all"} - others
+        for kind in ("seen", "unseen"):
+            apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
+            assert set(asked_of("short")[f"{kind}_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - apart
+
+
+@pytest.mark.parametrize(("name", "subset"), [(name, test) for name in RECIPES for test in RECIPES[name].tests])
+def test_known_results(name, subset):
+    for task in asked_of(name)[subset].groups:
+        if task != QUAD:
+            check_known(name, subset, task)
+
+
+def check_known(name, subset, task):
+    test, recipe = asked_of(name)[subset], RECIPES[name]
+    chance = chance_of(task)
+    assert 100 * chance == pytest.approx(CHANCES.get(task, 50))
+    rates = {}
+    for scorer in SCORERS:
+        results = [(item, test.outcome(item, scores)) for item, scores in outcomes(test, scorer, task)]
+        few = task == "replace texture" and name == "short"  # a class of three textures, which may all be shown
+        assert len(results) == recipe.test_scenes or few
+        rates[scorer] = np.mean([outcome.neutral for _, outcome in results])
+        if scorer == "constant":
+            assert all(outcome.official == 0 and outcome.tied for _, outcome in results)
+            assert {round(outcome.neutral, 9) for _, outcome in results} == {round(chance, 9)}
+        if scorer == "perfect":
+            assert all(outcome.official == 1 and not outcome.tied for _, outcome in results)
+    assert rates["inverted"] == 0
+    tolerance = 4 * np.sqrt(chance * (1 - chance) / recipe.test_scenes)
+    assert abs(rates["random"] - chance) < tolerance
+    if not task.startswith("replace"):  # which ask what is there
+        # Texts that say the same have the same things; a turned relation has the same too.
+        same = {"paraphrase": 1 / 2}.get(task, chance)
+        assert abs(rates["things alone"] - same) < tolerance
+        if not subset.startswith("search") and task != "order":
+            assert rates["words"] == pytest.approx(chance)
+
+
+@pytest.mark.parametrize("subset", ["seen_2", "seen_6", "search_feature_3", "search_conjunction_5", "triplets_1"])
+def test_quads(subset):
+    test = asked_of("long")[subset]
+    expected = {"text": 1 / 4, "image": 1 / 4, "group": 1 / 6}
+    for scorer in SCORERS:
+        matrices = [scores for _, scores in outcomes(test, scorer, QUAD)]
+        for rule, chance in expected.items():
+            neutral = np.mean([QUADS[rule](scores).neutral for scores in matrices])
+            tolerance = 4 * np.sqrt(chance * (1 - chance) / len(matrices))
+            if scorer in ("perfect", "inverted"):
+                assert neutral == (scorer == "perfect")
+            elif scorer in ("random", "things alone"):
+                assert abs(neutral - chance) < tolerance
+            elif scorer == "constant":
+                assert neutral == pytest.approx(chance)
+
+
+@pytest.mark.parametrize(("name", "longest"), [("long", 6), ("short", 3)])
+def test_texts_are_worded_as_they_are_parsed_and_as_long_as_in_train(name, longest):
+    for test in asked_of(name).values():
+        for item in test.items:
+            assert all(parse(text.text, test.data.split.vocabulary) == text.graph for text in item.texts)
+            assert item.group == "swap all" or len(item.texts[0].graph.nodes) <= longest + 1
+
+
+def test_a_foil_has_as_many_unseen_cells_as_its_caption():
+    """Otherwise it would give itself away."""
+    cells = cells_of(vars(SHORT), PUG.animals, TWELVE_TEXTURES)
+    unseen = {f"{texture} {animal}" for animal, texture in cells.at(2, 3)}
+    for test in asked_of("short").values():
+        for item in test.items:
+            numbers = {len(unseen.intersection(text.graph.nodes)) for text in item.texts}
+            assert len(numbers) == 1, item
+            assert numbers == {0} or test.data.subset.startswith("unseen")
+
+
+def test_true_texts_above_false_ones():
+    assert true_above(np.array([[2.0, 3, 1]]), 2) == (1, 1, False)
+    assert true_above(np.array([[2.0, 1, 1]]), 2) == (0, 1 / 2, True)
+    assert true_above(np.array([[1.0, 1, 1]]), 2) == (0, 1 / 3, True)
+    assert true_above(np.array([[2.0, 0, 1]]), 2) == (0, 0, False)
+
+
+def test_reports_explain_every_task_and_test():
+    assert {*CROWD_TASKS} <= MEANINGS.keys()
+    tests = [test for recipe in RECIPES.values() for test in recipe.tests]
+    said = ["seen_N", "unseen_N", "search_feature_K", "search_conjunction_K", "triplets_T"]
+    assert list(subsets_explained(tests)) == said
+
+
+def test_information_of_captions_is_that_of_the_table():
+    split = in_memory(SHORT)
+    things = [(t.animal, t.texture) for scene in split.subsets["train"].scenes for t in scene.things]
+    table = attribute_counts(split.subsets["train"].scenes, split.vocabulary, "texture")
+    assert information_of(things).information == pytest.approx(normalised_mutual_information(table))
+    graphs = [SceneGraph(("red cat", "small white dog", "table"))]
+    assert list(mentions_in(graphs)) == [("cat", "red"), ("dog", "small"), ("dog", "white")]
+    with pytest.raises(UserError, match="names an object with an attribute"):
+        information_of([])
