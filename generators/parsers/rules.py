@@ -19,7 +19,7 @@ class RulesOptions:
     """The options of `rules`."""
 
     world: str = ""
-    """World whose names are known, by name or TOML file; if empty, all built-in animals, and the textures of pug."""
+    """World whose names are known, by name or TOML file; if empty, those of pug, with sizes."""
 
 
 class GrammarRules:

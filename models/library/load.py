@@ -43,8 +43,8 @@ def load_scorer(
     - a class of your own, "file.py:Class", on `towers` and without a checkpoint.
 
     `code` names your classes whose checkpoints may be loaded: their files are run. `world` gives the names for parsing
-    captions, for scorers that read scene graphs; by default all built-in names. Raises `UserError` if nothing matches,
-    and if several cells match, with the names on which they differ.
+    captions, for scorers that read scene graphs; by default all built-in animals and backgrounds, and the textures of
+    pug. Raises `UserError` if nothing matches, and if several cells match, with the names on which they differ.
     """
     return find_source(name, code, towers, place).load(device, world)
 
