@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import APART, BREADTH, PAPER, SMOKE, Grid
+from menagerie.studies.frame.grids import APART, BREADTH, PAPER, PAPER_PLACES, SMOKE, Grid
 from menagerie.studies.frame.options import CaptionOptions
 
 
@@ -28,11 +28,11 @@ class Config(CaptionOptions, Grid):
 
 
 PRESETS: dict[str, Config] = {
-    "smoke": Config(**SMOKE, views=4),
+    "smoke": Config(**SMOKE, pairs=(0.5,), views=4),
     "laptop": Config(tuned="laptop"),
     "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
-    "paper": Config(**PAPER),
+    "paper": Config(**PAPER, **PAPER_PLACES),
 }
 
 

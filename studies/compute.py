@@ -38,7 +38,7 @@ from menagerie.studies.frame.adaptive import Course, halved, until_flat
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import cost_of
-from menagerie.studies.frame.grid import Grid
+from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records

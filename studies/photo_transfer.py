@@ -31,7 +31,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import SMOKE
+from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.study import SplitStudy, grid
 from menagerie.studies.photographs.trainings import FACTORS, PARTS, SYNTHETIC, Factor, Part, Training, all_trainings

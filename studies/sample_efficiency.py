@@ -34,7 +34,7 @@ from menagerie.studies.frame.adaptive import has_stopped
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import recipe_line
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import PAPER, SMOKE
+from menagerie.studies.frame.grids import PAPER, SMOKE
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.search_study import write_trials

@@ -30,7 +30,7 @@ from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import place_line, title_of
 from menagerie.studies.frame.checks import check_rows
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import SMOKE
+from menagerie.studies.frame.grids import SMOKE
 from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.records import result_of
 from menagerie.studies.frame.study import SplitStudy
@@ -185,7 +185,7 @@ def check_masks(cells: Sequence[Cell]) -> None:
 
 PRESETS: dict[str, SlotStudy] = {
     "smoke": SlotStudy(
-        **SMOKE | {"recipe": Recipe(steps=40, batch=32, warmup=5), "architecture": "mini"},
+        **SMOKE | {"pairs": (0.5,), "recipe": Recipe(steps=40, batch=32, warmup=5), "architecture": "mini"},
         **{"models": (MODEL, "clip-gap"), "views": 4, "seeds": 1, "scenes": 2},
         **{"slot_counts": (4, 8), "slot_widths": (4, 8, 16), "random_halves": 4},
     ),

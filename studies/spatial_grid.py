@@ -21,7 +21,7 @@ from menagerie.envs.core.validation import SHARE
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import APART, BREADTH, PAPER, SMOKE, Grid
+from menagerie.studies.frame.grids import APART, BREADTH, PAPER, PAPER_PLACES, SMOKE, Grid
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Config(Grid):
 
 
 PRESETS: dict[str, Config] = {
-    "smoke": Config(**SMOKE, views=1),
+    "smoke": Config(**SMOKE, pairs=(0.5,), views=1),
     # Tuned for binding, and better here too than one recipe for both models.
     "laptop": Config(tuned="laptop"),
     "breadth": Config(**BREADTH, tuned="breadth-spatial", pairs=(0.5,), base=SpatialRecipe(**APART)),
-    "paper": Config(**PAPER),
+    "paper": Config(**PAPER, **PAPER_PLACES),
 }
 
 

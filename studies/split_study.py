@@ -25,7 +25,7 @@ from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grid import PAPER, SMOKE, Grid
+from menagerie.studies.frame.grids import PAPER, SMOKE, Grid
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def value_of(default: Any, text: str) -> Any:
 
 TWO_RULES = BindingRecipe(world="tiny", hold_out=("texture=red & animal=rabbit", "texture[0]=grass"))
 PRESETS: dict[str, Config] = {
-    "smoke": Config(**SMOKE, base=TWO_RULES, hold_out=TWO_RULES.hold_out, views=2),
+    "smoke": Config(**SMOKE, pairs=(0.5,), base=TWO_RULES, hold_out=TWO_RULES.hold_out, views=2),
     "laptop": Config(tuned="laptop", views=4, axes_given=("information=0.2,0.4,0.6",)),
     "counting": Config(tuned="laptop", base=CountingRecipe(), views=CountingRecipe.views, pairs=(0.25, 0.75)),
     "paper": Config(

@@ -35,7 +35,7 @@ from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.costs import size_of
-from menagerie.studies.frame.grid import APART, BREADTH, SMOKE
+from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import CaptionOptions
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records

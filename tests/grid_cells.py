@@ -7,7 +7,7 @@ from typing import TypeVar
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.cells import cell_of
-from menagerie.studies.frame.grid import Grid
+from menagerie.studies.frame.grids import Grid
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import only
 from menagerie.studies.runs.data import FRACTIONS, CellData, SplitData

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from menagerie.envs.core.errors import choose
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.options import Group, Option, options_of
 from menagerie.envs.core.validation import validate
 
@@ -37,12 +37,23 @@ def read_options(
         usage = " ".join([command, *named])
         print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
         sys.exit()
+    check_names(kind, options_of(kind, default))
     import tyro
 
     given = {} if default is None else {"default": default}
     config = tyro.cli(kind, args=arguments, prog=command, description=description, **given)
     validate(config)
     return config
+
+
+def check_names(kind: type, options: Iterable[Option]) -> None:
+    """Raise if two options have one name: one of them would be lost."""
+    names: set[str] = set()
+    for option in options:
+        name = option.usage.split()[0]
+        if name in names:
+            raise UserError(f"{kind.__name__} has two options {name}; rename the field of its own")
+        names.add(name)
 
 
 def chosen_command(command: str, description: str, names: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ MODULES = {
     **dict.fromkeys(("SplitStudy", "Study", "grid"), "study"),
     "main": "command",
     **dict.fromkeys(("halved", "until_flat"), "adaptive"),
-    **dict.fromkeys(("EIGHT", "PAPER", "SMOKE"), "grid"),
+    **dict.fromkeys(("EIGHT", "PAPER", "SMOKE"), "grids"),
 }
 __all__ = sorted(MODULES)
 

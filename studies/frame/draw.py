@@ -95,6 +95,8 @@ DRAWN = {Lines: lines, Bars: bars, HeatMap: heat_map, Scatter: scatter}
 
 @written.register
 def _(part: Figured, out: Path) -> dict[str, Any]:
+    if not len(part.records.scores):
+        return of_figure(part, out, None)
     return of_records(part, out, next(draw(part) for kind, draw in DRAWN.items() if isinstance(part, kind)))
 
 

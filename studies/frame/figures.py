@@ -250,9 +250,10 @@ def finish(axis: Axes, part: Along, panel: Mapping[str, Any]) -> None:
     axis.tick_params(labelbottom=True)
     if part.level is not None:
         axis.axhline(100 * part.level, **DASHED)
+    chance = chance_of(part, panel)
     if isinstance(part, Lines):
-        axis.set_ylim(None, 101)
-    chance_line(axis, percent=chance_of(part, panel))
+        axis.set_ylim(min(axis.get_ylim()[0], chance - 2), 101)
+    chance_line(axis, percent=chance)
 
 
 def rounded_ticks(axis: Axes, log: bool) -> None:

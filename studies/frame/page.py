@@ -25,6 +25,7 @@ from menagerie.studies.analysis.words import (
     smoke_words,
     subsets_explained,
 )
+from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cases import write_samples
 from menagerie.studies.frame.cells import SEARCHED, untuned
 from menagerie.studies.frame.draw import written
@@ -32,8 +33,8 @@ from menagerie.studies.frame.layout import OF_RECORDS, tests_of
 from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Rows, Sentence, Shown, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
-from menagerie.studies.runs.cell import DIVERGED
-from menagerie.studies.runs.data import SplitData
+from menagerie.studies.runs.cell import DIVERGED, Cell
+from menagerie.studies.runs.data import FRACTIONS, SplitData
 from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import reason_in
 from menagerie.studies.runs.split_file import SplitFile
@@ -74,7 +75,7 @@ def write_report(study: AnyStudy, records: Records) -> Path:
         **tests_explained(study, records),
         sheets=samples_of(records),
         untuned=untuned(study) if isinstance(study, SplitStudy) else [],
-        config=reported(study),
+        config=splits_of(records) | reported(study) | varied(records),
         remarks=study.notes(),
         notes=where_it_ran(out, results),
         terms=TERMS,
@@ -202,6 +203,36 @@ def reported(study: AnyStudy) -> dict[str, str]:
     """The configuration; with tuned recipes without what they replace, which the study's notes have."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
     return {name: text for name, text in flat(asdict(study.recorded())).items() if name not in replaced}
+
+
+def splits_of(records: Records) -> dict[str, str]:
+    """The kind of all splits, if they have one, and what of it isn't its default; the study's options win over it."""
+    recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
+    if len({recipe.kind for recipe in recipes}) != 1:
+        return {}
+    texts, plain = [flat(asdict(recipe)) for recipe in recipes], flat(asdict(type(recipes[0])()))
+    shared = {name: text for name, text in texts[0].items() if all(other[name] == text for other in texts)}
+    told = {name: text for name, text in shared.items() if text != plain[name] or name in FRACTIONS}
+    return {"kind of split": recipes[0].kind, **told}
+
+
+def varied(records: Records) -> dict[str, str]:
+    """The fields of the training recipe that the runs of one model differ in, with their values."""
+    recipes: dict[str, list[dict[str, str]]] = {}
+    for arm in records.arms:
+        if is_on(arm, object):
+            recipes.setdefault(arm.cell.model, []).append(flat(asdict(arm.cell.recipe)))
+    values: dict[str, dict[str, None]] = {}
+    for of_model in recipes.values():
+        for name in of_model[0]:
+            found = dict.fromkeys(recipe[name] for recipe in of_model)
+            values.setdefault(name, {}).update(found if len(found) > 1 else {})
+    return {f"recipe.{name}": f"varies: {', '.join(found)}" for name, found in values.items() if found}
+
+
+def is_on(arm: Arm, kind: type) -> bool:
+    """Whether an arm is a training run on data of a kind."""
+    return isinstance(arm.cell, Cell) and isinstance(arm.cell.data, kind)
 
 
 def steps_of(records: Records) -> list[int]:

@@ -1,6 +1,6 @@
 """What a study's finished runs say, as tidy tables and estimates. Loads pandas when somebody asks for a table."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -58,6 +58,10 @@ class Records(Known):
         """Whether an arm has ended, with a result or without."""
         return result_of(self.folder(arm)) is not None or self.diverged(arm) or bool(self.left_out(arm))
 
+    def others(self, arms: Container[str]) -> list[str]:
+        """The finished training runs in this folder that are none of `arms` (ids)."""
+        return sorted(file.parent.name for file in self.out.glob(f"cells/*/{RESULT}") if file.parent.name not in arms)
+
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
         """Accuracy (0 to 1) of a finished arm, 0 of one that diverged, None of one that hasn't ended."""
         result = result_of(self.folder(arm))
@@ -96,9 +100,8 @@ class Records(Known):
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
         tests = {name: tuple(values) for name, values in several.items() if name in (*TESTS, PAIRS)}
         labels = {name: set(map(as_column, values)) for name, values in several.items() if name not in tests}
-        known = {name for arm in self.arms for name in arm.place}
-        if self.arms and (odd := [name for name in labels if name not in known]):
-            raise UserError(f"no run has a label {odd[0]!r}; labels are {', '.join(sorted(known))}, subset and task")
+        if self.arms and (odd := sorted(lacking(labels, self.arms))):
+            raise unknown_label(odd[0], self.arms)
         arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
         return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
 
@@ -160,7 +163,7 @@ class Records(Known):
 
     def estimates(
         self,
-        by: Sequence[str],
+        by: str | Sequence[str],
         against: Mapping[str, Any] | None = None,
         statistic: "tuple[str, Statistic] | None" = None,
     ) -> "dict[tuple[Any, ...], Estimate]":
@@ -172,9 +175,9 @@ class Records(Known):
         """
         from menagerie.studies.frame.estimate import estimates, without_records
 
-        lacking = {name for name in by if name not in TESTS and not any(name in arm.place for arm in self.arms)}
-        if self.arms and lacking:
-            raise UserError(f"no run has a label {min(lacking)!r} to group by")
+        by = (by,) if isinstance(by, str) else by
+        if self.arms and (odd := sorted(lacking({*by} - {*TESTS}, self.arms))):
+            raise unknown_label(odd[0], self.arms)
         found = estimates(self.points, by, against, statistic) if len(self.points) else {}
         if against is None and statistic is None and "task" in by and len(self.scores):
             kept = set(self.points["task"]) if len(self.points) else set()
@@ -224,6 +227,17 @@ def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
     from menagerie.models.library.sources import Checkpoint
 
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
+
+
+def lacking(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:
+    """The labels that no arm has."""
+    return {*labels} - {name for arm in arms for name in arm.place}
+
+
+def unknown_label(name: str, arms: Iterable[Arm]) -> UserError:
+    """The error for a label that no arm has."""
+    known = sorted({name for arm in arms for name in arm.place})
+    return UserError(f"no run has a label {name!r}; labels are {', '.join(known)}, subset and task")
 
 
 @cache

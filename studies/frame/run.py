@@ -142,6 +142,9 @@ def run(study: AnyStudy, out: Path) -> None:
     known = Records((), out)
     finished = sum(map(known.over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
+    bases = {arm.cell.base.id for arm in arms.values() if getattr(arm.cell, "base", None)}
+    if others := len(known.others({*arms, *bases})):
+        print(f"{others} finished runs of this folder are not of these options: no table or page has them", flush=True)
     if lack := sum(running.lacks_states(arm, known) for arm in arms.values() if known.over(arm)):
         print(f"{lack} finished runs take their steps again, up to the last state that they lack", flush=True)
     while waiting := running.waiting():

@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
 from menagerie.generators.parsers.graph_source import GraphSource
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -131,7 +131,7 @@ class SplitStudy(SplitOptions, Study):
         """The run of a model at a place.
 
         Each name of `place` is a field of the split, of the training recipe, of the model's options, of the source of
-        its graphs, or one of `TOWERS`; it holds for tuned models too. Raises `TypeError` for a name that none of these
+        its graphs, or one of `TOWERS`; it holds for tuned models too. Raises `UserError` for a name that none of these
         has, or several.
         """
         split, rest = self.parted(model, place)
@@ -153,8 +153,12 @@ class SplitStudy(SplitOptions, Study):
         split = {item.name for item in fields(self.recipe_given)}
         owners = [{item.name for item in fields(kind)} for kind in (Recipe, spec_of(model).config, GraphSource)]
         for name in place:
-            if sum(name in names for names in (split, *owners, TOWERS)) != 1:
-                raise TypeError(f"{name} is a field of none, or of several, of split, recipe, {model} and its towers")
+            found = sum(name in names for names in (split, *owners, TOWERS))
+            if not found:
+                what = f"field of the split, of training, of {model} or of its towers"
+                choose(what, name, sorted({*split, *TOWERS}.union(*owners)))
+            if found > 1:
+                raise UserError(f"{name} is a field of several: the split, training, {model}; vary another")
         rest = {name: value for name, value in place.items() if name not in split}
         return {name: place[name] for name in place if name in split}, rest
 

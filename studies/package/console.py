@@ -31,7 +31,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from menagerie.envs.core.command_help import chosen_command, read_options
+from menagerie.envs.core.command_help import HELP, chosen_command, read_options
 from menagerie.envs.core.errors import UserError, run_command
 
 # Each is a class of options with `run`, or a module with both, the options as `Config`; its docstring describes it.
@@ -73,6 +73,9 @@ def main() -> int:
 
 def run_file(arguments: list[str]) -> int:
     """Run a study of the user's: a Python file, and its options."""
+    if arguments and arguments[0] in HELP:
+        print(f"usage: menagerie run FILE.py [OPTIONS]\n\n{run_file.__doc__} FILE.py --help lists them.")
+        return 0
     if not arguments or arguments[0].startswith("-"):
         raise UserError("write menagerie run FILE.py [OPTIONS]; `menagerie new FILE.py` writes a study to start from")
     file = Path(arguments[0])

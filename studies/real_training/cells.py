@@ -21,7 +21,7 @@ from menagerie.models.registry import same_scorer, spec_of
 from menagerie.models.towers.config import SMALL_TOWERS, TowerConfig
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import cell_of, options_of, recipe_line, towers
-from menagerie.studies.frame.grid import Grid
+from menagerie.studies.frame.grids import Grid
 from menagerie.studies.frame.study import grid
 from menagerie.studies.real_training.data import RealData
 from menagerie.studies.real_training.photographs import Numbers, Opening

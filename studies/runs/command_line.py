@@ -127,8 +127,9 @@ def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
 
 
 def with_own_scorers(config: Config, arguments: list[str]) -> Config:
-    """Add the options of each `file.py:Class` that a command line gives after --models."""
-    classes = [model for model in values_of("--models", arguments) if ".py:" in model]
+    """Add the options of each `file.py:Class` that a command line gives after --models, or else the preset has."""
+    models = values_of("--models", arguments) or getattr(config, "models", ())
+    classes = [model for model in models if ".py:" in model]
     options = getattr(config, "scorers", None)
     return replace(config, scorers=scorer_options(options.size, classes)) if classes and options else config
 

@@ -115,7 +115,7 @@ def test_a_place_says_more_than_tuning():
     grid = study((), splits=("binding",)).grids["binding"]
     arm = grid.at("oc-clip", 0, pairs=0.2, hard_negatives=0.0, architecture="broad", warmup=9, dim=16)
     assert (arm.cell.towers.architecture, arm.cell.recipe.warmup, arm.cell.options["dim"]) == ("broad", 9, 16)
-    with pytest.raises(TypeError, match="wormup is a field of none"):
+    with pytest.raises(UserError, match=r"wormup.*did you mean 'warmup'"):
         grid.at("oc-clip", 0, wormup=9)
 
 

@@ -17,7 +17,7 @@ from menagerie.models.registry import specs
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.binding_grid import PRESETS, Config
-from menagerie.studies.frame.grid import Grid
+from menagerie.studies.frame.grids import Grid
 from menagerie.studies.runs.command_line import EXECUTION
 from menagerie.studies.runs.folder import claim
 from tests.grid_cells import cells, chosen_alone, splits

@@ -10,7 +10,7 @@ from menagerie.envs.core.records import write_record
 from menagerie.studies.analysis.tables import FLAG, meaning_of_flags
 from menagerie.studies.analysis.words import LEAST_RECORDS, LEAST_STEPS, records_in, smoke_words
 from menagerie.studies.frame.cells import recipe_line
-from menagerie.studies.frame.grid import SMOKE, Grid
+from menagerie.studies.frame.grids import SMOKE, Grid
 from menagerie.studies.runs.folder import where_it_ran
 from tests.command import ROOT
 
@@ -82,6 +82,6 @@ def test_what_nobody_recorded_is_not_made_up(tmp_path):
 
 
 def test_a_recipe_has_no_settings_of_a_loss_that_the_model_has_not():
-    grid = Grid(**SMOKE)
+    grid = Grid(**SMOKE, pairs=(0.5,))
     assert "local_weight 1" in recipe_line(grid, "oc-clip")
     assert "local_" not in recipe_line(grid, "clip")

@@ -165,7 +165,6 @@ def fractions(records: Records) -> dict[float, str]:
 SMOKE: dict[str, Any] = {
     "world": "tiny",
     "resolution": 32,
-    "pairs": (0.5,),
     "test_views": 1,
     "test_scenes": 48,
     "architecture": "nano",
@@ -191,8 +190,6 @@ APART: dict[str, float] = {"reserve": 0.2, "validation": 0.2}
 # the rates of its paper, and all with our number of steps.
 PAPER: dict[str, Any] = {
     "resolution": 224,
-    "pairs": (0.2, 0.4, 0.6, 0.8, 1.0),
-    "hard_negatives": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     "seeds": 3,
     "test_scenes": 2000,
     "architecture": "ViT-B-16",
@@ -200,4 +197,8 @@ PAPER: dict[str, Any] = {
     "recipe": Recipe(steps=10_000, batch=256, learning_rate=5e-4, warmup=1000, weight_decay=0.5),
     "scorers": scorer_options("paper"),
     "loaders": 4,
+}
+PAPER_PLACES: dict[str, Any] = {
+    "pairs": (0.2, 0.4, 0.6, 0.8, 1.0),
+    "hard_negatives": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
 }

@@ -1,0 +1,115 @@
+"""A study in a file of a user's own: the one that `menagerie new` writes, that of the docs, and mistakes in one."""
+
+import csv
+import json
+import re
+import sys
+
+import pytest
+
+from menagerie.studies import frame
+from tests.command import ROOT, run_here
+from tests.studies.browser import plain
+
+MENAGERIE = [sys.executable, "-m", "menagerie"]
+SHORT = ["--preset", "smoke", "--steps", "4", "--batch", "8", "--test-scenes", "12", "--models", "clip"]
+SCORER = """
+from menagerie.models.networks.clip import CLIPScorer
+
+class Mine(CLIPScorer):
+    \"\"\"CLIP by another name.
+
+    Nothing else.
+    \"\"\"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the study that `menagerie new` writes, and its run with one value of an axis."""
+    folder = tmp_path_factory.mktemp("own")
+    assert run_here([*MENAGERIE, "new", "views.py"], folder).returncode == 0
+    (folder / "mine.py").write_text(SCORER)
+    done = run_here([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "1"], folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def rows(folder):
+    return list(csv.DictReader((folder / "runs/views-smoke/results.csv").open()))
+
+
+def test_it_runs_from_its_own_folder_and_has_a_page(folder):
+    assert {(row["pairs"], row["views"]) for row in rows(folder)} == {("1.0", "1"), ("1.0", "4")}
+    page = (folder / "runs/views-smoke/report.html").read_text()
+    assert "views give" in page
+    told = re.sub(r"<.*?>|\s+", " ", plain(folder / "runs/views-smoke/report.html")).split()
+    assert "kind of split binding" in " ".join(told)
+    assert "hard_negatives 0.0" in " ".join(told), "what the study doesn't name is told too"
+
+
+def test_other_values_leave_finished_runs_out_and_say_so(folder):
+    done = run_here([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "--views", "1"], folder)
+    assert done.returncode == 0, done.stderr
+    assert "2 finished runs of this folder" in done.stdout
+    assert {row["pairs"] for row in rows(folder)} == {"0.5"}
+    done = run_here(
+        [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "1", "--views", "1"], folder
+    )
+    assert "2 runs, 2 of them finished before" in done.stdout
+    assert {row["pairs"] for row in rows(folder)} == {"0.5", "1.0"}
+
+
+def test_the_study_of_the_docs_is_one_too(tmp_path):
+    text = (ROOT / "docs/extending.md").read_text().partition("## A study of your own")[2]
+    (tmp_path / "views.py").write_text(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1])
+    done = run_here([sys.executable, str(tmp_path / "views.py"), "--preset", "smoke", "--dry-run"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "clip, nano, batch 32: 4 runs" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("views: Axis[int]", "steps: Axis[int]", "Views has two options --steps"),
+        ("views=self.views)", "veiws=self.views)", "'veiws'; did you mean 'views'"),
+        ('("model", "views"), against', '"vews", against', "no run has a label 'vews'; labels are model, pairs"),
+        ('subset="unseen_pairs")', "vews=1)", "no run has a label 'vews'; labels are model, pairs"),
+    ],
+)
+def test_a_mistake_is_one_line(old, new, said, folder):
+    text = (folder / "views.py").read_text()
+    assert old in text
+    (folder / "mistaken.py").write_text(text.replace(old, new).replace("self.steps", "self.views"))
+    done = run_here(
+        [*MENAGERIE, "run", str(folder / "mistaken.py"), *SHORT, "--pairs", "1", "--out", "runs/views-smoke"], folder
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_preset_may_have_a_scorer_of_ones_own(folder):
+    text = (folder / "views.py").read_text().replace("Views(**SMOKE)", 'Views(**SMOKE, models=("mine.py:Mine",))')
+    (folder / "with_mine.py").write_text(text)
+    few = ["--steps", "4", "--batch", "8", "--test-scenes", "12", "--pairs", "1", "--views", "1"]
+    done = run_here([*MENAGERIE, "run", str(folder / "with_mine.py"), "--preset", "smoke", *few], folder)
+    assert done.returncode == 0, done.stderr
+    out = folder / "runs/with_mine-smoke"
+    assert json.loads((out / "cells.jsonl").read_text())["model"].endswith("mine.py:Mine")
+    assert "CLIP by another name" in (out / "report.html").read_text()
+
+
+def test_a_page_of_records_that_nobody_has_says_so(folder):
+    text = (folder / "views.py").read_text().replace('"unseen_pairs"', '"unseen"')
+    (folder / "unseen.py").write_text(text)
+    few = ["--pairs", "1", "--views", "1"]
+    done = run_here([*MENAGERIE, "run", str(folder / "unseen.py"), *SHORT, *few], folder)
+    assert done.returncode == 0, done.stderr
+    assert "Nothing is there to draw yet" in (folder / "runs/unseen-smoke/report.html").read_text()
+
+
+def test_no_name_of_the_frame_is_hidden_by_a_module():
+    """Importing a module puts it in place of a name that the package gives."""
+    folder = ROOT / "studies/frame"
+    assert not {*frame.__all__} & {file.stem for file in folder.glob("*.py")}
