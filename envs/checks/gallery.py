@@ -108,13 +108,16 @@ def slot_sheet(world: "World", config: Config) -> Sheet:
 
 
 def place_sheet(world: "World", config: Config) -> Sheet:
-    """Every animal in every place of crowds."""
+    """Every animal in every place of crowds, in one size after another."""
     from menagerie.envs.slots import CROWD
 
-    def scene(animal: str, place: str) -> Scene:
-        return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], place, _sizes(world)[0]),))
+    places, sizes = list(CROWD), _sizes(world)
 
-    return _alone(world, list(CROWD), scene)
+    def scene(animal: str, place: str) -> Scene:
+        size = sizes[(world.animals.index(animal) + places.index(place)) % len(sizes)]
+        return Scene(world.backgrounds[0], (Thing(animal, world.textures[0], place, size),))
+
+    return _alone(world, places, scene)
 
 
 def layout_sheet(world: "World", config: Config) -> Sheet:

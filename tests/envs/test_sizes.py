@@ -120,6 +120,6 @@ def test_sizes_that_a_world_cannot_have_are_refused(tmp_path, line, message):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_contact_sheets_show_a_world_with_sizes(kind):
-    scenes = [scene for row in KINDS[kind](WORLD, GalleryConfig(Path("sheet.png"))).scenes for scene in row]
+    scenes = [scene for row in KINDS[kind](WORLD, GalleryConfig(Path("sheet.png"), kind=kind)).scenes for scene in row]
     assert {thing.size for scene in scenes for thing in scene.things} == {"small", "big"}
     assert all(WORLD.check(scene) for scene in scenes)

@@ -327,6 +327,7 @@ STORES = (
     "menagerie.generators.storage.tables",
     "menagerie.generators.storage.split_file",
     "menagerie.generators.storage.image_store",
+    "menagerie.generators.storage.shards",
 )
 OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
