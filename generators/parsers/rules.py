@@ -11,7 +11,7 @@ from menagerie.generators.parsers.parser import Parsed
 from menagerie.generators.parsers.registry import NoOptions, ParserSpec
 from menagerie.generators.vocabulary import Vocabulary
 
-VERSION = 1  # of the grammar in generators/parsers/world_grammar.py
+VERSION = 2  # of the grammar in generators/parsers/world_grammar.py
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def test_single_objects_are_in_the_slots_of_pairs(relations, singles_slots, slot
 
 
 @pytest.mark.parametrize(
-    ("slots", "message"), [(("centre",), "did you mean 'center'"), (("above", "above"), "different")]
+    ("slots", "message"), [(("centre",), "did you mean 'center'"), (("above", "above"), "above twice")]
 )
 def test_wrong_slots_are_named(slots, message):
     with pytest.raises(UserError, match=message):
