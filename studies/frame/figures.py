@@ -99,12 +99,13 @@ def points_of(part: Along, names: Sequence[str], found: Values) -> Mapping[Key, 
     """The numbers of each panel by colour and stroke, from left to right; those that stand nowhere are left out."""
     panels: dict[Key, dict[Any, list[Point]]] = defaultdict(lambda: defaultdict(list))
     own = [name for name in names if name not in TESTS]
-    where = positions(part, own)
+    where, tests = ({}, ordinals(part)) if part.x in TESTS else (positions(part, own), {})
     for key, its in found.items():
         labels = dict(zip(names, key, strict=True))
-        if (at := key_of(labels, own)) in where:
+        x = tests.get(labels[part.x]) if tests else where.get(key_of(labels, own))
+        if x is not None:
             line = labels[part.colour], labels.get(getattr(part, "stroke", ""))
-            panels[key_of(labels, part.panels)][line].append(Point(where[at], its, key))
+            panels[key_of(labels, part.panels)][line].append(Point(float(x), its, key))
     for lines_of_panel in panels.values():
         for points in lines_of_panel.values():
             points.sort(key=lambda point: point.x)

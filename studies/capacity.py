@@ -1,0 +1,120 @@
+"""How many things can a model bind at once?
+
+Models train on scenes of up to so many different animals, each in a texture of its own, and are tested on scenes of two
+to six. The false caption has the same words, with the textures of two animals exchanged.
+
+    python studies/capacity.py --preset smoke      # tiny, a minute on 2 cores
+    python studies/capacity.py                     # laptop: 8 animals, 8 textures, 32 px, three seeds
+    python studies/capacity.py --layout overlap    # animals hide one another
+
+Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, WHAT
+from menagerie.envs.core.validation import SCENES, Range, Several
+from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.studies.frame.arm import Arm, Known, as_column
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grids import EIGHT, SMOKE
+from menagerie.studies.frame.options import Axis
+from menagerie.studies.frame.parts import Heading, Lines, Part, Sentence, Table
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
+
+MOST_THINGS = Range(1, 6)
+
+
+@dataclass(frozen=True)
+class Capacity(SplitStudy):
+    """How many things a model binds"""
+
+    plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
+
+    most: Annotated[Axis[int], MOST_THINGS] = (1, 2, 3)
+    """Training shows scenes of one up to so many things."""
+    test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, 6)] = (2, 3, 4, 5, 6)
+    """Numbers of things in tests."""
+    triplets: Annotated[tuple[int, ...], DATA, Several(), Range(0, 2)] = (0, 1, 2)
+    """Further tests of four things with so many triplets: a thing, another of its animal, another of its texture."""
+    layout: Annotated[Literal["apart", "rows", "overlap"], DATA, FIRST] = "apart"
+    """Where things stand: side by side and above, in two rows, or in front of one another."""
+    train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
+    """Images of train, whatever they show."""
+    world: Annotated[str, DATA, FIRST] = "eight-textures"
+    """Vocabulary of the scenes, with at least as many animals and textures as a scene has things."""
+    enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
+    """Accuracy on swaps from which on a model counts as one that binds so many things."""
+
+    def check_given(self, preset: AnyStudy) -> None:
+        if self.split:
+            raise UserError("--split: how many things training shows is varied here; give a --recipe of kind crowd")
+        super().check_given(preset)
+
+    def plan(self, known: Known) -> Iterable[Arm]:
+        """Every model with every number of things in training."""
+        return grid(self, things=self.trained)
+
+    @property
+    def trained(self) -> list[tuple[int, ...]]:
+        """The numbers of things that training shows, for each value of `most`."""
+        return [tuple(range(1, most + 1)) for most in self.most]
+
+    def page(self, records: Records) -> Iterator[Part]:
+        """How many things each model binds; accuracy by number of things; all tasks; shared features."""
+        tests = {f"seen_{n}": f"{n} things" for n in self.test_things}
+        shared = {f"triplets_{t}": f"{t} triplets" for t in self.triplets}
+        shown = {as_column(things): f"trained on up to {things[-1]}" for things in self.trained}
+        words = {"subset": tests | shared, "things": shown}
+        swaps = records.where(task="swap", subset=tuple(tests))
+        yield from self.answer(swaps)
+        yield Lines("capacity", swaps, x="subset", panels=("things",), level=self.enough, words=words, says=SAYS)
+        yield Table("swaps", swaps, ("things", "model"), intervals=True, words=words, says="The same as a table.")
+        if shared:
+            yield Heading("Things that share features", SHARED)
+            found = records.where(task="swap", subset=tuple(shared))
+            yield Table("triplets", found, ("things", "model"), intervals=True, words=words)
+        yield Heading("All tasks")
+        for test, name in tests.items():
+            yield Table(
+                f"tasks-{test}", records.where(subset=test), ("things", "model"), ("task",), words=words, says=name
+            )
+
+    def answer(self, swaps: Records) -> Iterator[Part]:
+        """A sentence for each model, where training shows the most things."""
+        widest = as_column(max(self.trained, key=len))
+        found = swaps.where(things=widest).estimates(("model", "subset"))
+        for model in self.models:
+            rising = {n: found[model, f"seen_{n}"] for n in sorted(self.test_things) if (model, f"seen_{n}") in found}
+            if not rising:
+                continue
+            bound = [n for n in rising if all(its.value >= self.enough for k, its in rising.items() if k <= n)]
+            says = f"up to {bound[-1]} things" if bound else "not even two things"
+            parts = ", ".join(f"{n}: {100 * its.value:.1f} [{its.bounds}]" for n, its in rising.items())
+            yield Sentence(
+                f"Trained on up to {max(self.most)} things {title_of(model)} binds {says} (at least "
+                f"{self.enough:.0%} right); accuracy (%) by number of things: {parts}."
+            )
+
+
+SAYS = """Accuracy (%) on swaps by the number of things in an image, of which captions mention no more than training
+shows. In one panel training showed scenes of one to so many things, in equally many images."""
+SHARED = """Scenes of four things. In a triplet one thing has the animal of a second and the texture of a third, so that
+features alone can't tell things apart."""
+
+PRESETS = {
+    "smoke": Capacity(
+        **SMOKE | {"world": "eight-textures", "test_scenes": 24},
+        **{"most": (2,), "test_things": (2, 3), "triplets": (1,), "train_scenes": 240, "views": 4},
+    ),
+    "laptop": Capacity(**EIGHT | {"world": "eight-textures"}, seeds=3, train_scenes=4000),
+}
+
+if __name__ == "__main__":
+    main(PRESETS)

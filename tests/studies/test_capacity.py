@@ -1,0 +1,65 @@
+"""The study of capacity: which runs there are, and what its page says of finished ones."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from menagerie.studies.capacity import PRESETS
+from menagerie.studies.frame.parts import Lines, Sentence
+from menagerie.studies.frame.records import Records
+from tests.command import ROOT, run_here
+from tests.studies.stored import stored_run
+
+STUDY = replace(PRESETS["laptop"], seeds=2, most=(1, 2), test_things=(2, 3, 4), enough=0.8)
+TESTS = tuple(f"seen_{n}" for n in STUDY.test_things)
+
+
+def test_only_the_number_of_things_in_training_varies(tmp_path):
+    arms = list(STUDY.plan(Records((), tmp_path)))
+    assert [(arm.cell.model, arm.cell.seed, arm.labels["things"]) for arm in arms][:3] == [
+        ("clip", 0, (1,)), ("oc-clip", 0, (1,)), ("clip", 0, (1, 2)),
+    ]  # fmt: skip
+    recipes = {arm.cell.data.recipe for arm in arms if arm.cell.seed == 0}
+    assert {replace(recipe, things=(1,)) for recipe in recipes} == {next(iter(recipes))}
+    assert arms[0].cell.tests == (*TESTS, "triplets_0", "triplets_1", "triplets_2")
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """The page of runs in which OC-CLIP is right about everywhere, and CLIP nowhere."""
+    out = tmp_path_factory.mktemp("capacity")
+    skill = {"clip": 0.5, "oc-clip": 1.0}
+    arms = [
+        stored_run(out, model, seed, {"things": things}, skill[model], tests=TESTS)
+        for seed in range(2) for model in skill for things in STUDY.trained
+    ]  # fmt: skip
+    return list(STUDY.page(Records(tuple(arms), out)))
+
+
+def test_a_sentence_says_how_many_things_a_model_binds(parts):
+    said = [part.text for part in parts if isinstance(part, Sentence)]
+    assert len(said) == 2
+    assert "CLIP binds not even two things" in said[0]
+    assert "OC-CLIP binds up to" in said[1]
+
+
+def test_accuracy_stands_along_the_number_of_things(parts):
+    from menagerie.studies.frame.figures import lines
+
+    (part,) = (part for part in parts if isinstance(part, Lines))
+    drawn = lines(part)
+    panels = [axis for axis in drawn.figure.axes if axis.get_title()]
+    assert [axis.get_title() for axis in panels] == ["trained on up to 1", "trained on up to 2"]
+    for axis in panels:
+        (clip, oc_clip) = (line for line in axis.get_lines() if len(line.get_xdata()) == len(TESTS))
+        assert list(clip.get_xdata()) == list(oc_clip.get_xdata()) == [0, 1, 2]
+        assert min(oc_clip.get_ydata()) > max(clip.get_ydata())
+
+
+def test_a_split_file_is_refused(tmp_path):
+    (tmp_path / "mine.h5").touch()
+    command = [sys.executable, str(ROOT / "studies/capacity.py"), "--preset", "smoke", "--split", "mine.h5"]
+    done = run_here(command, tmp_path)
+    assert done.returncode == 2
+    assert "how many things training shows is varied here" in done.stderr
