@@ -270,8 +270,11 @@ class CrowdRecipe(SplitRecipe):
         return lambda scene: not matched(rules, scene)
 
     def counts(self) -> PairCounts:
-        """All pairs of animals, and none swapped for certain: `hard_negatives` is a share of scenes here."""
-        number = len(load_world(self.world).pairs)
+        """All pairs of animals, and none swapped for certain: `hard_negatives` is a share of scenes here. Raises for a
+        world with too few names."""
+        world = load_world(self.world)
+        check_names(self, world)
+        number = len(world.pairs)
         return PairCounts(number, round(self.hard_negatives * number), number)
 
 
