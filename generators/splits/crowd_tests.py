@@ -93,9 +93,3 @@ def with_triplets(cells: Cells, tested: Sequence[Cell], random: np.random.Genera
         return both, rest
 
     return choose if triplets else of_pairs(cells, tested, random)
-
-
-def triplets_in(things: Sequence[Cell]) -> int:
-    """The number of triplets: of each thing, the others of its animal times the others of its texture."""
-    animals, textures = zip(*things, strict=True)
-    return sum((animals.count(animal) - 1) * (textures.count(texture) - 1) for animal, texture in things)

@@ -14,6 +14,7 @@ from menagerie.envs.core.figures import short
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.pages import write_page
 from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.studies.analysis.tables import DASH, flat, to_rows
 from menagerie.studies.analysis.two_levels import meaning
@@ -218,16 +219,17 @@ def splits_of(records: Records) -> dict[str, str]:
 
 def varied(records: Records) -> dict[str, str]:
     """The fields of the training recipe that the runs of one model differ in, with their values."""
-    recipes: dict[str, list[dict[str, str]]] = {}
+    recipes: dict[str, dict[Recipe, None]] = {}  # each once: there may be thousands of arms
     for arm in records.arms:
         if is_on(arm, object):
-            recipes.setdefault(arm.cell.model, []).append(flat(asdict(arm.cell.recipe)))
+            recipes.setdefault(arm.cell.model, {})[arm.cell.recipe] = None
     values: dict[str, dict[str, None]] = {}
     for of_model in recipes.values():
-        for name in of_model[0]:
-            found = dict.fromkeys(recipe[name] for recipe in of_model)
-            values.setdefault(name, {}).update(found if len(found) > 1 else {})
-    return {f"recipe.{name}": f"varies: {', '.join(found)}" for name, found in values.items() if found}
+        texts = [flat(asdict(recipe)) for recipe in of_model]
+        for name in texts[0]:
+            if len(found := dict.fromkeys(text[name] for text in texts)) > 1:
+                values.setdefault(name, {}).update(found)
+    return {f"recipe.{name}": f"varies: {', '.join(found)}" for name, found in values.items()}
 
 
 def is_on(arm: Arm, kind: type) -> bool:
