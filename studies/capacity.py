@@ -17,6 +17,7 @@ from typing import Annotated, ClassVar, Literal
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, WHAT
 from menagerie.envs.core.validation import SCENES, Range, Several
+from menagerie.envs.layouts import MOST
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.arm import Arm, Known, as_column
@@ -28,8 +29,6 @@ from menagerie.studies.frame.parts import Heading, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
 
-MOST_THINGS = Range(1, 6)
-
 
 @dataclass(frozen=True)
 class Capacity(SplitStudy):
@@ -37,9 +36,9 @@ class Capacity(SplitStudy):
 
     plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
 
-    most: Annotated[Axis[int], MOST_THINGS] = (1, 2, 3)
+    most: Annotated[Axis[int], Range(1, MOST)] = (1, 2, 3)
     """Training shows scenes of one up to so many things."""
-    test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, 6)] = (2, 3, 4, 5, 6)
+    test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
     """Numbers of things in tests."""
     triplets: Annotated[tuple[int, ...], DATA, Several(), Range(0, 2)] = (0, 1, 2)
     """Further tests of four things with so many triplets: a thing, another of its animal, another of its texture."""
