@@ -90,8 +90,8 @@ class Effects(OwnFigure):
             dress(axis)
             axis.axvline(0, color="0.4", linewidth=1)
             axis.axhline(sum(len(effect) == 1 for effect in self.words) - 0.5, color="0.8", linewidth=1)
-            for y, effect in enumerate(self.words):
-                draw_dot(axis, of_model[effect], y, COLOURS[0] if helps(of_model[effect]) else "0.6", ())
+            for row, effect in enumerate(self.words):
+                draw_dot(axis, of_model[effect], float(row), COLOURS[0] if helps(of_model[effect]) else "0.6", ())
         axes[0].set_yticks(range(len(self.words)), list(self.words.values()), parse_math=False)
         axes[0].set_ylim(len(self.words) - 0.4, -0.6)
         figure.supxlabel("effect in percentage points", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
