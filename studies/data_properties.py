@@ -15,7 +15,7 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -164,7 +164,11 @@ PRESETS = {
         **SMOKE | {"world": "eight-textures", "test_scenes": 24},
         **{"factors": ("attributes", "batch"), "batches": (16, 32), "train_scenes": 240, "views": 4},
     ),
-    "laptop": DataProperties(**EIGHT | {"world": "eight-textures"}, seeds=3, train_scenes=4000),
+    # Half of each batch shows one thing alone, however many things others show.
+    "laptop": DataProperties(
+        **EIGHT | {"world": "eight-textures", "recipe": replace(EIGHT["recipe"], steps=1200, singles_share=0.5)},
+        **{"seeds": 3, "train_scenes": 4000},
+    ),
 }
 
 if __name__ == "__main__":
