@@ -11,7 +11,9 @@ from menagerie.studies.frame.records import Records
 from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
 
-STUDY = replace(PRESETS["laptop"], seeds=2, most=(1, 2), test_things=(2, 3, 4), enough=0.8)
+STUDY = replace(
+    PRESETS["laptop"], models=("clip", "oc-clip"), mended=False, seeds=2, most=(1, 2), test_things=(2, 3, 4), enough=0.8
+)
 TESTS = tuple(f"seen_{n}" for n in STUDY.test_things)
 
 
@@ -23,6 +25,15 @@ def test_only_the_number_of_things_in_training_varies(tmp_path):
     recipes = {arm.cell.data.recipe for arm in arms if arm.cell.seed == 0}
     assert {replace(recipe, things=(1,)) for recipe in recipes} == {arms[0].cell.data.recipe}
     assert arms[0].cell.tests == (*TESTS, "triplets_0", "triplets_1", "triplets_2")
+
+
+def test_mended_oc_clip_differs_in_its_competition_and_its_captions(tmp_path):
+    arms = list(replace(STUDY, mended=True, most=(2,), seeds=1).plan(Records((), tmp_path)))
+    assert [arm.place["model"] for arm in arms] == ["clip", "oc-clip", "oc-clip, mended"]
+    plain, mended = (arm.cell for arm in arms[1:])
+    assert mended.model == plain.model
+    assert mended.options == plain.options | {"focus": True}
+    assert mended.data.recipe == replace(plain.data.recipe, mentioned=0.7, attributes=0.8)
 
 
 @pytest.fixture(scope="module")
