@@ -10,7 +10,7 @@ to six. The false caption has the same words, with the textures of two animals e
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -83,6 +83,11 @@ class Capacity(SplitStudy):
         yield from self.answer(swaps)
         yield Lines("capacity", swaps, x="subset", panels=("things",), level=self.enough, words=words, says=SAYS)
         yield Table("swaps", swaps, ("things", "model"), intervals=True, words=words, says="The same as a table.")
+        yield Heading("By what captions mention", MENTIONING)
+        tasks = records.where(task=("two mentioned", "swap", "swap all"), subset=tuple(tests))
+        yield Table("mentioned", tasks, ("things", "subset", "model"), ("task",), intervals=True, words=words)
+        if self.layout != "apart":
+            yield from self.occluded(swaps, words)
         if shared:
             yield Heading("Things that share features", SHARED)
             found = records.where(task="swap", subset=tuple(shared))
@@ -92,6 +97,16 @@ class Capacity(SplitStudy):
             yield Table(
                 f"tasks-{test}", records.where(subset=test), ("things", "model"), ("task",), words=words, says=name
             )
+
+    def occluded(self, swaps: Records, words: Mapping[str, Mapping[str, str]]) -> Iterator[Part]:
+        """Accuracy by how much of the exchanged things is hidden."""
+        from menagerie.studies.analysis.hidden import BINS, hidden_bins
+
+        yield Heading("Things that others hide", HIDDEN)
+        found = swaps.regrouped(BINS.values(), lambda arm: hidden_bins(arm.file))
+        words = words | {"subset": {}}
+        yield Lines("hidden", found, x="subset", panels=("things",), level=self.enough, words=words)
+        yield Table("hidden-table", found, ("things", "model"), intervals=True, words=words)
 
     def answer(self, swaps: Records) -> Iterator[Part]:
         """A sentence for each model, where training shows the most things."""
@@ -119,6 +134,10 @@ MENDED = "oc-clip, mended"
 MENDS: dict[str, Any] = {"focus": True, "mentioned": 0.7, "attributes": 0.8}  # chosen in docs/results.md
 SAYS = """Accuracy (%) on swaps by the number of things in an image, of which captions mention no more than training
 shows. In one panel training showed scenes of one to so many things, in equally many images."""
+MENTIONING = """The same images and the same exchange of two textures, in captions of these two things alone, of as many
+things as training mentions at most (swap), and of all things of the image (swap all), where these numbers differ."""
+HIDDEN = """By the share of the exchanged things that others hide; the more hidden of the two counts. Images of all
+numbers of things together."""
 SHARED = """Scenes of four things. In a triplet one thing has the animal of a second and the texture of a third, so that
 features alone can't tell things apart."""
 
