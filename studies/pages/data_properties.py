@@ -107,7 +107,7 @@ def reached(swaps: Records, model: str, enough: float) -> str:
     for its in swaps.where(**COMPLETE).estimates(("model",)).values():
         text += f", and about {percent(its)} where captions are complete"
         if helps(above(its, 0.5)) != 1:
-            text += ": not above chance, so that effects say nothing yet, and more steps are needed"
+            text += ": not above chance, so that effects say little"
         elif its.value < enough:
             text += f", less than the {enough:.0%} of reliable binding"
     return f"{text}."
