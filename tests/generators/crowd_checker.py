@@ -147,11 +147,10 @@ def check_things(file: File) -> Iterator[str]:
             places = [thing.place for thing in scene.things]
             if places != sorted(set(places)):
                 yield f"{name}: places {places}"
-            if kind == "search_conjunction":
-                right = is_conjunction(scene)
+            if kind == "triplets":
+                right = triplets_in(scene) == int(number)
             else:
-                triplets = triplets_in(scene) if kind == "triplets" else None
-                right = triplets == int(number) if kind == "triplets" else shares_nothing(cells(scene))
+                right = is_conjunction(scene) if kind == "search_conjunction" else shares_nothing(cells(scene))
             if not right:
                 yield f"{name}: things share another number of animals and textures: {cells(scene)}"
 
@@ -161,8 +160,7 @@ def shares_nothing(some: Sequence[tuple[str, str]]) -> bool:
 
 
 def triplets_in(scene: Scene) -> int:
-    """The number of things times those of their animal times those of their texture; -1 for a thing that is there
-    twice."""
+    """The number of triplets: a thing, another of its animal, another of its texture; -1 if a thing is there twice."""
     some = cells(scene)
     alike = [(sum(a == b for b, _ in some) - 1) * (sum(t == u for _, u in some) - 1) for a, t in some]
     return sum(alike) if len(set(some)) == len(some) else -1

@@ -58,6 +58,10 @@ def fits_swap_all(file: File, scene: Scene, said: Said) -> bool:
     return fits_swap(file, scene, said) and len(said[0][0]) == len(scene.things)
 
 
+def fits_two(file: File, scene: Scene, said: Said) -> bool:
+    return fits_swap(file, scene, said) and sorted(mentioned(said[0][0], scene)) == sorted(exchanged(scene))
+
+
 def fits_assignment(file: File, scene: Scene, said: Said) -> bool:
     """All permutations of the textures of so many things, each once."""
     most = file.recipe["most_mentioned"] or max(file.recipe["things"])
@@ -114,6 +118,7 @@ def fits_replaced(field: int, file: File, scene: Scene, said: Said) -> bool:
 FITS = {
     "swap": fits_swap,
     "swap all": fits_swap_all,
+    "two mentioned": fits_two,
     "assignment": fits_assignment,
     "illusion": fits_illusion,
     "order": fits_order,
@@ -121,4 +126,13 @@ FITS = {
     "replace texture": partial(fits_replaced, 1),
     "replace animal": partial(fits_replaced, 2),
 }
-SAME_WORDS = ("swap", "swap all", "assignment of 2", "assignment of 3", "assignment of 4", "order", "paraphrase")
+SAME_WORDS = (
+    "swap",
+    "swap all",
+    "two mentioned",
+    "assignment of 2",
+    "assignment of 3",
+    "assignment of 4",
+    "order",
+    "paraphrase",
+)

@@ -122,12 +122,20 @@ def caption_problems(file: File, reader: Reader, name: str, record: Record, show
         of_pair = bool(pair & set(places)) if search else pair <= set(places)
         if len(told) != number or not of_pair or not all(texture for _, texture, _ in told):
             yield f"{caption!r} mentions {len(told)} things, not {number}, or not the exchanged ones"
+        if name.startswith("search_conjunction") and not is_shared(scene, places[0]):
+            yield f"{caption!r} doesn't name the target"
         if not record.negative:
             yield f"{caption!r} has no negative"
     if record.negative:
         yield from negative_problems(reader, record, search, places)
     elif record.negative_graph != ([], []):
         yield f"no negative, but the graph {record.negative_graph}"
+
+
+def is_shared(scene: Scene, place: int) -> bool:
+    """Whether another thing has the animal or the texture of a thing."""
+    animal, texture = cells(scene)[place]
+    return any(i != place and (a == animal or t == texture) for i, (a, t) in enumerate(cells(scene)))
 
 
 def negative_problems(reader: Reader, record: Record, search: bool, places: Sequence[int]) -> Iterator[str]:

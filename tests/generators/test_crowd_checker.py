@@ -14,6 +14,7 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import Split, write_tables
+from tests.faults.planting import joined, taken, with_subsets
 from tests.generators.conftest import in_memory, make_split
 from tests.generators.crowd_cell_checker import shown_cells
 from tests.generators.crowd_checker import problems
@@ -81,9 +82,31 @@ def test_coverages_are_nested_and_have_one_test_of_unseen_cells(tmp_path):
         assert set(cells(scene)) - four_cells(scene) <= shown[0]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+def one_for_another(split: Split) -> Split:
+    """The first record of a test takes the place of its last one."""
+    r = split.subsets["seen_3"]
+    return with_subsets(split, seen_3=taken(r, [*range(len(r) - 1), 0]))
+
+
+def as_in_train(split: Split) -> Split:
+    """A test in the views of train."""
+    r = split.subsets["seen_2"]
+    return with_subsets(split, seen_2=replace(r, scenes=[replace(s, view=s.view - 2) for s in r.scenes]))
+
+
+def validation_of_a_test(split: Split) -> Split:
+    """Validation has scenes of tests."""
+    both = [taken(split.subsets[name], range(12)) for name in ("seen_2", "seen_3")]
+    return with_subsets(split, validation=joined(*both))
+
+
+OURS = (one_for_another, as_in_train, validation_of_a_test)
+ALL_FAULTS = FAULTS | {plant.__name__: (PART, None, plant) for plant in OURS}
+
+
+@pytest.mark.parametrize("fault", ALL_FAULTS)
 def test_planted_faults_are_found(fault, tmp_path):
-    recipe, _, plant = FAULTS[fault]
+    recipe, _, plant = ALL_FAULTS[fault]
     assert problems(written(tmp_path, plant(in_memory(recipe))))
 
 
@@ -161,6 +184,7 @@ QUESTION_FAULTS = {
     "order": lambda one: one._replace(texts=(one.texts[0], one.texts[0])),
     "paraphrase": lambda one: one._replace(texts=(one.texts[0], one.texts[0], one.texts[2])),
     "swap all": lambda one: one._replace(texts=(one.texts[1], one.texts[0])),
+    "two mentioned": lambda one: one._replace(task="swap all"),
     "replace texture": lambda one: one._replace(task="replace animal"),
     "replace animal": lambda one: one._replace(task="swap"),
 }
