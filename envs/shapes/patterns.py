@@ -1,6 +1,6 @@
 """Patterns of textures: black bands, or none. "Banded red" is the texture `red` in the pattern `banded`.
 
-To add a pattern, add an entry to `PATTERNS`: worlds can then name every texture in it.
+To add a pattern, add an entry to `PATTERNS`, of one word: worlds can then name every texture in it.
 """
 
 from collections.abc import Callable
