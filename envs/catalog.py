@@ -1,10 +1,12 @@
 """A world's animals, textures and backgrounds by name: one Python file each, or registered by a user's world file."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.plugins import exported
+from menagerie.envs.shapes.patterns import PATTERNS, over
 from menagerie.envs.world import TEXTURES
 
 if TYPE_CHECKING:
@@ -19,10 +21,17 @@ if TYPE_CHECKING:
 _own: dict[tuple[str, str], tuple[str, "OwnIngredient"]] = {}  # (folder, name) -> (digest, ingredient)
 
 
+def files(folder: str) -> tuple[str, ...]:
+    """World names of the files in `envs/<folder>`, sorted ("a_b.py" is "a b"); imports none of them."""
+    found = (Path(__file__).parent / folder).glob("[!_.]*.py")
+    return tuple(sorted(file.stem.replace("_", " ") for file in found))
+
+
 def names(folder: str) -> tuple[str, ...]:
-    """World names of the files in `envs/<folder>`, sorted; imports none of them."""
-    files = (Path(__file__).parent / folder).glob("[!_.]*.py")
-    return tuple(sorted(file.stem.replace("_", " ") for file in files))
+    """World names of all built-in ingredients of a folder, sorted. Each texture is there in every pattern, too."""
+    found = files(folder)
+    patterns = PATTERNS if folder == "textures" else ()
+    return tuple(sorted([*found, *(f"{pattern} {name}" for pattern in patterns for name in found)]))
 
 
 def check_free(folder: str, kind: str, name: str) -> None:
@@ -43,8 +52,18 @@ def register(folder: str, kind: str, name: str, digest: str, ingredient: "OwnIng
 
 
 def load(folder: str, kind: str, name: str) -> Any:
-    """The registered ingredient, or the constant named after its kind (`ANIMAL`) in the file of that name."""
+    """The registered ingredient, or the constant named after its kind (`ANIMAL`) in the file of that name; "banded red"
+    is the texture in the file `red`, in the pattern `banded`."""
     if (folder, name) in _own:
         return _own[folder, name][1]
-    module = choose(kind, name, names(folder)).replace(" ", "_")
-    return exported(f"menagerie.envs.{folder}.{module}", kind.upper())
+    chosen = choose(kind, name, names(folder))
+    if folder == "textures" and chosen not in files(folder):
+        pattern, _, plain = chosen.partition(" ")
+        texture = load_file(folder, kind, plain)
+        return replace(texture, pattern=over(texture.pattern, pattern))
+    return load_file(folder, kind, chosen)
+
+
+def load_file(folder: str, kind: str, name: str) -> Any:
+    """The constant in the file of that name."""
+    return exported(f"menagerie.envs.{folder}.{name.replace(' ', '_')}", kind.upper())

@@ -57,7 +57,7 @@ class AblationStudy(Study):
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
     """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, dimensions, partial, oracle,
-    negatives. None takes all that the model names, but for such groups."""
+    negatives. None takes all rows that the model names, without these groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding. A recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
@@ -104,8 +104,8 @@ class AblationStudy(Study):
         return ("own",) if self.base or self.split else self.splits
 
     def grid(self, split: str) -> tuple[SplitStudy, str]:
-        """A grid with its hardest cell, or a recipe or a file of the user's, in place of all others; and why it has no
-        tuned recipes, if so: a row would differ from the others by the search too, unless all have one."""
+        """The grid of a split, reduced to its hardest cell or to the user's recipe or file. Also the reason why it has
+        no tuned recipes, or "": unless all rows have one, a row would differ from the others by the search too."""
         kind = "spatial" if self.base is not None and self.base.relational else "binding"
         presets = GRIDS[kind if self.split_names == ("own",) else choose("split", split, GRIDS)]
         grid = self.narrowed(presets[choose("preset of the grids", self.cell, presets)])
@@ -119,7 +119,7 @@ class AblationStudy(Study):
         return replace(grid, tuned=""), f"the grid's own for all rows: nothing was tuned for {', '.join(lacking)}"
 
     def narrowed(self, grid: SplitStudy) -> SplitStudy:
-        """A grid at its hardest cell, or on a recipe or a file of the user's."""
+        """A grid that is reduced to its hardest cell, or to the user's recipe or file."""
         if self.base:
             return replace(grid.with_recipe(self.base), hold_out=self.hold_out)
         if self.split:
@@ -134,7 +134,8 @@ class AblationStudy(Study):
         return replace(self, base=recipe, hold_out=recipe.hold_out)
 
     def settled(self) -> "AblationStudy":
-        """The study with the models of its rows; raises where it has no split, or several ways to one."""
+        """The study with the models of its rows. Raises without a split, and for `split` with several files or beside
+        another source."""
         if not self.splits:
             raise UserError("--splits needs spatial, binding or both, got none")
         if len(self.split) > 1 or (self.split and (self.base or self.hold_out)):
@@ -147,7 +148,7 @@ class AblationStudy(Study):
 
     @cached_property
     def arms(self) -> list[Arm]:
-        """The runs of every row on every split where it matters, one a seed."""
+        """One run for each row, each split on which the row can matter, and each seed."""
         return [
             self.arm(split, row, seed)
             for split, grid in self.grids.items()
@@ -158,7 +159,7 @@ class AblationStudy(Study):
 
     @cached_property
     def first(self) -> dict[int, Arm]:
-        """The arms, by their number, that train the weights which others score with other graphs."""
+        """For arms that only score with other graphs: the arm that trains their weights, by number."""
         by_id = {arm.id: arm for arm in self.arms}
         others = {k: arm.cell for k, arm in enumerate(self.arms) if arm.cell.graphs.trained_with != arm.cell.graphs}
         found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}
@@ -168,7 +169,7 @@ class AblationStudy(Study):
         return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:
-        """A run of a row; what is trained before its own model stays as it is."""
+        """A run of a row. The row doesn't change a stage that is trained before the model itself."""
         grid, line = self.grids[split], self.lines[row]
         model, values = model_of(self.spec, line), changes(self.spec, line)
         training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}

@@ -118,7 +118,8 @@ def place_text(place: Mapping[str, Any]) -> str:
 
 
 def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
-    """Image, the map of each query, and what the default tokens take, for the scenes whose maps a row has."""
+    """For each scene whose maps a row has: its image, the map of each query, and the attention to the default
+    tokens."""
     from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
     from menagerie.generators.storage.dataset import SplitDataset
@@ -135,7 +136,7 @@ def attention_sheet(
     things: Float[np.ndarray, "n 2 h w"],
     rest: Float[np.ndarray, "n h w"],
 ) -> "Figure":
-    """A row per scene: the image, the map of each of its two queries, and what the default tokens take."""
+    """Draw a row per scene: its image, the map of each of its two queries, and the attention to the default tokens."""
     from matplotlib.figure import Figure
 
     figure = Figure((8.8, 2.3 * len(images)), layout="constrained")
@@ -178,7 +179,7 @@ def run(config: Config) -> None:
 
 
 def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
-    """Print what was measured of a cell, draw its picture, and give its rows with its labels."""
+    """Print a cell's measurements and draw its picture; returns its rows with its labels."""
     from menagerie.studies.frame.measure import measured
 
     rows = measured(job.cell, job.measure)

@@ -116,7 +116,7 @@ class Compute(Study):
             yield from self.course(known, split, model).arms
 
     def course(self, known: Known, split: str, model: str) -> Course:
-        """How far a model is at a split: first its choices are halved with the first seed, then budgets rise."""
+        """A model's progress on a split: first its choices are halved with the first seed, then its budgets rise."""
         choosing = halved(
             known, self.setups, self.budgets, lambda setup, steps: run(self, split, model, setup, 0, steps)
         )
@@ -147,7 +147,8 @@ class Compute(Study):
         return Recipe(**alike, **rest, single_object_phase=self.singles_steps / steps)
 
     def check(self) -> None:
-        """Raise for budgets that can't rise, and for splits without anything to be judged by."""
+        """Raise for values out of range, for budgets that aren't in rising order, and for splits that leave no pairs by
+        which to judge runs."""
         if not self.splits:
             raise UserError("--splits needs binding, spatial or both")
         if 0 in self.learning_rates:
@@ -185,7 +186,7 @@ class Compute(Study):
 
 @cache
 def grid_of(study: Compute, split: str) -> Grid:
-    """The grid that a split is the one cell of: its hardest, or a recipe of the user's."""
+    """The grid whose only cell is this split: the grid's hardest cell, or the user's recipe."""
     kind = ("spatial" if study.base.relational else "binding") if study.base else choose("split", split, GRIDS)
     preset = GRIDS[kind][choose("preset of the grids", study.cell, GRIDS[kind])]
     if study.base:

@@ -55,7 +55,7 @@ class Evaluate(ScoringStudy):
         return {name: Path(name) for name in self.splits if name not in self.recipes}
 
     def check(self) -> None:
-        """Raise for names of nothing, and for models that can't be had, before anything is rendered."""
+        """Raise for unknown names and for models that can't be loaded, before anything is rendered."""
         if not self.models or not self.splits:
             raise UserError("give one or more models, and after --splits one or more splits")
         super().check()
@@ -63,7 +63,7 @@ class Evaluate(ScoringStudy):
         tuple(self.tested)
 
     def prepare(self, out: Path) -> "Evaluate":
-        """Render what the store lacks of recipes, and write their split files."""
+        """Render the recipes' scenes that the store lacks, and write the split files."""
         from menagerie.studies.scoring.splits import render
 
         super().prepare(out)

@@ -56,7 +56,7 @@ class Config(SampleStudy):
     """Sample efficiency: how little data is enough"""
 
     def judged(self, known: Known, model: str, question: str, setting: Setting) -> Judged:
-        """The runs of a setting, and what they came to."""
+        """The runs of a setting, and their results."""
         if self.budgets:
             return self.converged(known, model, setting)
         runs = [self.arm(model, setting, seed) for seed in range(self.seeds)]
@@ -178,7 +178,7 @@ def over_seeds(study: Config, values: Sequence[float]) -> float:
 
 
 def out_of_reach(study: Config, values: Sequence[float]) -> bool:
-    """Whether a setting will miss the target, whatever the seeds get that are still to come."""
+    """Whether a setting will miss the target, whatever the remaining seeds reach."""
     return over_seeds(study, [*values, *[1.0] * (study.seeds - len(values))]) < study.target
 
 

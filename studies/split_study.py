@@ -54,7 +54,7 @@ class Config(Grid):
 
 
 def axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:
-    """The field and the values of "views=2,8"; raises for one that recipes of the kind don't have."""
+    """The field and the values of "views=2,8". Raises if recipes of the kind have no such field."""
     name, _, values = text.partition("=")
     defaults = {item.name: item.default for item in fields(kind) if item.name not in ("seed", "world")}
     default = defaults[choose(f"field of {kind.kind} recipes", name, defaults)]

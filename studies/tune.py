@@ -184,7 +184,7 @@ class Tune(CaptionOptions, SearchStudy):
         super().check_given(preset)
 
     def check(self) -> None:
-        """Raise for ranges that hold nothing, and for towers that are too large."""
+        """Raise for empty ranges, and for towers that are too large."""
         super().check()
         if len(self.split) > 1:
             raise UserError("tuning needs one split: give one file behind --split")
@@ -202,7 +202,7 @@ class Tune(CaptionOptions, SearchStudy):
         return [self.searched_of(model, records) for model in self.models]
 
     def searched_of(self, model: str, records: Records) -> Searched:
-        """What came of a model's search so far: a mean is None until all seeds have ended, and where one diverged."""
+        """The results of a model's search so far. A mean is None until all seeds have ended, and if one diverged."""
         from menagerie.studies.frame.search import elsewhere
 
         search = self.search(model)

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float32
 from numba import njit
 
+from menagerie.envs.shapes.patterns import Pattern
+
 SIDE = 64  # cells
 CELLS_PER_METRE = 32.0
 BANDS = ((1, 4), (4, 10), (10, 22), (18, 32))  # waves per side
@@ -51,10 +53,6 @@ def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np
     return out.reshape(*points.shape[:-1], 4)
 
 
-# Changes the linear colours (n, 3) of points (n, 3) in metres.
-Pattern = Callable[[Float32[np.ndarray, "n 3"], Float32[np.ndarray, "n 3"]], Float32[np.ndarray, "n 3"]]
-
-
 @dataclass(frozen=True)
 class Texture:
     """A surface: `albedo` maps the four bands of `noise`, coarse to fine, to a linear colour in 0..1."""
@@ -77,16 +75,6 @@ def glossy(red: float, green: float, blue: float, pattern: Pattern | None = None
         return (color(red, green, blue) * (1 + 0.06 * noise[:, 1:2])).clip(0, 1)
 
     return Texture(albedo, specular=0.35, gloss=60.0, pattern=pattern)
-
-
-BLACK = 0.012  # linear
-BAND = 0.15  # metres
-
-
-def banded(points: Float32[np.ndarray, "n 3"], colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-    """Colours with black bands across the height of a body, which are as broad as the colour between them."""
-    black = np.floor(points[:, 2] / np.float32(BAND)).astype(np.int64) % 2 == 1
-    return np.where(black[:, None], np.float32(BLACK), colors)
 
 
 def balls(points: Float32[np.ndarray, "n 3"], radius: float, cell: float) -> Bool[np.ndarray, " n"]:

@@ -1,4 +1,4 @@
-"""The textures that a world can name: one file each, loaded by name."""
+"""The textures that a world can name: one file each, and each in every pattern (envs/shapes/patterns.py)."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def texture_names() -> tuple[str, ...]:
-    """World names of all textures, sorted ("a_b.py" is "a b")."""
+    """World names of all textures, sorted: "red", "plain red", "banded red"."""
     return names("textures")
 
 

@@ -11,117 +11,48 @@ Searches show a target, a red cat, among k others; half of them share its textur
 animals and textures. All scenes are dealt from shuffled decks (`dealing`).
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar, Literal
 
-from menagerie.envs.core.errors import UserError, not_allowed
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
-from menagerie.envs.core.options import FIRST
-from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
-from menagerie.envs.layouts import LAYOUTS, MOST
+from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.crowds import (
     SEARCH,
-    Telling,
     caption_of,
     swapped,
     target_texts,
-    telling_of,
     tested_things,
     trained_things,
 )
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.captions.incomplete import Chances
 from menagerie.generators.captions.templates import Caption
-from menagerie.generators.cells import Cell, Cells, cells_of, round_coverage
+from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import matched
 from menagerie.generators.rules.rule import Rule
-from menagerie.generators.splits.crowd_tests import Chooser, of_names, of_pairs, searched, with_triplets
+from menagerie.generators.splits.crowd_options import CrowdOptions, cells_in, check_names
+from menagerie.generators.splits.crowd_tests import (
+    Chooser,
+    deal_from,
+    named_in,
+    of_names,
+    of_pairs,
+    searched,
+    things_of,
+    with_triplets,
+)
 from menagerie.generators.splits.dealing import Table, collect
-from menagerie.generators.splits.recipe import PairCounts, SplitRecipe
-
-Things = Annotated[tuple[int, ...], FIRST, Several(1), Range(1, MOST)]
+from menagerie.generators.splits.recipe import PairCounts
 
 
 @dataclass(frozen=True)
-class CrowdRecipe(SplitRecipe):
+class CrowdRecipe(CrowdOptions):
     """Everything that determines a crowd split, apart from the resolution."""
-
-    kind: ClassVar[str] = "crowd"
-    title: ClassVar[str] = "Many things"
-    task: ClassVar[str] = "the same words with the textures of two things exchanged"
-
-    world: Annotated[str, FIRST] = "pug-textures"
-    """Vocabulary of the scenes: a name, or a TOML file; with as many textures as a scene has things."""
-    pairs: float = 1.0
-    """Always 1: train shows all pairs of animals; `coverage` says in which textures."""
-    reserve: float = 0.0
-    """Always 0."""
-    validation: float = 0.0
-    """Always 0: the scenes of validation have seen cells, in views of their own."""
-    layout: Annotated[Literal["apart", "rows", "overlap"], FIRST] = "apart"
-    """Where things stand in train: side by side and above, in two rows, or in front of one another."""
-    test_layout: Literal["", "apart", "rows", "overlap"] = ""
-    """Where they stand in tests; empty: as in train."""
-    things: Things = (1, 2, 3)
-    """Numbers of things in scenes of train, each equally often."""
-    test_things: Annotated[tuple[int, ...], FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
-    """Numbers of things in tests, each a test."""
-    train_scenes: Annotated[int, FIRST, SCENES] = 16_000
-    """Images of train."""
-    coverage: Annotated[float, FIRST, SHARE] = 1.0
-    """Share of the combinations of animal and texture that train shows, a multiple of 1 / `classes`."""
-    classes: Annotated[int, Range(1, 1000)] = 4
-    """Classes of animals and of textures by which combinations are left out."""
-    mentioned: Annotated[float, FIRST, SHARE] = 1.0
-    """Probability that a training caption mentions a thing; one always is."""
-    most_mentioned: Annotated[int, Range(0, MOST)] = 0
-    """The most things that a training caption mentions; 0: all."""
-    attributes: Annotated[float, FIRST, SHARE] = 1.0
-    """Probability that a training caption includes the texture of a thing that it mentions."""
-    salient: Annotated[float, FIRST, SHARE] = 0.0
-    """Probability that a training caption mentions only the salient thing: in the foremost row, there the biggest."""
-    relations_stated: Annotated[int, FIRST, Range(0, MOST - 1)] = 0
-    """Relations that a caption states, in a chain: "a red cat above a white dog that is behind a grass pig"."""
-    least_visible: Annotated[float, SHARE] = 0.25
-    """Least share of each thing that others leave visible; scenes that show less are left out after rendering."""
-    searches: Annotated[tuple[int, ...], Several(), Range(1, MOST - 1)] = ()
-    """Numbers of distractors in tests of search, two tests each."""
-    triplets: Annotated[tuple[int, ...], Several(), Range(0, 2)] = ()
-    """Numbers of triplets, which share an animal and a texture, in further tests of four things."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, only in (("pairs", 1), ("reserve", 0), ("validation", 0)):
-            if getattr(self, name) != only:
-                raise UserError(f"{name} must be {only} in a crowd split, which sets no pairs of animals apart")
-        if self.hard_negatives > 0.5:
-            raise not_allowed("hard_negatives", self.hard_negatives, "at most 0.5: each is the swap of another scene")
-        if self.relations_stated and self.wording.statement:
-            raise UserError(
-                f"the template {self.template!r} can't state relations; take another, or relations_stated 0"
-            )
-        round_coverage(self.coverage, self.classes)
-
-    @property
-    def tests(self) -> tuple[str, ...]:
-        kinds = ("seen", "unseen") if self.coverage < 1 else ("seen",)
-        numbered = [f"{kind}_{n}" for kind in kinds for n in self.test_things]
-        features = [f"{SEARCH}_feature_{k}" for k in self.searches]
-        searches = [*features, *(f"{SEARCH}_conjunction_{k}" for k in self.searches if k > 1)]
-        return (*numbered, *searches, *(f"triplets_{t}" for t in self.triplets))
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        """The tests that a search reports: of rules, of unseen cells, or of more things than train shows."""
-        unseen = tuple(test for test in self.tests if test.startswith("unseen"))
-        more = tuple(f"seen_{n}" for n in self.test_things if n > max(self.things))
-        return super().judged if self.hold_out else unseen or more or self.tests
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption and the hard negative. In train there is one only if the caption mentions both exchanged things
@@ -137,10 +68,6 @@ class CrowdRecipe(SplitRecipe):
         if subset == "train" and not self.has_negative(scene, {thing.slot for thing in things if thing.texture}):
             return true, None
         return true, caption_of(scene, swapped(scene, things), self.telling)
-
-    @property
-    def telling(self) -> Telling:
-        return telling_of(vars(self))
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
         """Whether a training scene has a hard negative, if its caption mentions the things in these slots with their
@@ -163,9 +90,19 @@ class CrowdRecipe(SplitRecipe):
         return subsets | {"validation": self.validated(world, taken)} | tested
 
     def trained(self, world: World) -> list[Scene]:
-        """The scenes of train: each number of things in turn."""
+        """The scenes of train: each number of things in turn. Raises if they are too few to show every cell."""
         each, more = divmod(self.train_scenes, len(self.things))
-        return [scene for i, n in enumerate(self.things) for scene in self.trained_of(world, n, each + (i < more))]
+        scenes = [scene for i, n in enumerate(self.things) for scene in self.trained_of(world, n, each + (i < more))]
+        cells = cells_in(self, world)
+        asked = cells.at(*range(cells.shown))
+        shown = {thing[:2] for scene in scenes for thing in scene.things}
+        if len(shown) < len(asked) and not self.hold_out:  # rules may hold out a cell
+            raise UserError(
+                f"train_scenes {self.train_scenes} is too low: train would show {len(shown)} of the {len(asked)} "
+                f"combinations of animal and texture that coverage {self.coverage:g} means; raise it, or take a world "
+                "with fewer names"
+            )
+        return scenes
 
     def trained_of(self, world: World, things: int, number: int) -> list[Scene]:
         """The scenes of train with one number of things; the last of them are swaps of the first ones."""
@@ -276,41 +213,3 @@ class CrowdRecipe(SplitRecipe):
         check_names(self, world)
         number = len(world.pairs)
         return PairCounts(number, round(self.hard_negatives * number), number)
-
-
-def cells_in(recipe: CrowdRecipe, world: World) -> Cells:
-    """The cells of a recipe, in a world that is loaded."""
-    return cells_of(vars(recipe), world.animals, world.textures)
-
-
-def things_of(test: str) -> int:
-    """The number of things in the scenes of a test of seen or unseen cells, of a search, or of triplets."""
-    kind, _, rest = test.partition("_")
-    number = int(rest.rpartition("_")[2])
-    return {SEARCH: number + 1, "triplets": 4}.get(kind, number)
-
-
-def deal_from(table: Table, choose: Chooser, things: int) -> Scene:
-    """Deal a scene whose cells are chosen."""
-    return table.scene(*choose(things))
-
-
-def named_in(rules: Sequence[Rule], world: World) -> set[str]:
-    """The animals and textures that rules name, by themselves or in groups."""
-    groups = dict(world.groups)
-    known = {name: (name,) for name in (*world.animals, *world.textures)} | groups
-    texts = " ".join(rule.text for rule in rules)
-    found = [members for name, members in known.items() if re.search(rf"\b{re.escape(name)}\b", texts)]
-    return {member for members in found for member in members}
-
-
-def check_names(recipe: CrowdRecipe, world: World) -> None:
-    """Raise unless a world has enough animals and textures for its scenes, of which all are different."""
-    most = max(*recipe.things, *recipe.test_things, *(4 for _ in recipe.triplets), *(k + 1 for k in recipe.searches))
-    for names, what in ((world.animals, "animals"), (world.textures, "textures")):
-        if len(names) < most:
-            raise UserError(
-                f"scenes of {most} different things need {most} {what}, but world {recipe.world!r} has {len(names)}; "
-                "take another world, or lower things and test_things"
-            )
-    cells_in(recipe, world)

@@ -1,15 +1,41 @@
-"""The tests of crowd splits: which cells the things of their scenes have."""
+"""The tests of crowd splits: how many things their scenes have, and in which cells."""
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.captions.crowds import SEARCH
 from menagerie.generators.cells import Cell, Cells
-from menagerie.generators.splits.dealing import Deck, NoCard, different
+from menagerie.generators.rules.rule import Rule
+from menagerie.generators.splits.dealing import Deck, NoCard, Table, different
 
 # Cells of the exchanged things and of all others, for the scenes of a test; None leaves the others to the deck.
 Chosen = tuple[Sequence[Cell], Sequence[Cell] | None]
 Chooser = Callable[[int], Chosen]  # of a number of things
+
+
+def things_of(test: str) -> int:
+    """The number of things in the scenes of a test of seen or unseen cells, of a search, or of triplets."""
+    kind, _, rest = test.partition("_")
+    number = int(rest.rpartition("_")[2])
+    return {SEARCH: number + 1, "triplets": 4}.get(kind, number)
+
+
+def deal_from(table: Table, choose: Chooser, things: int) -> Scene:
+    """Deal a scene whose cells are chosen."""
+    return table.scene(*choose(things))
+
+
+def named_in(rules: Sequence[Rule], world: World) -> set[str]:
+    """The animals and textures that rules name, by themselves or in groups."""
+    groups = dict(world.groups)
+    known = {name: (name,) for name in (*world.animals, *world.textures)} | groups
+    texts = " ".join(rule.text for rule in rules)
+    found = [members for name, members in known.items() if re.search(rf"\b{re.escape(name)}\b", texts)]
+    return {member for members in found for member in members}
 
 
 def pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) -> Callable[[], list[Cell]]:

@@ -56,7 +56,7 @@ def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
 
 
 def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
-    """Other models, and other graphs for this one where it reads any."""
+    """Rows with other models and, if this model reads graphs, with other graphs."""
     others = [model for model in CONTROLS if model in specs() and model != spec.name]
     yield from ((base_row(specs()[model]), f"model={model}") for model in others)
     if "graphs" not in spec.reads:
@@ -98,7 +98,7 @@ GRAPH_FIELDS = {item.name for item in fields(GraphSource)}
 
 
 def ablated(model: str) -> ScorerSpec:
-    """The spec of a model that says what to vary; raises for one that doesn't."""
+    """The spec of a model. Raises if the spec doesn't say what to vary."""
     spec = spec_of(choose("model", model, specs()))
     if spec.name not in ABLATIONS:
         raise UserError(f"{model!r} has no ablations; models that have: {', '.join(ABLATIONS)}")
@@ -122,8 +122,9 @@ def all_rows(spec: ScorerSpec) -> dict[str, str]:
 
 
 def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
-    """Rows by name: all of the model's for none requested, a line such as "dim=32 relation_dim=16", or a group such
-    as "coefficients" or "oracle"; the first is always the model as it is."""
+    """The requested rows by name: a request is a line such as "dim=32 relation_dim=16" or a group such as
+    "coefficients" or "oracle", and no request means all rows of the model. The first row is always the model as it
+    is."""
     together, rows = groups_of(spec), {base_row(spec): ""}
     for name in requested or ablations_of(spec).rows:
         if name in together:
@@ -139,7 +140,7 @@ def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
 
 
 def kinds() -> Mapping[str, type[SplitRecipe]]:
-    """The kinds of splits, some of which need SciPy: help is shown without."""
+    """The kinds of splits. Imported here, because some need SciPy, which help doesn't load."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     return KINDS
@@ -163,8 +164,8 @@ def model_of(spec: ScorerSpec, line: str) -> str:
 
 
 def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
-    """The fields that a line sets; raises for one that there isn't, a value of another type, and graphs that the row's
-    model doesn't read."""
+    """The fields that a line sets. Raises for an unknown field, for a value of the wrong type, and for graphs that the
+    row's model doesn't read."""
     model = model_of(spec, line)
     types = types_of(spec_of(model))
     given = (item.partition("=")[::2] for item in line.split() if not item.startswith("model="))
@@ -220,7 +221,7 @@ class Rows(NamedTuple):
 
 @lru_cache(maxsize=4)  # opening a parser may take seconds
 def rows_of(model: str, requested: tuple[str, ...]) -> Rows:
-    """The rows that are requested of a model's study; raises for one that there is not."""
+    """The requested rows of a model. Raises for an unknown row."""
     rows, left_out, spec = {}, {}, ablated(model)
     for row, line in chosen_rows(spec, requested).items():
         try:

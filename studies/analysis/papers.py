@@ -1,5 +1,5 @@
-"""What the ablation study varies of models, and what their papers say of that: OC-CLIP's tables 6 and 7 and figures 3
-and 4; SPARO's table 6, between attentional pooling and SPARO; DCSM's functional words.
+"""The parts of models that the ablation study varies, and what the papers claim about these parts: OC-CLIP's tables 6
+and 7 and figures 3 and 4; SPARO's table 6, between attentional pooling and SPARO; DCSM's functional words.
 
 Rows and claims are in `ablations.toml`, but for OC-CLIP's weights (appendix A.1) and sizes (figure 4), of which there
 are many. SPARO's paper keeps the last blocks in the rows of its table 6, not in SPARO; here each row changes one thing.
@@ -97,7 +97,7 @@ def ablations_in(given: Mapping[str, Any], tests: Mapping[str, Any], more: Mappi
 
 
 def read_ablations() -> dict[str, Ablations]:
-    """What the file has, by the names of the models."""
+    """The content of the file, by the names of the models."""
     given, more = read_toml(Path(__file__).with_name("ablations.toml")), {"oc-clip": of_sizes()}
     tests = {name: tuple(map(tuple, columns)) for name, columns in given.pop("tests").items()}
     nothing = {"planes": [], "axes": {}, "relational": [], "ratio": [], "ratio_says": "", "claims": []}

@@ -33,7 +33,7 @@ class Axis(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The number of images that reach a target; if none did (censored), the largest number tried."""
+    """The number of images that reach a target. If no number did (a censored observation), the largest number tried."""
 
     images: int
     censored: bool

@@ -101,7 +101,8 @@ def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> t
 
 
 def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, repeats: int, device: str) -> float:
-    """Images per second, each with as many texts as images: the median over repeats, after an uncounted one."""
+    """Images per second, in batches with as many texts as images. The median over repeats; the first one doesn't
+    count."""
     import torch
 
     spans = []

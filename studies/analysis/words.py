@@ -51,9 +51,9 @@ LEAST_STEPS, LEAST_RECORDS = 200, 50
 
 
 def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
-    """A warning for the head of a report if it is of a smoke run; else empty.
+    """A warning for the head of a smoke run's report; empty for other runs.
 
-    `steps` are those of its training runs, `records` the number in each test; either may be empty if unknown.
+    `steps` has the steps of its training runs, `records` the number in each test; either may be empty if unknown.
     """
     most, largest = max(steps, default=0), max(records, default=0)
     few = []

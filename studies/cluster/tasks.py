@@ -57,9 +57,9 @@ class Tasks:
     """Receives a task that failed and why; None: `run` raises in the end."""
     waiting: list[str] = field(default_factory=list)
     over: list[str] = field(default_factory=list)
-    """Those that had ended before they were submitted."""
+    """Tasks that had ended before they were submitted."""
     earlier: dict[str, Handle] = field(default_factory=dict)
-    """Those of an earlier command that still ran when this one began."""
+    """Tasks of an earlier command that still ran when this one began."""
     running: dict[str, Handle] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
@@ -190,8 +190,8 @@ def read_tasks(folder: Path) -> dict[str, Handle]:
 
 
 def belongs(handle: Handle, folder: Path) -> bool:
-    """Whether a task's log lies in this folder; one that a copied or manipulated file lists is left alone unless it
-    does."""
+    """Whether a task's log lies in this folder. A copied or manipulated file may list other tasks, which are left
+    alone."""
     return os.path.isabs(handle.log) and Path(handle.folder).resolve() == folder.resolve()
 
 

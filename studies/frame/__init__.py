@@ -1,4 +1,5 @@
-"""What a study is written with: `from menagerie.studies.frame import Axis, Lines, SplitStudy, Table, grid, main`.
+"""The parts from which a study is built: `from menagerie.studies.frame import Axis, Lines, SplitStudy, Table, grid,
+main`.
 
 Names are imported at their first use, so that `--help` loads neither torch, matplotlib, pandas nor Optuna.
 """

@@ -22,11 +22,11 @@ class Course(NamedTuple):
     """How far an adaptive part of a plan is."""
 
     chosen: Any
-    """The choice that is left; None while choices are halved."""
+    """The last remaining choice; None while several remain."""
     arms: list[Arm]
-    """All that follow so far, finished ones too, each once."""
+    """All arms of the plan so far, finished ones too, each once."""
     means: tuple[float, ...] = ()
-    """For each budget of the choice that is left, the mean accuracy on validation, once all its arms have ended."""
+    """The mean accuracy on validation of the last remaining choice, for each budget whose arms have all ended."""
     waiting: bool = False
     """Whether further arms may follow when these have ended."""
     stopped: bool = False
@@ -90,9 +90,9 @@ def all_scores(known: Known, arms: Iterable[Arm]) -> list[float] | None:
 
 
 def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
-    """Whether none of the last `patience` values is above the best before them by more than `rise`.
+    """Whether the last `patience` values exceed the best one before them by at most `rise`.
 
-    Never of a model that has not left chance yet: it may not have begun to rise.
+    False while the model is at chance, because it may not have begun to rise.
     """
     if len(means) <= patience or max(means) < BEGUN:
         return False
@@ -100,7 +100,7 @@ def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
 
 
 class Imagined(Known):
-    """What would be known if accuracy rose with every step: an adaptive plan then trains the most."""
+    """Invented results in which accuracy rises with every step, the case in which an adaptive plan trains the most."""
 
     owner = "imagined"
 
@@ -116,7 +116,7 @@ class Imagined(Known):
         return self.kept
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
-        """A number from 0.5 to 1 that rises with the steps; None of an arm that hasn't ended yet."""
+        """A number from 0.5 to 1 that rises with the steps; None if the arm hasn't ended yet."""
         if arm.id not in self.ended:
             return None
         steps = getattr(getattr(arm.cell, "recipe", None), "steps", 0)
@@ -129,12 +129,12 @@ class Imagined(Known):
         return False
 
     def weights(self, arm: Arm, name: str) -> Start | None:
-        """Weights that nobody has trained, of an arm that has ended."""
+        """A stand-in for the weights of an arm that has ended."""
         return Start(arm.id, Path(arm.id), name, arm.cell.images_seen) if arm.id in self.ended else None
 
 
 def all_arms(study: AnyStudy) -> tuple[Arm, ...]:
-    """All arms that a study may come to, each once."""
+    """All arms that a study may train at most, each once."""
     known = Imagined()
     while True:
         arms = {arm.id: arm for arm in study.plan(known)}

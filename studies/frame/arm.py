@@ -51,13 +51,13 @@ def as_column(value: Any) -> Any:
 
 @runtime_checkable
 class Known(Protocol):
-    """What is known of arms while a study runs. A plan looks at nothing else."""
+    """The results of arms that are known while a study runs. A plan depends on nothing else."""
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
-        """Accuracy of a finished arm, 0 of one that diverged, None of one that hasn't ended."""
+        """The accuracy of a finished arm; 0 if it diverged, None if it hasn't ended."""
 
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
-        """The mean of their scores; None until all have ended."""
+        """The mean score of some arms; None until all have ended."""
         scores = [self.score(arm, subset, task) for arm in arms]
         known = [score for score in scores if score is not None]
         return sum(known) / len(known) if known and len(known) == len(scores) else None
@@ -66,11 +66,11 @@ class Known(Protocol):
         """Whether an arm has ended, with a result or without."""
 
     def weights(self, arm: Arm, name: str) -> "Start | None":
-        """The weights of a finished arm, for another to start with; None of one that has none (yet). `name` is what
-        tables call them."""
+        """The weights of a finished arm, from which another arm can start; None if it has no weights (yet). `name` is
+        their name in tables."""
 
     def diverged(self, arm: Arm) -> bool:
-        """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
+        """Whether an arm diverged: its loss, weights or scores weren't finite, so that it never gets a result."""
 
     @property
     def owner(self) -> str:

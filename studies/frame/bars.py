@@ -89,7 +89,7 @@ def draw_dot(axis: Axes, its: Estimate | None, y: float, colour: str, seeds: Seq
 
 
 def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
-    """Limits, chance and what is compared with, of a panel."""
+    """Draw the limits of a panel, and lines at chance and at the values that stand beside its rows."""
     dress(axis)
     if not dotted:
         axis.grid(visible=False)
@@ -107,7 +107,7 @@ def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
 
 
 def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[Key]) -> None:
-    """What each row is, of labels that have several values, and what numbers are."""
+    """Label the rows with the labels that vary, and the axis with what its numbers are."""
     shown = varying(rows)
     names = [part.rows[k] for k in shown]
     texts = [title(part, names, tuple(row[k] for k in shown)) for row in rows]

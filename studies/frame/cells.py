@@ -144,14 +144,14 @@ def paper_recipe(study: SplitOptions, model: str) -> Mapping[str, Any]:
 
 
 def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
-    """All that a paper decides: what it doesn't name is as recipes have it by default."""
+    """All fields that a paper decides; those that it doesn't name have their defaults."""
     plain = asdict(Recipe())
     return {name: paper.get(name, plain[name]) for name in PAPER_FIELDS}
 
 
 def recipe_line(study: SplitOptions, model: str, recipe: Recipe | None = None) -> str:
-    """The recipe of a model, its own or the given one, and all options of the model, in one line; and what it was tuned
-    for where that isn't this study."""
+    """One line with a model's recipe (its own, or the given one) and all its options. It also says what the recipe was
+    tuned for, if that isn't this study."""
     start = f"from {study.pretrained}" if study.pretrained else "from scratch"
     recipe = recipe or training_recipe(study, model)
     text = f"{towers(study, model).architecture} {start}; "
@@ -176,8 +176,8 @@ def shown(value: Any) -> str:
 
 
 def options_of(study: SplitOptions, model: str) -> dict[str, Any]:
-    """A model's own options that are not its defaults: the study's, or those that tuning chose; none of one that isn't
-    among its models, but trained before one of them."""
+    """The model's options that differ from their defaults, set by the study or by tuning. Empty for a model that is
+    only trained as a stage before one of the study's models."""
     best, spec = tuned(study).get(model), spec_of(model)
     config = getattr(study.scorers, spec.flag) if model in study.scorers.models else spec.config()
     return differing(replace(config, **best.options)) if best else differing(config)

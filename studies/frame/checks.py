@@ -1,4 +1,4 @@
-"""What a study is refused for, before anything is made."""
+"""The checks that may refuse a study, before anything is made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -54,7 +54,7 @@ def check(study: AnyStudy) -> None:
 
 
 def check_splits(cells: Iterable[Cell]) -> None:
-    """Raise for recipes of splits that their worlds don't allow, and for fractions that can't be had."""
+    """Raise for split recipes that their worlds don't allow, and for fractions that are impossible."""
     for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
         recipe.rules(load_world(recipe.world))
         recipe.counts()
@@ -126,7 +126,7 @@ def check_rows(rows: Mapping[str, Cell]) -> None:
 
 
 def check_graphs(study: SplitOptions) -> None:
-    """Raise for other graphs that nobody reads, and for a parser that can't work here."""
+    """Raise if no model reads the requested graphs, or if their parser can't work here."""
     if study.graph_source.plain:
         return
     if not any("graphs" in spec_of(model).reads for model in study.models):

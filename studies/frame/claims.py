@@ -1,4 +1,4 @@
-"""What papers claim, held against the records of a study, and what pages of rows share: their tests and accuracies."""
+"""Compares papers' claims with the records of a study. Also the tests and accuracies that all pages of rows show."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
@@ -16,7 +16,7 @@ from menagerie.studies.runs.data import CellData
 Columns = Sequence[tuple[str, str]]
 """Subset and task of each."""
 EXPECTED = {-1: "lower: −", 1: "higher: +"}
-# What may come out of a claim, in the words of reports.
+# The possible verdicts on a claim, in the words of reports.
 OUTCOMES = {
     "confirmed": "the interval leaves out 0, on the side that is expected after the paper",
     "contradicted": "the interval leaves out 0, on the other side",
@@ -62,7 +62,8 @@ class Verdict(NamedTuple):
 
 
 def verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int, missing: str = DASH) -> Verdict:
-    """Whether the interval of a difference is on the claim's side of 0; `missing` is shown where there is none."""
+    """The verdict on a claim: whether the interval of a difference is on the claim's side of 0; `missing` if there is
+    no interval."""
     return Verdict(claim, row, tests, judged(delta, sign), EXPECTED[sign], missing if delta is None else str(delta))
 
 
@@ -120,7 +121,7 @@ def write_scores(name: str, records: Records) -> None:
 
 
 def missing(records: Records, row: str, base: str) -> str:
-    """The sign in place of a row's difference from another: it is awaited, or there is none to be had."""
+    """The sign shown for a missing difference of two rows: it is awaited, or it can't be computed."""
     done = {arm.labels["row"] for arm, _ in records.results}
     known = {arm.labels["row"] for arm in records.arms}
     return WAITING if row in known and not {row, base} <= done else DASH
@@ -133,7 +134,8 @@ def differences(records: Records, rows: Iterable[str], columns: Columns, base: s
 
 
 def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
-    """Of each row and task the lowest test, and the lowest of all with its name; of finished runs."""
+    """A table with the lowest accuracy of each row on each task, and its worst test and task by name. It counts only
+    finished runs."""
     scores = records.scores[~records.scores["subset"].isin(UNTESTED)].dropna(subset="accuracy")
     means = 100 * scores.groupby(["row", "subset", "task"], sort=False)["accuracy"].mean()
     tasks = sorted({task for *_, task in means.index}, key=by_task)
@@ -146,7 +148,8 @@ def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
 
 
 def task_line(found: Mapping[tuple[str, str], float], tasks: Sequence[str]) -> list[str]:
-    """The cells of a row, whose tests and tasks are `found`; a task is only on tests that have records of it."""
+    """The table cells of a row. `found` has its tests and tasks; a task appears only for tests that have records of
+    it."""
     if not found:
         return [WAITING] * (len(tasks) + 1)
     lowest = [min((value for (_, its), value in found.items() if its == task), default=nan) for task in tasks]

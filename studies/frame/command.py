@@ -65,8 +65,8 @@ def start(name: str, description: str, presets: Mapping[str, AnyStudy], default:
 
 
 def further(study: AnyStudy) -> frozenset[str]:
-    """The settings in which a study may differ from its folder: those that decide the result of no run, and the options
-    of models that it doesn't have."""
+    """The settings in which a study may differ from its folder: settings that decide no run's result, and options of
+    models that the study doesn't train."""
     if not isinstance(study, Study):
         return EXECUTION | study.growing()
     others = {spec.flag for spec in specs().values()} - {spec_of(model).flag for model in study.models}

@@ -1,4 +1,4 @@
-"""What a run costs: parameters, images seen, floating-point operations, processor time."""
+"""The cost of a run: parameters, images seen, floating-point operations, processor time."""
 
 import math
 import statistics

@@ -94,12 +94,12 @@ def training(arms: Sequence[Arm]) -> float:
 
 
 def without_weights(cell: Cell) -> Cell:
-    """The cell with random weights, which takes as long a step: others may not be here yet."""
+    """The cell with random weights in place of its own, which may not be here yet. A step takes as long."""
     return replace(cell, towers=replace(cell.towers, pretrained="", load=True))
 
 
 def steps_of(cells: Sequence[Cell]) -> int:
-    """All steps of runs that are alike: what several begin with counts once."""
+    """The steps of all runs of one kind; steps that several runs share count once."""
     trunks: dict[str, list[Recipe]] = {}
     for cell in cells:
         trunks.setdefault(trunk_key(cell) if cell.recipe.decay else cell.id, []).append(cell.recipe)

@@ -42,9 +42,9 @@ class Estimate(NamedTuple):
     low: float
     high: float
     n: int
-    """Records; of a difference those that both sides have."""
+    """Number of records; for a difference, of those that both sides have."""
     clusters: int
-    """Animal pairs, of each seed, that were drawn; 0 where no records are kept, as of quads."""
+    """Number of animal pairs over all seeds, from which the bootstrap draws; 0 if no records are kept, as for quads."""
     seeds: int
     deviation: float
     """Standard deviation of the seeds' own values; nan for one seed."""
@@ -64,7 +64,8 @@ class Estimate(NamedTuple):
 
     @property
     def conclusive(self) -> bool:
-        """Whether the bounds say on which side of a value it is: few pairs that are all alike may be so by chance."""
+        """Whether the interval may decide on which side of a value the number lies. Few pairs that are all alike may
+        be so by chance."""
         return self.known or self.clusters >= MANY_PAIRS
 
     def __str__(self) -> str:
@@ -205,7 +206,7 @@ def compared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estim
 def with_interval(
     value: float, drawn: Float64[np.ndarray, " r"], known: bool, *numbers: int, signed: bool = False
 ) -> Estimate:
-    """A value with the percentile interval of its draws, where there are enough animal pairs; `numbers` are those of
+    """A value with the percentile interval of its draws, if there are enough animal pairs. `numbers` are the numbers of
     records, pairs and seeds."""
     low = high = math.nan
     if known and numbers[1] >= FEWEST and not np.isnan(drawn).all():

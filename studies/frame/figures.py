@@ -96,7 +96,8 @@ Along = Lines | Scatter
 
 
 def points_of(part: Along, names: Sequence[str], found: Values) -> Mapping[Key, Mapping[Any, list[Point]]]:
-    """The numbers of each panel by colour and stroke, from left to right; those that stand nowhere are left out."""
+    """The estimates of each panel by colour and stroke, from left to right; those without a place on the axis are left
+    out."""
     panels: dict[Key, dict[Any, list[Point]]] = defaultdict(lambda: defaultdict(list))
     own = [name for name in names if name not in TESTS]
     where, tests = ({}, ordinals(part)) if part.x in TESTS else (positions(part, own), {})
@@ -113,8 +114,8 @@ def points_of(part: Along, names: Sequence[str], found: Values) -> Mapping[Key, 
 
 
 def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
-    """Where each value of `x` stands, by the labels of arms: at itself, at the mean of what was measured, or, of words,
-    in the order of the plan."""
+    """The position of each value of `x`, by the labels of arms: a number stands at itself or at the mean of the
+    measured column, words stand in the order of the plan."""
     order, column, found = ordinals(part), getattr(part, "at", "") or part.x, defaultdict(list)
     for arm in part.records.arms:
         place = arm.place
@@ -167,7 +168,7 @@ def draw_line(axis: Axes, points: Iterable[tuple[float, Estimate]], style: Style
 
 
 def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colours: Sequence[Any]) -> list[Any]:
-    """Dashed lines of what has no `x`; returns the colours that only these have."""
+    """Draw dashed lines for arms without an `x`; returns the colours that only these have."""
     beside = part.beside.estimates([*part.panels, part.colour]) if part.beside else {}
     every = list(dict.fromkeys([*colours, *(key[-1] for key in beside)]))
     for (*where, colour), its in beside.items():

@@ -1,4 +1,4 @@
-"""What a part shows, in which order, and what it is called; and the table of it."""
+"""The order and the names of the rows and columns of a part, and its table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -78,7 +78,7 @@ class Numbers:
 
     @property
     def against(self) -> Mapping[str, Any]:
-        """The labels of what all is compared with, if it is."""
+        """The labels of the group with which all others are compared, if any."""
         return getattr(self.part, "against", None) or {}
 
     @cached_property
@@ -110,11 +110,11 @@ class Numbers:
         return {key for key, values in quads if values.mean() < NEAR}
 
     def base_of(self, names: Sequence[str], key: Key) -> Key:
-        """The combination that one is compared with: the same but for the labels of `against`."""
+        """The combination with which another is compared: the same except for the labels of `against`."""
         return tuple(self.against.get(name, value) for name, value in zip(names, key, strict=True))
 
     def keys(self, names: Sequence[str]) -> list[Key]:
-        """The combinations of some labels, but those that others are compared with."""
+        """The combinations of some labels, except those with which others are compared."""
         compared = {*names} & {*self.against}
         return [key for key in keys(self.places, names) if not compared or self.base_of(names, key) != key]
 

@@ -40,8 +40,8 @@ class Measure(ABC):
     """Something to measure; its fields are its settings."""
 
     version: ClassVar[int] = 1
-    """Raised where the same settings come to other numbers. Of a class outside of this project the text counts too, but
-    not that of the functions it calls."""
+    """Raise this number when the same settings give other numbers than before. For a class outside of this project a
+    change of its text counts too, but not a change of the functions that it calls."""
 
     @abstractmethod
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:
@@ -66,7 +66,7 @@ class Measure(ABC):
 
 
 def file_of(kind: type) -> Path:
-    """The file that a class stands in, also where that is run as a script; raises where there is none."""
+    """The file of a class, even if that file was started as a script. Raises if the class has no file."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if not file or not Path(file).is_file():
         raise homeless(kind)

@@ -37,7 +37,7 @@ class Shipped(NamedTuple):
         return cls(kind.__module__ if named else str(file_of(kind)), kind.__qualname__, values)
 
     def opened(self) -> Measure:
-        """The measure, in whatever process; raises where its class isn't found there."""
+        """Make the measure in this process. Raises if its class can't be found."""
         try:
             found: Any = own_module(self.place) if self.place.endswith(".py") else importlib.import_module(self.place)
             for part in self.name.split("."):

@@ -93,7 +93,7 @@ def named(study: AnyStudy, part: Part) -> Part:
 
 
 def checked(parts: Iterable[Part]) -> list[Part]:
-    """The parts of a page; raises where one would write the files of another. A figure may be called as a table is."""
+    """The parts of a page. Raises if two parts would write the same files; a figure and a table may share a name."""
     found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
     for part in found:
         if isinstance(part, Named):
@@ -109,7 +109,7 @@ def checked(parts: Iterable[Part]) -> list[Part]:
 
 
 def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """What a page begins with, the sentences and the first figure before any heading; and all else."""
+    """Split a page into its beginning (the sentences and the first figure before any heading) and the rest."""
     end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
     sentences = [part for part in parts[:end] if isinstance(part, Sentence)]
     figures = [part for part in parts[:end] if isinstance(part, Figured | OwnFigure)]

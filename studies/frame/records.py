@@ -1,4 +1,5 @@
-"""What a study's finished runs say, as tidy tables and estimates. Loads pandas when somebody asks for a table."""
+"""The results of a study's finished runs, as tidy tables and estimates. Loads pandas when a table is first
+requested."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +56,7 @@ class Records(Known):
         return (self.folder(arm) / DIVERGED).exists()
 
     def left_out(self, arm: Arm) -> str:
-        """Why this command left an arm out; empty where it has a result, or hasn't ended."""
+        """Why this command left an arm out; empty if the arm has a result or hasn't ended."""
         return left_out(self.folder(arm))
 
     def over(self, arm: Arm) -> bool:
@@ -67,7 +68,7 @@ class Records(Known):
         return sorted(file.parent.name for file in self.out.glob(f"cells/*/{RESULT}") if file.parent.name not in arms)
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
-        """Accuracy (0 to 1) of a finished arm, 0 of one that diverged, None of one that hasn't ended."""
+        """The accuracy (0 to 1) of a finished arm; 0 if it diverged, None if it hasn't ended."""
         result = result_of(self.folder(arm))
         if result is None:
             return 0.0 if self.diverged(arm) else None
@@ -77,7 +78,7 @@ class Records(Known):
         return float(accuracy)
 
     def weights(self, arm: Arm, name: str) -> Start | None:
-        """The weights of a finished arm, for another to start with; None of one that has none (yet)."""
+        """The weights of a finished arm, from which another arm can start; None if it has no weights (yet)."""
         result = result_of(self.folder(arm))
         return start_at(self.folder(arm) / CHECKPOINT, arm.cell.model, name, result["images_seen"]) if result else None
 

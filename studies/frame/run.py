@@ -37,7 +37,7 @@ class Running:
     sparing: Sparing = field(default_factory=Sparing)
 
     def arms(self) -> tuple[Arm, ...]:
-        """The arms that follow from what is finished, with their files as far as these are made."""
+        """The arms that the plan gives for the results so far, with their split files if these are made."""
         arms = self.study.plan(Records((), self.out))
         return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in arms)
 
@@ -92,7 +92,7 @@ class Running:
         run_jobs(list(map(self.job, arms)), self.study.cluster, self.study.at_once, self.out, follow)
 
     def measure(self) -> None:
-        """Measure what the study wants of its trained scorers, and hasn't yet."""
+        """Take the measurements of trained scorers that the study wants and doesn't have yet."""
         records = Records(self.arms(), self.out)
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:

@@ -40,7 +40,7 @@ class Tried(NamedTuple):
 
     arms: "Sequence[Arm]"
     values: tuple[float, ...] | None = None
-    """What the trial is judged by; None until its arms have ended, and where it is pruned."""
+    """The values by which the trial is judged; None until its arms have ended, and if it is pruned."""
     pruned: str = ""
     """Why it will never have values."""
 
@@ -56,11 +56,11 @@ class Search:
     """Trials of a batch, which is drawn when the one before it has ended."""
     directions: tuple[str, ...] = ("maximize",)
     sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
-    """Of a trial's number: what is drawn depends on that and on the batches before."""
+    """The sampler of the trial with a number. What it draws depends on the number and on the batches before."""
     first: Sequence[Params] = ()
     """The first trials, which nothing draws."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What decides results; a study of other ones in the same storage is refused."""
+    """The settings that decide results. A study in the same storage with other settings is refused."""
 
     def follow(
         self, known: "Known", storage: str, judge: Callable[[FrozenTrial], Tried]
@@ -193,7 +193,7 @@ def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
 
 
 def here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
-    """What a trial came to; without arms where another owner runs them."""
+    """The state of a trial and its values; without arms if another owner runs them."""
     if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:
         return tried
     pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""

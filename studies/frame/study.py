@@ -71,14 +71,15 @@ class AnyStudy(AnyOptions, ABC):
         """Raise for options that differ from their preset's and change nothing."""
 
     def settled(self) -> "AnyStudy":
-        """The study as the files say that were given, if any."""
+        """The study with the settings of the split files that were given, if any."""
         return self
 
     def instead(self) -> int | None:
-        """Answer what an option asks in place of a run; returns the exit status, None where none asks."""
+        """Do what an option requests in place of a run, such as a check; returns the exit status, or None without such
+        an option."""
 
     def forecast(self) -> bool:
-        """Print what a run would make, where the study knows it; else the frame finds out how long runs take."""
+        """Print what a run would make, if the study knows it; if not, the frame measures how long runs take."""
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":

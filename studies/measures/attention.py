@@ -21,8 +21,8 @@ MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n")
 
 @dataclass(frozen=True)
 class Attention(Measure):
-    """A row of `MEASURED` for validation and each test, at the threshold that is best on validation; one has the maps
-    of some scenes too. No rows of a scorer without attention."""
+    """A row of `MEASURED` for validation and for each test, at the threshold that is best on validation. One row has
+    the maps of some scenes too. A scorer without attention gives no rows."""
 
     scenes: int = 4
     """Scenes whose maps are kept."""

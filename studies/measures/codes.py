@@ -93,7 +93,8 @@ class Coded(NamedTuple):
 
 
 def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Coded:
-    """The items of all binary tasks of some tests; raises for a scorer that has no single vectors."""
+    """The items of all binary tasks of some tests. Raises if the scorer doesn't give one vector for each image and
+    text."""
     each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
     records = [record for part in each for record in part.records]
     return Coded(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
@@ -166,7 +167,7 @@ def tasks_of(items: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Selection(Measure):
-    """How right some of the slots are: a row for each item of the tests, a column for each selection, such as
+    """The accuracy of some of the slots: a row for each item of the tests, a column for each selection, such as
     "recognition | best half".
 
     A random half is the mean over `random_halves` of them. Rankings that validation has no items for are left out.
@@ -189,7 +190,7 @@ def selected(validation: Coded, tests: Coded, random_halves: int, seed: int) -> 
 def selections(
     validation: Coded, slots: int, random_halves: int, seed: int
 ) -> dict[Kept, Float[np.ndarray, "slots halves"]]:
-    """The weights of each selection; one or several, whose mean counts."""
+    """The weights of each selection. A selection with several weights counts with their mean."""
     draws = generator(seed, "halves of slots")
     random = [half(draws.permutation(slots)) for _ in range(random_halves)]
     found = {("", ALL): np.ones((slots, 1)), ("", RANDOM): np.stack(random, 1)}

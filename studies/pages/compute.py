@@ -1,4 +1,4 @@
-"""What the runs of `studies/compute.py` say: sentences with verdicts, accuracy by cost, and what was chosen from."""
+"""The page of `studies/compute.py`: sentences with verdicts, accuracy by cost, and the choices that were tried."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product

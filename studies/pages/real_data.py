@@ -1,4 +1,4 @@
-"""What models that were trained on photographs do on benchmarks: the table of results.csv, headlines, and the page."""
+"""The results of models trained on photographs: the table of results.csv, headlines, and the page."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

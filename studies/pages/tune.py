@@ -1,4 +1,4 @@
-"""What came of a tuning study: its trials, the best recipe of each model, and its page."""
+"""The results of a tuning study: its trials, the best recipe of each model, and its page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict

@@ -76,7 +76,7 @@ class Step(NamedTuple):
     """Some photographs in training."""
 
     world: str
-    """Whose they are: OWN for the tested animals, OTHERS for other animals."""
+    """The animals on the photographs: OWN for the tested animals, OTHERS for other animals."""
     count: int
     test: str
 
@@ -143,7 +143,7 @@ class Answers:
 
     @cached_property
     def rows(self) -> dict[str, list[Any]]:
-        """The rows of every question that has any yet."""
+        """The rows of every question that has results so far."""
         makers = {ZERO_SHOT: self.gaps, FINE_TUNING: self.steps, WORTH: self.ladders, FACTORS_PART: self.changes}
         found = {part: [row for model in self.study.models for row in makers[part](model)] for part in self.study.parts}
         return {part: rows for part, rows in found.items() if rows}

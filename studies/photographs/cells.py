@@ -1,4 +1,4 @@
-"""What there is of photographs, and the cells of training runs: their splits, recipes and tests."""
+"""The photographs of a study, and the cells of its training runs: their splits, recipes and tests."""
 
 from dataclasses import replace
 from functools import cache

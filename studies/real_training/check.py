@@ -1,4 +1,4 @@
-"""What a study on photographs is refused for before anything is made, and what `--check` reports."""
+"""The checks that may refuse a study on photographs before anything is made, and the report of `--check`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +39,7 @@ def check(study: Any, preset: Any) -> None:
 
 
 def check_benchmark(name: str) -> None:
-    """Raise for a benchmark that none is, and for one of the user's own, whose photographs training may show."""
+    """Raise for an unknown benchmark, and for the user's own benchmark, whose photographs training may show."""
     if ":" in name and benchmarks.check_benchmark(name):
         raise UserError(
             f"--benchmarks {name}: models are scored on a benchmark of your own once they are trained, by "
@@ -49,7 +49,7 @@ def check_benchmark(name: str) -> None:
 
 
 def check_sources(together: str) -> None:
-    """Raise for a source that is none, or has no photographs."""
+    """Raise for an unknown source, and for a source without photographs."""
     opened = [name for name in sources.names() if sources.load(name).open]
     for name in names_of(together):
         choose("source of photographs", name, opened)
@@ -58,7 +58,8 @@ def check_sources(together: str) -> None:
 
 
 def folders_of(study: Any) -> Given:
-    """`--images` by what they replace, of sources and of benchmarks; a folder that sources read is one."""
+    """The folders of `--images`, by the folder of a source or benchmark that each replaces. A folder that sources read
+    may be given once only."""
     if not study.images:
         return {}
     read_by_sources = {folder for name in sources.names() for folder in sources.load(name).images}

@@ -29,7 +29,7 @@ class AnyJob:
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing left to do, by what is in its folder."""
+        """Whether the job is finished, according to the files in its folder."""
         raise NotImplementedError
 
     def run(self, report: Report, release: Callable[[], None]) -> None:

@@ -121,7 +121,7 @@ class Pool:
         return [worker for worker in self.workers if not worker.job]
 
     def choose(self, waiting: Sequence[AnyJob]) -> int:
-        """The place of the job that goes next: one of what a worker has loaded, else of what none is at."""
+        """The position of the next job: one whose group a worker has loaded, else one whose group no worker has."""
         loaded, held = ({worker.group for worker in which} - {""} for which in (self.idle, self.busy))
         return min(range(len(waiting)), key=lambda k: (waiting[k].group not in loaded, waiting[k].group in held))
 

@@ -39,7 +39,7 @@ def lacking(folder: Path, steps: Iterable[int]) -> list[int]:
 
 
 def keep_state(folder: Path, step: int, model: str, scorer: "Scorer") -> None:
-    """Keep what a scorer is after a step; each of its files appears whole or not at all, the record last."""
+    """Keep the scorer's state after a step. Each file appears whole or not at all, the record last."""
     from menagerie.models.checkpoint import WEIGHTS, save_checkpoint
 
     place = state_folder(folder, step)

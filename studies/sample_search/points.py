@@ -34,7 +34,7 @@ class Setting(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """The runs of a setting, and what they came to."""
+    """The runs of a setting, and their results."""
 
     arms: Sequence[Arm]
     """All that follow so far, finished ones too."""
@@ -43,7 +43,7 @@ class Judged(NamedTuple):
     validations: Sequence[float]
     """Accuracy on validation of those that have ended."""
     accuracy: float | None
-    """Over seeds; None until all of these have ended, and where one diverged."""
+    """The accuracy on validation over seeds; None until all seeds have ended, and if one diverged."""
     diverged: bool = False
     equal: Sequence[Arm] = ()
     """The runs of the budget that all settings have."""
@@ -141,9 +141,9 @@ class Reached(NamedTuple):
 
     bound: Bound
     best: Point | None
-    """The setting with fewest images that did."""
+    """The setting with the fewest images that reached the target."""
     most_missed: int | None
-    """The most images of a setting that did not."""
+    """The most images of a setting that missed the target."""
 
 
 def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:

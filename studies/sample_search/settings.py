@@ -142,7 +142,7 @@ class SampleStudy(SearchStudy):
         return Arm(self.made[key], {"steps": self.made[key].recipe.steps, **setting._asdict()})
 
     def check_given(self, preset: "SampleStudy") -> None:
-        """Raise for what is searched, and can't be given."""
+        """Raise for options that the search decides, which the user can't set."""
         if self.recipe.singles_share != preset.recipe.singles_share:
             raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
         super().check_given(preset)
@@ -170,7 +170,7 @@ class SampleStudy(SearchStudy):
 
 
 def check_budgets(study: SampleStudy) -> None:
-    """Raise for budgets of which a larger one isn't a smaller one trained on."""
+    """Raise for budgets that don't rise from --steps, or whose longer runs can't go on from shorter ones."""
     if not study.budgets:
         given = [name for name in ("patience", "rise") if getattr(study, name) != getattr(SampleStudy, name)]
         if given:

@@ -1,4 +1,4 @@
-"""What models do on benchmarks of photographs, as files and as parts of a page."""
+"""The results of models on benchmarks of photographs, as files and as parts of a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

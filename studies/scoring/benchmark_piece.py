@@ -50,7 +50,8 @@ class Subject:
     """Percentages that papers report, by model and measure."""
     bench: PhotographSet = field(repr=False)
     content: Mapping[str, Any]
-    """What of it decides a result: a hash of its records and of the sizes of their images, and its graphs."""
+    """Everything in the benchmark that decides a result: a hash of its records and of the sizes of their images, and
+    its graphs."""
     graphs: Mapping[str, Any]
     """The record of a result's graphs; empty where every text is one node."""
     parser: str

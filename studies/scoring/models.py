@@ -50,7 +50,7 @@ class Model:
 
 
 def models_of(names: Sequence[str], code: Sequence[str], towers: TowerConfig) -> list[Model]:
-    """All models that the names stand for; one that is nothing raises."""
+    """All models that the names stand for. Raises for an unknown name."""
     for given in code:
         if not is_own(given):
             raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")

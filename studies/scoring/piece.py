@@ -120,7 +120,7 @@ HELD: dict[str, Any] = {}
 
 
 def held(group: str, prepare: Callable[[], Any]) -> Any:
-    """What `prepare` makes of a model; kept until that of another is wanted, and a mistake as well."""
+    """The result of `prepare` for a model, or its error. It is kept until another model is wanted."""
     if group not in HELD:
         HELD.clear()  # before the next one needs the memory
         try:

@@ -89,7 +89,7 @@ def opened(path: Path) -> tuple[str, Tests]:
 
 
 def piece_of(model: Model, label: str, path: Path, **how: Any) -> SplitPiece:
-    """One model on the split of a file; raises for a file that is none."""
+    """One model on the split in a file. Raises if the file isn't a split."""
     content, tests = opened(path)
     images = sum(len(images_of(test)) for test in tests.values())
     name = digest({"model": model.weights, "split": content, "version": VERSION})
@@ -98,8 +98,8 @@ def piece_of(model: Model, label: str, path: Path, **how: Any) -> SplitPiece:
 
 
 def labels_of(names: Sequence[str]) -> dict[str, str]:
-    """For each split of a command line its name in tables, the file's where no other has it; raises for one that is
-    given twice."""
+    """For each split of a command line its name in tables: the name of its file, if no other split has that name.
+    Raises for a split that is given twice."""
     stems = [Path(name).stem for name in names]
     if len(set(names)) < len(names):
         raise UserError(f"one of --splits is given twice: {' '.join(names)}")
@@ -107,7 +107,7 @@ def labels_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
-    """The recipes among splits by name; raises for a name of nothing, and for fractions that can't be had."""
+    """The recipes among the splits, by name. Raises for an unknown name, and for impossible fractions."""
     recipes = {name: read_recipe(name) for name in names if not is_split_file(name)}
     if world:
         recipes = {name: replace(recipe, world=world) for name, recipe in recipes.items()}

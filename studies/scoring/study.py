@@ -65,7 +65,7 @@ class ScoringStudy(AnyStudy):
 
     @cached_property
     def tested(self) -> "Sequence[Model]":
-        """The models that the names stand for; one that is nothing raises."""
+        """The models that the names stand for. Raises for an unknown name."""
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import models_of
 
@@ -143,7 +143,7 @@ def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """For each label what files of its are called: letters, digits, points and dashes, each different."""
+    """For each label a different file name of letters, digits, points and dashes."""
     every = list(labels)
     names = [re.sub(r"[^\w.-]+", "-", label).strip("-") for label in every]
     return {

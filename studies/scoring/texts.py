@@ -81,9 +81,9 @@ class Skipped(NamedTuple):
 def readable(
     bench: PhotographSet, words: Sequence[str], context: int, skip: bool, model: str
 ) -> tuple[PhotographSet, Skipped]:
-    """A benchmark whose texts a scorer of these words reads, and what was left out for that.
+    """The benchmark with texts that a scorer of these words can read, and counts of what was left out.
 
-    Without `skip` a word that it doesn't know raises, with how many there are. No words: it reads any.
+    Raises for unknown words unless `skip`, and says how many there are. With no `words` the scorer reads any text.
     """
     if not words:
         return bench, Skipped()

@@ -17,7 +17,7 @@ from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.animal import TAGS
 from menagerie.envs.shapes.mesh import animal_mesh
-from menagerie.envs.shapes.texture import noise
+from menagerie.envs.shapes.patterns import BLACK
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.textures import load_texture, texture_names
 from menagerie.envs.world import PATTERNS, TWELVE_TEXTURES, WORLDS
@@ -67,11 +67,26 @@ def test_every_animal_has_a_settled_pose():
 @pytest.mark.parametrize("name", texture_names())
 def test_texture_is_a_colour(name):
     points = np.random.default_rng(0).uniform(-2, 2, (20000, 3)).astype(np.float32)
-    albedo = load_texture(name).albedo(noise(points))
-    assert albedo.shape == (20000, 3)
-    assert np.isfinite(albedo).all()
-    assert albedo.min() >= 0
-    assert albedo.max() <= 1
+    colors = load_texture(name).colors(points)
+    assert colors.shape == (20000, 3)
+    assert np.isfinite(colors).all()
+    assert colors.min() >= 0
+    assert colors.max() <= 1
+
+
+def test_a_pattern_covers_any_texture():
+    points = np.random.default_rng(0).uniform(-2, 2, (20000, 3)).astype(np.float32)
+    for name in ("red", "wood", "dotted"):
+        bare, plain, banded = (load_texture(f"{pattern}{name}").colors(points) for pattern in ("", "plain ", "banded "))
+        assert (plain == bare).all()
+        black = (banded != bare).any(1)
+        assert black.mean() == pytest.approx(0.5, abs=0.03)
+        assert (banded[black] == np.float32(BLACK)).all()
+
+
+def test_an_unknown_pattern_names_the_nearest():
+    with pytest.raises(UserError, match="did you mean 'banded red'"):
+        load_texture("bandet red")
 
 
 @pytest.mark.parametrize("name", background_names())

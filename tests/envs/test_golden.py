@@ -16,7 +16,7 @@ from PIL import Image
 
 from menagerie.envs.animals import animal_names
 from menagerie.envs.backgrounds import background_names
-from menagerie.envs.catalog import register
+from menagerie.envs.catalog import files, register
 from menagerie.envs.custom.cutouts import register_cutout
 from menagerie.envs.custom.source import Ingredient
 from menagerie.envs.drawing.background import Background, Rays, lay_ground
@@ -32,7 +32,6 @@ from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.shapes.sdf import Ellipsoid
 from menagerie.envs.shapes.texture import Texture
 from menagerie.envs.slots import CROWD, RELATIONS, SIZES, SLOTS
-from menagerie.envs.textures import texture_names
 from menagerie.envs.world import PATTERNS, World
 
 SHEET = Path(__file__).parents[1] / "data" / "golden.png"
@@ -87,7 +86,10 @@ def alone(animal: str = EGG, texture: str = PLAIN, slot: str = "center", size: s
 def ingredients() -> Iterator[tuple[str, Scene]]:
     """Each ingredient with a scene that shows it."""
     yield from ((f"animal {name}", alone(name)) for name in (*animal_names(), MESH))
-    yield from ((f"texture {name}", alone(texture=name)) for name in (*texture_names(), PICTURE))
+    # Every texture, and every pattern on some of them.
+    yield from (
+        (f"texture {name}", alone(texture=name)) for name in (*sorted([*files("textures"), *PATTERNS]), PICTURE)
+    )
     for name, view in product((*background_names(), PICTURE), (0, OTHER_VIEW)):
         yield f"background {name} in view {view}", alone(background=name, view=view)
     yield from ((f"slot {slot}", alone(slot=slot)) for slot in SLOTS)

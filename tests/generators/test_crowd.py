@@ -113,6 +113,7 @@ def test_chains_state_true_relations():
         ({"template": "statement-conjunction", "relations_stated": 1}, "can't state relations"),
         ({"world": "eight"}, "need 6 textures, but world 'eight' has 3"),
         ({"coverage": 0.2, "classes": 5}, "5 classes need 10 animals and textures each"),
+        ({"train_scenes": 20}, "of the 64 combinations of animal and texture that coverage 1 means; raise it"),
         ({"train_scenes": 900_000, "views": 1}, "world 'eight-textures' gives about"),
         ({"coverage": 0.5, "hard_negatives": 0.4}, "lower it to 0.1"),
         ({"hold_out": ("animal=rabbit & count=7",), "test_things": (2,)}, "matches no scene that was dealt"),

@@ -28,10 +28,10 @@ from tests.generators.conftest import in_memory
 
 # Long captions for every task; few things in train, so that tests have more than captions mention.
 LONG = CrowdRecipe(
-    **{"things": (2, 6), "train_scenes": 40, "test_scenes": 40},
+    **{"things": (2, 6), "train_scenes": 120, "test_scenes": 40},
     **{"relations_stated": 5, "searches": (1, 3, 5), "triplets": (0, 1, 2)},
 )
-SHORT = CrowdRecipe(layout="overlap", train_scenes=30, test_scenes=40, coverage=0.5)
+SHORT = CrowdRecipe(layout="overlap", train_scenes=120, test_scenes=40, coverage=0.5)
 RECIPES = {"long": LONG, "short": SHORT}
 
 

@@ -88,7 +88,8 @@ def test_a_split_file_is_refused(tmp_path):
 def overlapping(tmp_path_factory):
     """The file of a split whose things hide one another."""
     recipe = CrowdRecipe(
-        world="eight-textures", layout="overlap", train_scenes=3, test_things=(2, 4), test_scenes=12, views=1
+        **{"world": "eight-textures", "layout": "overlap", "things": (2,), "train_scenes": 40, "views": 1},
+        **{"test_things": (2, 4), "test_scenes": 12, "test_views": 2},
     )
     store = ImageStore(tmp_path_factory.mktemp("store"), load_world(recipe.world), 32)
     store.add(recipe.scenes_to_render())

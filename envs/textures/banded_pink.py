@@ -1,8 +1,0 @@
-"""Pink with black bands."""
-
-from dataclasses import replace
-
-from menagerie.envs.shapes.texture import banded
-from menagerie.envs.textures.pink import TEXTURE as PLAIN
-
-TEXTURE = replace(PLAIN, pattern=banded)

@@ -1,5 +1,0 @@
-"""Orange without a pattern, for worlds whose textures are a pattern and a colour."""
-
-from menagerie.envs.textures.orange import TEXTURE
-
-__all__ = ["TEXTURE"]

@@ -1,5 +1,0 @@
-"""Pink without a pattern, for worlds whose textures are a pattern and a colour."""
-
-from menagerie.envs.textures.pink import TEXTURE
-
-__all__ = ["TEXTURE"]

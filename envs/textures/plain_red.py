@@ -1,5 +1,0 @@
-"""Red without a pattern, for worlds whose textures are a pattern and a colour."""
-
-from menagerie.envs.textures.red import TEXTURE
-
-__all__ = ["TEXTURE"]

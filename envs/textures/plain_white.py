@@ -1,5 +1,0 @@
-"""White without a pattern, for worlds whose textures are a pattern and a colour."""
-
-from menagerie.envs.textures.white import TEXTURE
-
-__all__ = ["TEXTURE"]

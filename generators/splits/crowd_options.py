@@ -1,0 +1,112 @@
+"""The options of a crowd split, the checks of their values, and the names of its tests."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from menagerie.envs.core.errors import UserError, not_allowed
+from menagerie.envs.core.options import FIRST
+from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
+from menagerie.envs.layouts import MOST
+from menagerie.envs.world import World
+from menagerie.generators.captions.crowds import SEARCH, Telling, telling_of
+from menagerie.generators.cells import Cells, cells_of, round_coverage
+from menagerie.generators.splits.recipe import SplitRecipe
+
+Things = Annotated[tuple[int, ...], FIRST, Several(1), Range(1, MOST)]
+
+
+@dataclass(frozen=True)
+class CrowdOptions(SplitRecipe):
+    """The fields of a crowd split's recipe."""
+
+    kind: ClassVar[str] = "crowd"
+    title: ClassVar[str] = "Many things"
+    task: ClassVar[str] = "the same words with the textures of two things exchanged"
+
+    world: Annotated[str, FIRST] = "pug-textures"
+    """Vocabulary of the scenes: a name, or a TOML file; with as many textures as a scene has things."""
+    pairs: float = 1.0
+    """Always 1: train shows all pairs of animals; `coverage` says in which textures."""
+    reserve: float = 0.0
+    """Always 0."""
+    validation: float = 0.0
+    """Always 0: the scenes of validation have seen cells, in views of their own."""
+    layout: Annotated[Literal["apart", "rows", "overlap"], FIRST] = "apart"
+    """Where things stand in train: side by side and above, in two rows, or in front of one another."""
+    test_layout: Literal["", "apart", "rows", "overlap"] = ""
+    """Where they stand in tests; empty: as in train."""
+    things: Things = (1, 2, 3)
+    """Numbers of things in scenes of train, each equally often."""
+    test_things: Annotated[tuple[int, ...], FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
+    """Numbers of things in tests, each a test."""
+    train_scenes: Annotated[int, FIRST, SCENES] = 16_000
+    """Images of train."""
+    coverage: Annotated[float, FIRST, SHARE] = 1.0
+    """Share of the combinations of animal and texture that train shows, a multiple of 1 / `classes`."""
+    classes: Annotated[int, Range(1, 1000)] = 4
+    """Classes of animals and of textures by which combinations are left out."""
+    mentioned: Annotated[float, FIRST, SHARE] = 1.0
+    """Probability that a training caption mentions a thing; one always is."""
+    most_mentioned: Annotated[int, Range(0, MOST)] = 0
+    """The most things that a training caption mentions; 0: all."""
+    attributes: Annotated[float, FIRST, SHARE] = 1.0
+    """Probability that a training caption includes the texture of a thing that it mentions."""
+    salient: Annotated[float, FIRST, SHARE] = 0.0
+    """Probability that a training caption mentions only the salient thing: in the foremost row, there the biggest."""
+    relations_stated: Annotated[int, FIRST, Range(0, MOST - 1)] = 0
+    """Relations that a caption states, in a chain: "a red cat above a white dog that is behind a grass pig"."""
+    least_visible: Annotated[float, SHARE] = 0.25
+    """Least share of each thing that others leave visible; scenes that show less are left out after rendering."""
+    searches: Annotated[tuple[int, ...], Several(), Range(1, MOST - 1)] = ()
+    """Numbers of distractors in tests of search, two tests each."""
+    triplets: Annotated[tuple[int, ...], Several(), Range(0, 2)] = ()
+    """Numbers of triplets, which share an animal and a texture, in further tests of four things."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, only in (("pairs", 1), ("reserve", 0), ("validation", 0)):
+            if getattr(self, name) != only:
+                raise UserError(f"{name} must be {only} in a crowd split, which sets no pairs of animals apart")
+        if self.hard_negatives > 0.5:
+            raise not_allowed("hard_negatives", self.hard_negatives, "at most 0.5: each is the swap of another scene")
+        if self.relations_stated and self.wording.statement:
+            raise UserError(
+                f"the template {self.template!r} can't state relations; take another, or relations_stated 0"
+            )
+        round_coverage(self.coverage, self.classes)
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        kinds = ("seen", "unseen") if self.coverage < 1 else ("seen",)
+        numbered = [f"{kind}_{n}" for kind in kinds for n in self.test_things]
+        features = [f"{SEARCH}_feature_{k}" for k in self.searches]
+        searches = [*features, *(f"{SEARCH}_conjunction_{k}" for k in self.searches if k > 1)]
+        return (*numbered, *searches, *(f"triplets_{t}" for t in self.triplets))
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The tests that a search reports: of rules, of unseen cells, or of more things than train shows."""
+        unseen = tuple(test for test in self.tests if test.startswith("unseen"))
+        more = tuple(f"seen_{n}" for n in self.test_things if n > max(self.things))
+        return super().judged if self.hold_out else unseen or more or self.tests
+
+    @property
+    def telling(self) -> Telling:
+        return telling_of(vars(self))
+
+
+def cells_in(recipe: CrowdOptions, world: World) -> Cells:
+    """The cells of a recipe, in a world that is loaded."""
+    return cells_of(vars(recipe), world.animals, world.textures)
+
+
+def check_names(recipe: CrowdOptions, world: World) -> None:
+    """Raise unless a world has enough animals and textures for its scenes, of which all are different."""
+    most = max(*recipe.things, *recipe.test_things, *(4 for _ in recipe.triplets), *(k + 1 for k in recipe.searches))
+    for names, what in ((world.animals, "animals"), (world.textures, "textures")):
+        if len(names) < most:
+            raise UserError(
+                f"scenes of {most} different things need {most} {what}, but world {recipe.world!r} has {len(names)}; "
+                "take another world, or lower things and test_things"
+            )
+    cells_in(recipe, world)
