@@ -27,8 +27,10 @@ def install(packages: Sequence[str]) -> None:
 
 
 def code_of(loader: Any, name: str) -> CodeType:
-    """The code of a module, decorated; jaxtyping's own way marks the compiled files of whatever the module imports, too,
-    so that every process that has the hook compiles torch anew.
+    """The code of a module, decorated.
+
+    By jaxtyping's own way whatever the module imports is read under its hook's name too, so that each process compiles
+    torch anew.
     """
     return loader.source_to_code(loader.get_data(loader.path), loader.path)
 

@@ -30,8 +30,8 @@ from menagerie.models.training.state import History, StateFile, hand_on, read_st
 from menagerie.studies.runs.data import split_texts
 from menagerie.studies.runs.evaluation import predictions, summaries
 from tests.disks import with_largest_file
-from tests.generators.conftest import make_split
-from tests.models.builders import OPTIONS, TOWERS, images, scorer
+from tests.helpers.scorers import OPTIONS, TOWERS, images, scorer
+from tests.helpers.splits import make_split
 
 RECIPE = Recipe(steps=6, batch=8, warmup=2)
 
