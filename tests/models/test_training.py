@@ -185,11 +185,12 @@ def test_a_state_of_another_run_is_named(data, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_it_learns_the_training_images(name, data):
-    """A few hundred steps on few images bring the loss far down; those of a map on frozen, untrained towers a bit."""
+    """A hundred steps or two on few images bring the loss far down; those of a map on frozen, untrained towers a bit."""
     far = 0.99 if name == "labclip" else 0.6
+    steps = 200 if name in ("dcsm", "labclip") else 120
     model = fresh(name, data)
     losses = []
-    recipe = replace(RECIPE, steps=250, batch=32, warmup=20, augment=False)
+    recipe = replace(RECIPE, steps=steps, batch=16, warmup=10, augment=False)
     train(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
     assert np.mean(losses[-20:]) < far * np.mean(losses[:5])
 
