@@ -185,7 +185,7 @@ def test_a_state_of_another_run_is_named(data, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_it_learns_the_training_images(name, data):
-    """A hundred steps or two on few images bring the loss far down; those of a map on frozen, untrained towers a bit."""
+    """A hundred steps or two bring the loss far down; those of a map on frozen, untrained towers a bit."""
     far = 0.99 if name == "labclip" else 0.6
     steps = 200 if name in ("dcsm", "labclip") else 120
     model = fresh(name, data)
