@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.judge import outcome
+from tests.helpers.judge import outcome
 
 
 @contextmanager

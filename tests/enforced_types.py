@@ -8,10 +8,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from functools import partial
-from types import SimpleNamespace
+from importlib.machinery import SourceFileLoader
+from types import CodeType, SimpleNamespace
 from typing import Any, get_type_hints
 
 import jaxtyping
+from jaxtyping._import_hook import _JaxtypingLoader
 
 with_shapes = jaxtyping.jaxtyped
 
@@ -19,7 +21,18 @@ with_shapes = jaxtyping.jaxtyped
 def install(packages: Sequence[str]) -> None:
     """Enforce types in all modules of some packages that are imported from now on."""
     jaxtyping.jaxtyped = enforced  # what the hook decorates every function and class with
+    _JaxtypingLoader.exec_module = SourceFileLoader.exec_module
+    _JaxtypingLoader.get_code = code_of
     jaxtyping.install_import_hook(packages, "beartype.beartype")
+
+
+def code_of(loader: Any, name: str) -> CodeType:
+    """The code of a module, decorated.
+
+    By jaxtyping's own way whatever the module imports is read under its hook's name too, so that each process compiles
+    torch anew.
+    """
+    return loader.source_to_code(loader.get_data(loader.path), loader.path)
 
 
 def enforced(decorated: Any = None, *, typechecker: Callable) -> Any:

@@ -13,7 +13,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world
-from tests.envs.cutout_files import draw, world_of
+from tests.helpers.cutout_files import draw, world_of
 
 GOOD = '[animal.lion]\ncutouts = ["lion.png"]\n'
 

@@ -19,7 +19,7 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.scene_checks import RenderChecks
-from tests.envs.cutout_files import GREY, ORANGE, PALE, draw, world_of
+from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw, world_of
 
 SIDE = 48
 LION = '[animal.lion]\ncutouts = ["lion.png"]\n'

@@ -19,9 +19,8 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.shapes.mesh import animal_mesh
 from menagerie.envs.worlds import load_world
 from tests.command import run_here
+from tests.helpers.own_animals import LYNX
 
-DOCS = Path(__file__).parents[2] / "docs" / "worlds.md"
-LYNX = re.search(r"cat > lynx.py <<'END'\n(.*?)END\n", DOCS.read_text(), re.DOTALL)[1]
 BEAST = """
 from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.sdf import Ellipsoid

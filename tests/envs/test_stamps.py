@@ -15,7 +15,7 @@ from menagerie.envs.custom.source import ORIENTATION
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world, random_scenes
 from tests.command import run_here
-from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
+from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 
 TEXTS = {
     "animals/mammals/cats/lion": "A lion.",

@@ -11,7 +11,7 @@ from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage import split_file
 from menagerie.generators.storage.image_store import ImageStore
-from tests.generators.conftest import shared_entries  # noqa: F401, a fixture for all tests here
+from tests.helpers.splits import shared_entries  # noqa: F401, a fixture for all tests here
 
 RECIPE = BindingRecipe(
     world="tiny", pairs=0.75, hard_negatives=0.5, views=2, test_views=4, test_scenes=120, template="conjunction"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.faults.damage import Damage
-from tests.faults.judge import BAD, Verdict, judged, outcome
+from tests.helpers.judge import BAD, Verdict, judged, outcome
 
 
 class FileKind(NamedTuple):

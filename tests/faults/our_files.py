@@ -39,10 +39,10 @@ from menagerie.studies.runs.states import load_state as load_kept
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
 from tests.faults.file_kinds import FileKind
-from tests.faults.judge import ANEW
-from tests.generators.conftest import RECIPE, make_split
-from tests.generators.source_files import make_shards
-from tests.models.builders import scorer
+from tests.helpers.judge import ANEW
+from tests.helpers.scorers import scorer
+from tests.helpers.source_files import make_shards
+from tests.helpers.splits import RECIPE, make_split
 from tests.searching import Runs, cheap
 
 RESOLUTION = 16

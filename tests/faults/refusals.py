@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.file_kinds import Made
-from tests.faults.judge import ANEW, outcome
+from tests.helpers.judge import ANEW, outcome
 
 NOBODY = 65534
 LOST = ("training state",)  # kinds that would be lost if they were made anew

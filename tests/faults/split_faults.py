@@ -11,7 +11,7 @@ from menagerie.envs.scene import Scene
 from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.captions.templates import build_caption, mention_order, phrasing_of
 from menagerie.generators.storage.split_file import Records, Split
-from tests.faults.planting import SplitFault, joined, only, row_of, taken, with_subsets
+from tests.helpers.planting import SplitFault, joined, only, row_of, taken, with_subsets
 
 TESTS = ("validation", "seen_pairs", "unseen_pairs", "different_bag", "train_pairs")
 

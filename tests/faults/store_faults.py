@@ -7,7 +7,7 @@ wrong pixels, as a bug of the renderer would leave them, where the claim here mu
 import numpy as np
 
 from menagerie.envs.scene import Scene
-from tests.faults.planting import StoreFault
+from tests.helpers.planting import StoreFault
 
 
 def rolled_by_a_row(scenes: list[Scene], images: np.ndarray, masks: np.ndarray) -> None:

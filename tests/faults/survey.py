@@ -15,9 +15,9 @@ import torch
 
 from tests.faults.damage import STEPS, Damage, faults_of
 from tests.faults.file_kinds import FileKind, is_bad, made
-from tests.faults.judge import BAD, ERROR, RIGHT
 from tests.faults.our_files import OURS
 from tests.faults.their_files import THEIRS
+from tests.helpers.judge import BAD, ERROR, RIGHT
 
 COLUMNS = (ERROR, RIGHT, *BAD)
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.faults.damage import FAULTS, NAMES, STEPS, Damage, faults_of
 from tests.faults.file_kinds import FileKind, made
-from tests.faults.judge import BAD, ERROR, RIGHT, TRACEBACK, outcome
 from tests.faults.our_files import OURS
 from tests.faults.refusals import complaints
 from tests.faults.their_files import THEIRS
+from tests.helpers.judge import BAD, ERROR, RIGHT, TRACEBACK, outcome
 
 KINDS = [*OURS, *THEIRS]
 # Damaged files of all kinds together; 2000 before a release.
@@ -123,7 +123,7 @@ def test_the_judge_sees_what_happens(read, verdict, tmp_path):
 
 
 def test_the_judge_ends_what_hangs(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.faults.judge.SECONDS", 0.3)
+    monkeypatch.setattr("tests.helpers.judge.SECONDS", 0.3)
     assert outcome(lambda path: os.read(os.pipe()[0], 1), tmp_path)[0] == "hang"
     assert {ERROR, RIGHT, TRACEBACK} & set(BAD) == {TRACEBACK}
 

@@ -14,9 +14,9 @@ from menagerie.generators.audit.regeneration import check_regeneration
 from menagerie.generators.audit.run import CHECKS, CHECKS_OF, audit, check_file, check_records, done, with_way_out
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import REMEDY, read_split
-from tests.faults.planting import plant_in_split, plant_in_store, rewrite
 from tests.faults.split_faults import SPLIT_FAULTS
 from tests.faults.store_faults import STORE_FAULTS
+from tests.helpers.planting import plant_in_split, plant_in_store, rewrite
 
 RENDERED = "every image and mask is the one that was rendered"
 

@@ -22,12 +22,12 @@ from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.registry import load as load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
 from menagerie.models.library.load import kind_of_hugging_face
-from tests.envs.cutout_files import draw, world_of
 from tests.faults.file_kinds import FileKind
 from tests.faults.our_files import RECIPE, RESOLUTION, make_split
-from tests.generators.benchmark_files import MAKERS as BENCHMARKS
-from tests.generators.source_files import MAKERS as SOURCES
-from tests.generators.source_files import picture, write_shard
+from tests.helpers.benchmark_files import MAKERS as BENCHMARKS
+from tests.helpers.cutout_files import draw, world_of
+from tests.helpers.source_files import MAKERS as SOURCES
+from tests.helpers.source_files import picture, write_shard
 
 WORLD = """
 extends = "tiny"

@@ -16,7 +16,7 @@ from menagerie.generators.audit.rows import Sound
 from menagerie.generators.audit.run import audit, audit_each
 from menagerie.generators.storage.tables import read_attribute
 from tests.command import run_here
-from tests.generators.conftest import RECIPE, failed, make_split, overwrite
+from tests.helpers.splits import RECIPE, failed, make_split, overwrite
 
 
 def test_holds_on_a_sound_split(split):

@@ -14,7 +14,7 @@ from menagerie.generators.audit.run import audit
 from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS, INSTANCES
 from menagerie.generators.export.write import export
-from tests.generators.conftest import failed
+from tests.helpers.splits import failed
 
 TEXTS = "files and texts are those of the recipe"
 

@@ -16,8 +16,8 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
-from tests.faults.planting import only, with_subsets
-from tests.generators.conftest import in_memory
+from tests.helpers.planting import only, with_subsets
+from tests.helpers.splits import in_memory
 
 BINDING = BindingRecipe(world="eight", pairs=0.4, hard_negatives=0.5, views=2, singles_views=1, test_scenes=200)
 SPATIAL = SpatialRecipe(world="eight", pairs=0.2, views=1, test_scenes=200)

@@ -18,7 +18,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.evaluation.scoring import score_items
-from tests.models.builders import scorer
+from tests.helpers.scorers import scorer
 
 
 def scores(*rows):

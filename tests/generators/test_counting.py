@@ -16,7 +16,7 @@ from menagerie.generators.captions.phrases import counted, plural
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.storage.tables import read_attribute
-from tests.generators.conftest import failed, make_split
+from tests.helpers.splits import failed, make_split
 
 RECIPE = CountingRecipe(views=1, test_views=1, test_scenes=80)
 TINY = replace(RECIPE, world="tiny", pairs=1.0)

@@ -19,8 +19,8 @@ from menagerie.generators.cells import cells_of
 from menagerie.generators.inspection.matrices import attribute_counts
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
-from tests.faults.planting import only, taken, with_subsets
-from tests.generators.conftest import in_memory
+from tests.helpers.planting import only, taken, with_subsets
+from tests.helpers.splits import in_memory
 
 SMALL = CrowdRecipe(world="eight-textures", train_scenes=240, test_scenes=24, views=2, test_views=2)
 FULL = replace(

@@ -24,7 +24,7 @@ from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.studies.analysis.words import CHANCES, MEANINGS, subsets_explained
-from tests.generators.conftest import in_memory
+from tests.helpers.splits import in_memory
 
 # Long captions for every task; few things in train, so that tests have more than captions mention.
 LONG = CrowdRecipe(

@@ -13,9 +13,9 @@ from menagerie.generators.benchmarks.matrix import MatrixBenchmark
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.sources.coco import CocoCaptions
-from tests.generators.benchmark_files import MAKERS, MATRICES, make_karpathy_test, tiny_tags, write_csv
 from tests.generators.damage import OF_TEXTS, RUNS, mutated
-from tests.generators.test_sources import png_header
+from tests.helpers.benchmark_files import MAKERS, MATRICES, make_karpathy_test, tiny_tags, write_csv
+from tests.helpers.source_files import png_header
 
 MAKE = MAKERS | MATRICES
 MUTATIONS = max(2000, int(os.environ.get("MENAGERIE_EXAMPLES", "0")))

@@ -19,7 +19,7 @@ from menagerie.generators.sources.json_stream import stream_list, stream_object
 from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.texts import Texts
 from tests.generators.damage import mutated
-from tests.generators.source_files import MAKERS, make_scene_graphs
+from tests.helpers.source_files import MAKERS, make_scene_graphs
 
 MUTATIONS = int(os.environ.get("MENAGERIE_EXAMPLES", "400"))
 # A source, a way of captions, and a file that it reads.

@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib.image
 
 from menagerie.generators.storage.split_file import read_split
-from tests.envs.cutout_files import draw
+from tests.helpers.cutout_files import draw
 
 DOCS = (Path(__file__).parents[2] / "docs" / "worlds.md").read_text()
 SECTION = DOCS.partition("## An animal of your own\n")[2].partition("\n## ")[0]

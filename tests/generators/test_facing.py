@@ -18,7 +18,7 @@ from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.recipe import draw
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.tables import read_attribute
-from tests.generators.conftest import failed, make_split
+from tests.helpers.splits import failed, make_split
 
 RECIPES = [
     BindingRecipe(world="eight", pairs=0.8, hard_negatives=0.5, views=4, test_views=2),

@@ -19,8 +19,8 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split, recorded, split_name
 from menagerie.studies.runs.data import SplitData
-from tests.envs.test_own_animals import LYNX
-from tests.generators.conftest import RECIPE, failed, make_split
+from tests.helpers.own_animals import LYNX
+from tests.helpers.splits import RECIPE, failed, make_split
 
 GROUPS = ("birds={penguin}", "big ones={elephant, crocodile}")
 WORLD = with_groups(load_world("tiny"), GROUPS)

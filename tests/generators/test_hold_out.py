@@ -13,7 +13,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.rules.rule import parse_rule
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
-from tests.generators.conftest import failed, make_split
+from tests.helpers.splits import failed, make_split
 
 TINY = {"world": "tiny", "pairs": 0.5, "hard_negatives": 0.5, "views": 1, "test_views": 1, "test_scenes": 20}
 KINDS = {"binding": BindingRecipe(**TINY), "spatial": SpatialRecipe(**TINY)}

@@ -33,7 +33,7 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.split_file import read_split
 from tests.command import run_here
-from tests.generators.conftest import make_split
+from tests.helpers.splits import make_split
 
 SIZES = {"world": "tiny", "views": 2, "test_views": 1, "test_scenes": 20}
 RECIPES = {

@@ -11,8 +11,8 @@ from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.tar_shards import TarShards
 from menagerie.models.library.sources import HuggingFace
-from tests.generators.benchmark_files import make_imagenet_ao, make_zero_shot, write_images
-from tests.generators.source_files import picture, write_shard
+from tests.helpers.benchmark_files import make_imagenet_ao, make_zero_shot, write_images
+from tests.helpers.source_files import picture, write_shard
 
 FORK = b"\0\5\x16\7"  # how what macOS writes beside a file begins
 

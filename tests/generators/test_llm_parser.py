@@ -19,7 +19,7 @@ from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
 from menagerie.generators.sources.coco import one_node
 from tests.command import WAIT_SECONDS
-from tests.generators.chat_service import ChatService, Request, Sent
+from tests.helpers.chat_service import ChatService, Request, Sent, written
 
 # Table 10 of OC-CLIP: what its language model gives.
 TABLE_10 = {
@@ -32,12 +32,6 @@ TABLE_10 = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(chat_server, "FIRST_WAIT", 0.01)
-
-
-def written(nodes: list, edges: list) -> str:
-    """An answer of the described form."""
-    relationships = [dict(zip(("relationship", "subject", "object"), edge, strict=True)) for edge in edges]
-    return f"Here it is.\n{OPEN}{json.dumps({'entities': nodes, 'relationships': relationships})}{CLOSE}"
 
 
 def good(request: Request) -> Sent:

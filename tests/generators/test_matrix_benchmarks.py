@@ -13,7 +13,7 @@ from menagerie.generators.benchmarks.benchmark import Outcome
 from menagerie.generators.benchmarks.matrix import among_best, answer, answers_of
 from menagerie.generators.benchmarks.photographs import Place, by_group
 from menagerie.generators.benchmarks.registry import load
-from tests.generators.benchmark_files import IMAGES, MATRICES, captions_of, make_clip_benchmark_test, make_karpathy_test
+from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of, make_clip_benchmark_test, make_karpathy_test
 
 
 @pytest.fixture(params=sorted(MATRICES))

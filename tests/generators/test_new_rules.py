@@ -13,7 +13,7 @@ from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.sugarcrepe_pp import both_above
 from menagerie.generators.sources.kept_out import COCO, VISUAL_GENOME, PhotographId
 from menagerie.studies.scoring.benchmark_piece import preferences
-from tests.generators.benchmark_files import MAKERS, write_csv, write_json, write_json_lines
+from tests.helpers.benchmark_files import MAKERS, write_csv, write_json, write_json_lines
 
 NEW = ("bivlc", "cola", "colorswap", "mmvp-vlm", "pug-spare", "sugarcrepe-pp", "valse")
 # All right; each image prefers its text, but not the other way; all level.

@@ -19,8 +19,8 @@ from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from tests.command import run_here
 from tests.disks import mounted, with_largest_file
-from tests.faults.judge import outcome
-from tests.generators.conftest import RECIPE, make_split
+from tests.helpers.judge import outcome
+from tests.helpers.splits import RECIPE, make_split
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.storage.split_file import NO_GRAPH, read_split
 from menagerie.generators.storage.tables import read_attribute
-from tests.generators.conftest import RECIPE, failed, make_split
+from tests.helpers.splits import RECIPE, failed, make_split
 
 PUG = BindingRecipe(pairs=1.0, views=1, test_views=1, test_scenes=20)
 LESS = replace(RECIPE, views=4, mentioned=0.6, attributes=0.7, salient=0.2)

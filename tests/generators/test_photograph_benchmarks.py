@@ -20,7 +20,7 @@ from menagerie.generators.benchmarks.photographs import Place, by_group
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.models.library.pictures import framed_images
 from menagerie.models.towers.pixels import Framing
-from tests.generators.benchmark_files import MAKERS, MATRICES, tiny_tags, write_images
+from tests.helpers.benchmark_files import MAKERS, MATRICES, tiny_tags, write_images
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[2].parent / "shared")) / "data"
 # Those whose official rule takes the first of equal scores; the truth stands first there.

@@ -14,7 +14,7 @@ from menagerie.generators.splits.recipe_file import KINDS, SHIPPED, about, read_
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split
 from tests.command import run_here
-from tests.generators.conftest import in_memory, make_split
+from tests.helpers.splits import in_memory, make_split
 
 TINY = 'world = "tiny"\nviews = 1\ntest_views = 1\ntest_scenes = 10\n'
 

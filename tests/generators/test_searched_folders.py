@@ -14,7 +14,7 @@ from menagerie.generators.sources.nearby import nearby
 from menagerie.studies.real_data import RealTraining
 from menagerie.studies.scoring.check import state_of
 from menagerie.studies.transfer import Transfer
-from tests.generators.benchmark_files import MAKERS, MATRICES, tiny_tags
+from tests.helpers.benchmark_files import MAKERS, MATRICES, tiny_tags
 
 MAKE = MAKERS | MATRICES
 # No file says which images there should be; or a file that isn't there is a set.

@@ -13,7 +13,7 @@ from menagerie.generators.benchmarks.shown import images_of_tests
 from menagerie.generators.sources import registry as sources
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId, coco_number, flickr_number
 from menagerie.generators.sources.registry import SourcePlace
-from tests.generators.benchmark_files import (
+from tests.helpers.benchmark_files import (
     IMAGES,
     MAKERS,
     MATRICES,
@@ -24,7 +24,7 @@ from tests.generators.benchmark_files import (
     write_images,
     write_json,
 )
-from tests.generators.source_files import make_coco, make_image_data, make_visual_genome
+from tests.helpers.source_files import make_coco, make_image_data, make_visual_genome
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
 MAKE = MAKERS | MATRICES

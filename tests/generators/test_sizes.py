@@ -26,7 +26,7 @@ from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split
-from tests.generators.conftest import failed, make_split
+from tests.helpers.splits import failed, make_split
 
 FEW = {"world": "tiny-sizes", "views": 2, "test_views": 1, "test_scenes": 20}
 RECIPES = {

@@ -5,10 +5,8 @@ import os
 import pickle
 import re
 import shutil
-import struct
 import subprocess
 import sys
-import zlib
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from menagerie.generators.sources import registry
 from menagerie.generators.sources.coco import CocoCaptions
 from menagerie.generators.sources.image_files import ImageFiles
 from menagerie.generators.sources.mixture import Mixture
+from tests.helpers.source_files import png_header
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
 MINI = SHARED / "data/coco-mini"
@@ -284,14 +283,6 @@ def test_missing_images_are_counted(coco_folder, tmp_path):
     assert "3 of 4 images are missing" in text
     assert str(coco_folder / "images") in text
     assert "5 of 5" in refusal(CocoCaptions, coco_folder / "captions.json", tmp_path / "nowhere", SIDE)
-
-
-def png_header(width: int, height: int) -> bytes:
-    """The beginning of a PNG file that claims a size."""
-    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    data = b"IDAT" + zlib.compress(b"\0" * 100)
-    chunks = [struct.pack(">I", len(c) - 4) + c + struct.pack(">I", zlib.crc32(c)) for c in (header, data, b"IEND")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 BAD_IMAGES = {

@@ -19,7 +19,7 @@ from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split, recorded, split_name
 from menagerie.generators.storage.tables import read_attribute
-from tests.generators.conftest import failed, make_split, overwrite
+from tests.helpers.splits import failed, make_split, overwrite
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=30)
 FRACTION = st.integers(0, 20).map(lambda n: n / 20)

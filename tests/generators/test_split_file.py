@@ -22,7 +22,7 @@ from menagerie.generators.storage import split_file
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import read_split
 from menagerie.studies.runs.data import SplitData
-from tests.generators.conftest import RECIPE, make_split
+from tests.helpers.splits import RECIPE, make_split
 
 
 def test_holds_the_scenes_of_its_recipe(split):

@@ -12,7 +12,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.storage import image_store as store_module
 from menagerie.generators.storage.image_store import ImageStore
 from tests.disks import mounted, read_only, with_largest_file
-from tests.faults.judge import outcome
+from tests.helpers.judge import outcome
 
 WORLD = load_world("tiny")
 SCENES = list(WORLD.singles())[:12]

@@ -18,8 +18,7 @@ from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.shard import ALIKE, BEHIND, DOTTED, HOSTILE, SECOND
 from menagerie.generators.sources.tar_shards import TarShards
 from tests.generators.damage import OF_SHARDS, mutated_shard
-from tests.generators.source_files import make_shards, picture, write_shard
-from tests.generators.test_sources import png_header
+from tests.helpers.source_files import make_shards, picture, png_header, write_shard
 
 SIDE = 16
 

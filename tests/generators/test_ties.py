@@ -27,9 +27,9 @@ from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import Split, describe
-from tests.envs.cutout_files import draw, world_of
-from tests.faults.planting import joined, only, taken, with_subsets
-from tests.generators.conftest import in_memory
+from tests.helpers.cutout_files import draw, world_of
+from tests.helpers.planting import joined, only, taken, with_subsets
+from tests.helpers.splits import in_memory
 
 # Tests have all scenes, for a fault to draw from.
 ALL = {"world": "eight", "test_scenes": 10_000, "test_views": 2}

@@ -22,7 +22,7 @@ from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, K
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.generators.sources.registry import SourcePlace, one_node, state
 from menagerie.generators.sources.visual_genome import UNKNOWN
-from tests.generators.source_files import GENOME, MAKERS, Numbers, make_scene_graphs
+from tests.helpers.source_files import GENOME, MAKERS, Numbers, make_scene_graphs
 
 SHARED = Path(os.environ.get("MENAGERIE_SHARED", Path(__file__).parents[3] / "shared"))
 MINI = SHARED / "data/coco-mini"

@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.tagging import spacy_model, spacy_tags
 from menagerie.generators.benchmarks.word_order import clean, options
-from tests.generators.benchmark_files import IMAGES, MAKERS, captions_of, tiny_tags
+from tests.helpers.benchmark_files import IMAGES, MAKERS, captions_of, tiny_tags
 
 CAPTION = 'A small CAT beside two "big" dogs, on the green grass.'
 NOUNS, ADJECTIVES = {"cat", "dogs", "grass"}, {"small", "big", "green"}

@@ -30,7 +30,7 @@ from menagerie.generators.splits.recipe_file import read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import read_split, recorded, split_name
-from tests.generators.conftest import RECIPE, failed, make_split
+from tests.helpers.splits import RECIPE, failed, make_split
 
 PUG, SIZED = load_world("pug"), load_world("pug-sizes")
 SPATIAL = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=20)

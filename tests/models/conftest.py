@@ -3,7 +3,7 @@
 import pytest
 
 from menagerie.generators.storage.dataset import SplitDataset
-from tests.generators.conftest import make_split
+from tests.helpers.splits import make_split
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from menagerie.models.evaluation.attention_maps import (
     nodes_of_things,
     overlap,
 )
-from tests.models.builders import OPTIONS
+from tests.helpers.scorers import OPTIONS
 from tests.models.test_training import fresh
 
 

@@ -11,7 +11,7 @@ from menagerie.models.networks.binding import (
     regular_attention,
     visual_slots,
 )
-from tests.models.builders import images, scorer, texts
+from tests.helpers.scorers import images, scorer, texts
 
 
 def logits(*shape: int) -> torch.Tensor:

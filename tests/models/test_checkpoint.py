@@ -18,7 +18,7 @@ from menagerie.models.towers.build import build_towers, check_towers
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import WordTokenizer, words_of
 from tests.disks import with_largest_file
-from tests.models.builders import OPTIONS, TOWERS, WORDS, images, scorer
+from tests.helpers.scorers import OPTIONS, TOWERS, WORDS, images, scorer
 
 
 def rewrite_config(folder, **changes):

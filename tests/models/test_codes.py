@@ -15,7 +15,7 @@ from menagerie.generators.benchmarks.photographs import Photograph, Photographs,
 from menagerie.models.evaluation.code_store import DIGEST, CodeFolder, Shelf
 from menagerie.models.evaluation.codes import Codes, form_of
 from menagerie.models.evaluation.scoring import BLOCK, score_items
-from tests.models.builders import scorer
+from tests.helpers.scorers import scorer
 
 SIDE, IMAGES = 32, 70
 KINDS = ("clip", "oc-clip", "flair", "dcsm", "sparo")

@@ -14,7 +14,7 @@ from menagerie.models.spec import ScorerSpec
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space, tokenizer_of
 from menagerie.studies.runs.command_line import only, scorer_options
-from tests.models.builders import STAGED
+from tests.helpers.scorers import STAGED
 
 NANO = TowerConfig("nano", resolution=32)
 

@@ -14,7 +14,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, cut_texts
 from menagerie.studies.scoring.splits import texts_of
 from menagerie.studies.scoring.texts import cut_record
-from tests.models.builders import OPTIONS
+from tests.helpers.scorers import OPTIONS
 
 CONTEXT = 8
 BYTES = TowerConfig("nano", resolution=32, tokenizer="open_clip")

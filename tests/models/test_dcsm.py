@@ -18,7 +18,7 @@ from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace
 from menagerie.models.towers.tokenizers import OpenCLIPTokenizer, WordTokenizer, words_of
 from menagerie.models.training.loop import train
-from tests.models import builders
+from tests.helpers import scorers
 
 TEXTS = ["a red cat to the left of a white dog in the city", "left of left", "a crow", "a pig in the circus"]
 GRAPHS = [SceneGraph(("crow",))] * len(TEXTS)  # which aren't read
@@ -26,7 +26,7 @@ GRAPHS = [SceneGraph(("crow",))] * len(TEXTS)  # which aren't read
 
 def exact(**options):
     """A DCSM in double precision whose biases are not 0."""
-    scorer = builders.scorer("dcsm", **options).double()
+    scorer = scorers.scorer("dcsm", **options).double()
     for name, parameter in scorer.network.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.uniform_(parameter, -0.5, 0.5)
@@ -35,7 +35,7 @@ def exact(**options):
 
 def coded(scorer, n=4):
     """Pixels, and the codes of as many images and of all texts."""
-    pixels = builders.images(n).double()
+    pixels = scorers.images(n).double()
     read = scorer.reader(Texts(TEXTS, GRAPHS))
     return pixels, scorer.encode_images(pixels), scorer.encode_texts(read)
 
@@ -107,7 +107,7 @@ def test_published_sizes():
 
 
 def test_functional_vectors_are_as_published_and_trained_only_if_requested():
-    fixed, trained = builders.scorer("dcsm"), builders.scorer("dcsm", functional="trained")
+    fixed, trained = scorers.scorer("dcsm"), scorers.scorer("dcsm", functional="trained")
     assert torch.equal(fixed.functional, trained.functional)
     torch.testing.assert_close((3 * fixed.functional - 1).norm(dim=1), torch.ones(len(fixed.functional)))
     assert "functional" in fixed.state_dict()
@@ -179,7 +179,7 @@ def test_blocks_of_maps_give_the_same_scores_and_gradients(monkeypatch):
 
 
 def test_the_towers_stay_as_they_are():
-    scorer = builders.scorer("dcsm").train()
+    scorer = scorers.scorer("dcsm").train()
     assert not any(parameter.requires_grad for parameter in scorer.base.parameters())
     assert not any(module.training for module in scorer.base.modules())
     assert scorer.logit_scale().item() == 1
@@ -190,7 +190,7 @@ def test_the_towers_stay_as_they_are():
 def test_it_learns(data, negatives):
     """On its own world, with and without opposites; towers and fixed vectors stay."""
     torch.manual_seed(0)
-    scorer = build_scorer("dcsm", builders.TOWERS, TextSpace(words(data)), builders.OPTIONS["dcsm"])
+    scorer = build_scorer("dcsm", scorers.TOWERS, TextSpace(words(data)), scorers.OPTIONS["dcsm"])
     before = {name: value.clone() for name, value in scorer.state_dict().items()}
     losses = []
     recipe = Recipe(steps=60, batch=16, learning_rate=1e-2, warmup=0, weight_decay=0.0)
@@ -208,4 +208,4 @@ def words(data):
 
 def test_a_functional_choice_that_there_is_not_is_named():
     with pytest.raises(UserError, match=r"unknown functional .*did you mean 'trained'"):
-        builders.scorer("dcsm", functional="traned")
+        scorers.scorer("dcsm", functional="traned")

@@ -19,8 +19,8 @@ from menagerie.models.networks.flair import ImageCode, TextCode, TextConditioned
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.feed import Feed
-from tests.generators.conftest import make_split
-from tests.models.builders import TEXTS, TOWERS, graph, images, scorer, texts
+from tests.helpers.scorers import TEXTS, TOWERS, graph, images, scorer, texts
+from tests.helpers.splits import make_split
 
 WIDTH, HEADS = 8, 2
 

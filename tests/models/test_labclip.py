@@ -11,7 +11,7 @@ from menagerie.models.registry import spec_of
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.loop import train
 from menagerie.studies.runs.data import split_texts
-from tests.models.builders import TEXTS, TOWERS, graph, images, scorer, texts
+from tests.helpers.scorers import TEXTS, TOWERS, graph, images, scorer, texts
 
 RNG = np.random.default_rng(0)
 GRAPHS = [graph(RNG, n) for n in (1, 2, 2, 1, 2)]

@@ -22,7 +22,7 @@ from menagerie.models.library.load import find_source
 from menagerie.models.library.pictures import Framed, framed_images, picture_of
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.runs.results import read_result, write_result
-from tests.models.builders import scorer, small_open_clip
+from tests.helpers.scorers import scorer, small_open_clip
 
 CAPTIONS = ["a red cat and a white crow in the city", "a white pig in the desert"]
 GRAPHS = [SceneGraph(("red cat", "white crow", "city")), SceneGraph(("white pig", "desert"))]

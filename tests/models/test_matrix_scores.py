@@ -12,7 +12,7 @@ from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
 from menagerie.models.evaluation.scoring import encoded, score_pool
-from tests.models.builders import caption, graph, scorer
+from tests.helpers.scorers import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11
 KINDS = ("clip", "oc-clip", "flair")  # the codes of the last two are no vectors

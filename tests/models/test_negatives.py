@@ -18,8 +18,8 @@ from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.models.training.feed import Feed, with_partners
 from menagerie.models.training.loaders import batches
-from tests.generators.conftest import make_split
-from tests.models.builders import scorer
+from tests.helpers.scorers import scorer
+from tests.helpers.splits import make_split
 
 RECIPE = Recipe(steps=6, batch=16, text_negatives=("replace",))
 

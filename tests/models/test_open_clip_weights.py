@@ -16,7 +16,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.binding_grid import PRESETS
 from tests.grid_cells import cells
-from tests.models.builders import small_open_clip
+from tests.helpers.scorers import small_open_clip
 
 TAG = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.5, 0.5), "resize_mode": "squash", "interpolation": "bilinear"}
 CLIPS = [name for name in specs() if issubclass(scorer_class(name), CLIPScorer) and not spec_of(name).stage]

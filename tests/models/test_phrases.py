@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.networks.phrases import TextCode, phrases_of
-from tests.models.builders import caption, graph, images, scorer, texts
+from tests.helpers.scorers import caption, graph, images, scorer, texts
 
 NAMES = ("clip-phrases", "filip-phrases")
 GRAPHS = [

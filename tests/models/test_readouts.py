@@ -18,7 +18,7 @@ from menagerie.models.scorers.read_outs import Attention, SPAROConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.towers import Tokens, ends_of
-from tests.models.builders import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
+from tests.helpers.scorers import OPTIONS, TEXTS, TOWERS, WORDS, caption, graph, images, scorer
 
 READ_OUTS = ("clip-attpool", "clip-linear", "fdt", "sparo")
 RNG = np.random.default_rng(0)

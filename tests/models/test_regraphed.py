@@ -18,8 +18,8 @@ from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import train
-from tests.generators.conftest import make_split
-from tests.models.builders import OPTIONS
+from tests.helpers.scorers import OPTIONS
+from tests.helpers.splits import make_split
 
 RECIPE = Recipe(steps=3, batch=8, warmup=1)
 

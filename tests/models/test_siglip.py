@@ -15,7 +15,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.training.loop import build_optimizer, set_rates
-from tests.models.builders import TEXTS, TOWERS, scorer
+from tests.helpers.scorers import TEXTS, TOWERS, scorer
 
 OURS = "tiny-sigmoid-of-tests"  # with "siglip" in its name open_clip would look for a tokenizer elsewhere
 

@@ -18,7 +18,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Texts
 from menagerie.models.towers.tokenizers import WordTokenizer
 from menagerie.models.training.targets import Claims, targets_of
-from tests.models.builders import OPTIONS, caption, graph, images, scorer, texts
+from tests.helpers.scorers import OPTIONS, caption, graph, images, scorer, texts
 
 RNG = np.random.default_rng(0)
 GRAPHS = [graph(RNG, n, relation) for n, relation in [(1, False), (2, True), (3, True), (2, False), (2, True)]]

@@ -26,8 +26,8 @@ from menagerie.models.training.feed import Feed
 from menagerie.models.training.loaders import SharedMemoryFeed, batches, checked
 from menagerie.models.training.loop import batch_loss
 from menagerie.models.training.targets import Claims, targets_of
-from tests.generators.conftest import make_split
-from tests.models.builders import caption, graph
+from tests.helpers.scorers import caption, graph
+from tests.helpers.splits import make_split
 
 NANO = TowerConfig("nano", resolution=32)
 RECIPE = Recipe(steps=4, batch=8)

@@ -27,7 +27,7 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import own_files
 from menagerie.studies.runs.folder import claim
 from tests.grid_cells import cells
-from tests.models.builders import small_open_clip
+from tests.helpers.scorers import small_open_clip
 
 PREPARED = ("mean", "std", "interpolation", "resize_mode")
 # All that open_clip 3.3 has weights of in more than one way.

@@ -27,7 +27,7 @@ from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.parts import Cases
 from menagerie.studies.frame.records import Records, StoredCell
 from menagerie.studies.runs.evaluation import PREDICTIONS, predictions
-from tests.generators.conftest import make_split
+from tests.helpers.splits import make_split
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=30)
 

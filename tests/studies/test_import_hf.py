@@ -28,8 +28,8 @@ from menagerie.generators.sources.registry import load as load_source
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.studies.scoring.check import state_of
 from tests.command import ROOT, run_here
-from tests.generators.benchmark_files import make_sugarcrepe, make_winoground, write_json
-from tests.models.builders import scorer
+from tests.helpers.benchmark_files import make_sugarcrepe, make_winoground, write_json
+from tests.helpers.scorers import scorer
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

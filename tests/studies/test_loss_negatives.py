@@ -14,8 +14,8 @@ from menagerie.studies.frame.page import model_table
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.graphs import loss_negatives
 from menagerie.studies.runs.shared import has_false_captions
-from tests.generators.conftest import RECIPE, make_split
 from tests.grid_cells import cells, chosen_alone
+from tests.helpers.splits import RECIPE, make_split
 
 MODELS = ("clip", "negclip", "labclip", "oc-clip")
 

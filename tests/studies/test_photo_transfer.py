@@ -53,7 +53,7 @@ from menagerie.studies.photographs.worlds import (
 )
 from menagerie.studies.runs.split_file import make_splits
 from tests.command import ROOT, run_here
-from tests.envs.cutout_files import GREY, ORANGE, PALE, draw
+from tests.helpers.cutout_files import GREY, ORANGE, PALE, draw
 from tests.studies.browser import CHROMIUM, assert_readable
 
 COMMAND = [sys.executable, str(ROOT / "studies" / "photo_transfer.py")]

@@ -33,10 +33,9 @@ from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.train import fresh_scorer, material_of
 from tests.command import ROOT
 from tests.command import run as command
-from tests.generators.benchmark_files import make_sugarcrepe, write_images, write_json
-from tests.generators.chat_service import ChatService, Sent
-from tests.generators.test_llm_parser import written
-from tests.models.builders import small_open_clip
+from tests.helpers.benchmark_files import make_sugarcrepe, write_images, write_json
+from tests.helpers.chat_service import ChatService, Sent, written
+from tests.helpers.scorers import small_open_clip
 
 IMAGES, SHOWN, HELD_OUT = (
     40,

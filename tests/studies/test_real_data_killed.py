@@ -5,7 +5,7 @@ import json
 import sys
 
 from tests.command import ROOT, kill_when, run_here
-from tests.generators.benchmark_files import MATRICES
+from tests.helpers.benchmark_files import MATRICES
 from tests.studies.test_real_data import make_photographs
 
 COMMAND = [sys.executable, str(ROOT / "studies/real_data.py"), "--data-root", "data", "--models", "clip"]

@@ -30,7 +30,7 @@ from menagerie.studies.sample_search.points import (
     on_the_test,
     trial_rows,
 )
-from tests.generators.conftest import failed, make_split
+from tests.helpers.splits import failed, make_split
 
 SMOKE, FIXED = PRESETS["smoke"], PRESETS["fixed"]
 CONVERGED = replace(PRESETS["laptop"], budgets=(500, 1000, 2000, 4000))

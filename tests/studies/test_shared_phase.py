@@ -22,7 +22,7 @@ from menagerie.studies.runs.states import load_state, state_folder
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE
 from tests.grid_cells import cells, chosen_alone, splits
-from tests.models.builders import STAGED
+from tests.helpers.scorers import STAGED
 
 RECIPE = Recipe(steps=12, batch=8, warmup=2, single_object_phase=0.5, singles_share=0.4)
 

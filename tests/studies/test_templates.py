@@ -19,8 +19,8 @@ from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.data import split_material, split_texts
 from menagerie.studies.runs.train import fresh_scorer
-from tests.generators.conftest import RECIPE, make_split
 from tests.grid_cells import cells, splits
+from tests.helpers.splits import RECIPE, make_split
 
 SPATIAL = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10)
 PRESET = replace(binding_grid.PRESETS["smoke"], models=("clip",))

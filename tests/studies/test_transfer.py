@@ -20,8 +20,8 @@ from menagerie.generators.benchmarks.registry import load, names
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.transfer import Transfer
 from tests.command import ROOT, WITH_TESTS, kill_when, run, run_here
-from tests.generators.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
-from tests.generators.test_sources import png_header
+from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
+from tests.helpers.source_files import png_header
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 
 TRANSFER = [sys.executable, str(ROOT / "studies" / "transfer.py"), "--data-root", "data"]
@@ -48,8 +48,8 @@ def folder(tmp_path_factory):
     scores of both models and of open_clip's in `runs/all`: started, killed and started again."""
     pytest.importorskip("transformers")
     from menagerie.models.checkpoint import save_checkpoint
-    from tests.models.builders import scorer
-    from tests.models.test_hugging_face import make_folder
+    from tests.helpers.hugging_face import make_folder
+    from tests.helpers.scorers import scorer
 
     folder = tmp_path_factory.mktemp("transfer")
     for name in BENCHMARKS:

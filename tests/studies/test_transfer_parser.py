@@ -16,9 +16,8 @@ from menagerie.studies.frame.run import run as run_study
 from menagerie.studies.scoring.benchmark_piece import VERSION, piece_of, subject_of
 from menagerie.studies.scoring.models import models_of
 from menagerie.studies.transfer import Transfer
-from tests.generators.benchmark_files import make_sugarcrepe, write_json
-from tests.generators.chat_service import ChatService, Request, Sent
-from tests.generators.test_llm_parser import written
+from tests.helpers.benchmark_files import make_sugarcrepe, write_json
+from tests.helpers.chat_service import ChatService, Request, Sent, written
 
 SCORER = "from menagerie.models.networks.oc_clip import OCCLIPScorer\nclass Mine(OCCLIPScorer):\n    pass\n"
 TEXTS = ("a red cat above a white lion", "a white cat above a red lion")

@@ -9,8 +9,8 @@ from menagerie.models.checkpoint import build_scorer, save_checkpoint
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.studies.scoring.texts import unread_texts
 from tests.command import ROOT, run_here
-from tests.generators.benchmark_files import MAKERS
-from tests.models.builders import OPTIONS
+from tests.helpers.benchmark_files import MAKERS
+from tests.helpers.scorers import OPTIONS
 
 BYTES = TowerConfig("nano", resolution=32, tokenizer="open_clip")
 FAR = " ".join(["a red cat"] * 26)  # 78 words

@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 import tarfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, PhotographId
-from tests.generators.benchmark_files import write_images, write_json
+from tests.helpers.benchmark_files import write_images, write_json
 
 # A number of each image, in the order of a source's images.
 Numbers = Sequence[PhotographId]
@@ -194,3 +195,11 @@ MAKERS: dict[str, Callable[[Path], Numbers]] = {
     "tar shards": make_shards,
     "visual genome": make_visual_genome,
 }
+
+
+def png_header(width: int, height: int) -> bytes:
+    """The beginning of a PNG file that claims a size."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = b"IDAT" + zlib.compress(b"\0" * 100)
+    chunks = [struct.pack(">I", len(c) - 4) + c + struct.pack(">I", zlib.crc32(c)) for c in (header, data, b"IEND")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from menagerie.generators.parsers.llm import CLOSE, OPEN
+
 
 class Sent(NamedTuple):
     """What the server sends for one request."""
@@ -100,3 +102,9 @@ class ChatService:
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         handler.wfile.write(body[: len(body) // 2] if sent.cut else body)
+
+
+def written(nodes: list, edges: list) -> str:
+    """An answer of the described form."""
+    relationships = [dict(zip(("relationship", "subject", "object"), edge, strict=True)) for edge in edges]
+    return f"Here it is.\n{OPEN}{json.dumps({'entities': nodes, 'relationships': relationships})}{CLOSE}"
