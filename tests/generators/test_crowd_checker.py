@@ -14,13 +14,13 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.split_file import Split, write_tables
-from tests.faults.planting import joined, taken, with_subsets
-from tests.generators.conftest import in_memory, make_split
 from tests.generators.crowd_cell_checker import shown_cells
 from tests.generators.crowd_checker import problems
 from tests.generators.crowd_file import cells, four_cells, read
 from tests.generators.crowd_question_checker import Question, question_problems
 from tests.generators.test_crowd import FAULTS, FULL, PART, SMALL
+from tests.helpers.planting import joined, taken, with_subsets
+from tests.helpers.splits import in_memory, make_split
 
 WORLD = """
 extends = "eight-textures"
