@@ -126,7 +126,8 @@ class LeftRight(SplitStudy):
         )
         gaps = {rung: compared(points[rung], points[FIRST])[2] if len(points[rung]) else None for rung in FEWER}
         first = verdict(f"at least {CLAIMED:.0%} of unseen pairs right", FIRST, "unseen pairs", above, 1)
-        return [first, *(verdict(text, FIRST, "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items())]
+        others = (verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items())
+        return [first, *others]
 
 
 PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same

@@ -47,7 +47,7 @@ class RowRenderer:
         step = np.lcm(PARTS * world.row.columns, BLOCKS)
         if resolution % step:
             raise UserError(
-                f"images of world {world.name!r} have a side that is a multiple of {step}, not {resolution}"
+                f"images of world {world.name!r} need a side that is a multiple of {step}, got {resolution}"
             )
         self.world, self.row, self.resolution = world, world.row, resolution
 
