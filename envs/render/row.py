@@ -20,7 +20,6 @@ from menagerie.envs.core.validation import SIDE, check_number
 from menagerie.envs.render.renderer import Pictures, Renderer
 from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene
-from menagerie.envs.slots import RELATIONS
 from menagerie.envs.world import Row, World
 
 BLOCKS = 20  # colours of a pattern, one below the other
@@ -52,7 +51,9 @@ class RowRenderer:
         self.world, self.row, self.resolution = world, world.row, resolution
 
     def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
-        """Nothing needs to be built before."""
+        """Raise for scenes that a row can't show, before any is drawn; nothing needs to be built."""
+        for scene in scenes:
+            check_scene(scene)
 
     def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
         """No scene needs an atlas entry."""
@@ -90,11 +91,15 @@ def columns_of(scene: Scene, row: Row) -> tuple[int, ...]:
     random = generator(0, "row", *sorted(thing.animal for thing in scene.things), scene.view)
     if len(scene.things) == 1:
         return (row.places[random.integers(len(row.places))],)
-    if scene.relation != "left/right":
-        known = " and ".join(name for name in RELATIONS.values() if name != "left/right")
-        raise UserError(f"{scene.key}: in a row things are left and right of each other, not {known} or in a crowd")
+    check_scene(scene)
     layouts = list(combinations(sorted(row.places), 2))
     return layouts[random.integers(len(layouts))]
+
+
+def check_scene(scene: Scene) -> None:
+    """Raise unless a scene is of one thing, or of two that are left and right of each other."""
+    if len(scene.things) > 1 and scene.relation != "left/right":
+        raise UserError(f"{scene.key}: in a row there is one thing, or one to the left of another; nothing else")
 
 
 @lru_cache(maxsize=1024)

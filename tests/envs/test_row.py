@@ -74,8 +74,9 @@ def test_worlds_in_a_row_have_names_of_their_own():
 
 def test_what_a_row_cannot_show_is_refused():
     renderer = RowRenderer(WORLD, SIDE)
-    with pytest.raises(UserError, match="in a row things are left and right of each other, not above/under"):
-        renderer.render([pair(slots=("above", "under"))])
+    for show in (renderer.render, renderer.prepare):
+        with pytest.raises(UserError, match="one thing, or one to the left of another"):
+            show([pair(), pair(slots=("above", "under"))])
     with pytest.raises(UserError, match="need a side that is a multiple of 40, got 64"):
         RowRenderer(WORLD, 64)
     with pytest.raises(UserError, match="world 'pug' has no row"):
