@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
+from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.scene import Scene, Thing
@@ -12,6 +13,14 @@ from menagerie.envs.slots import RELATIONS, SIZES
 NAME = re.compile(r"[a-z]+( [a-z]+)*")  # of an animal, a texture, a background or a group
 # Groups by name with their animals ("felines"), hashable because worlds are.
 Groups = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class Row(NamedTuple):
+    """A row of columns in which a world's things stand (`menagerie.envs.render.row`), in place of a stage."""
+
+    columns: int = 10
+    places: tuple[int, ...] = tuple(range(10))
+    """The columns in which things stand; each two of them are a layout."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,8 @@ class World:
     replaced: tuple[tuple[str, str], ...] = ()
     """The textures that are the world's own under a built-in name, each with the name by which it is drawn; `own`
     covers them too."""
+    row: Row | None = None
+    """The row in which things are drawn as patterns; None: they are bodies on a stage."""
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -163,6 +174,9 @@ EIGHT = World(
     ("red", "white", "grass"),
     ("desert", "city", "circus"),
 )
+# Names alone: one texture and one background say nothing.
+PLAIN = replace(PUG, name="pug-plain", textures=TEXTURES[:1], backgrounds=BACKGROUNDS[:1])
+TWO_PLACES = Row(places=(2, 7))
 
 WORLDS: dict[str, World] = {
     "pug": PUG,
@@ -190,4 +204,12 @@ WORLDS: dict[str, World] = {
         textures=PATTERNS,
     ),
     "eight-textures": replace(EIGHT, name="eight-textures", textures=TWELVE_TEXTURES[:8]),
+    # Between one-dimensional images and ours: names alone, in a row, with more and more of what pug has.
+    "row-5": replace(PLAIN, name="row-5", animals=ANIMALS[:5], row=Row()),
+    "row-10": replace(PLAIN, name="row-10", animals=ANIMALS[:10], row=Row()),
+    "row-15": replace(PLAIN, name="row-15", animals=ANIMALS[:15], row=Row()),
+    "row": replace(PLAIN, name="row", row=Row()),
+    "row-two-places": replace(PLAIN, name="row-two-places", row=TWO_PLACES),
+    "row-15-textures": replace(PUG, name="row-15-textures", animals=ANIMALS[:15], row=Row()),
+    "pug-plain": PLAIN,
 }

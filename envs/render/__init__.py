@@ -9,6 +9,7 @@ from menagerie.envs.core.identity import digest
 from menagerie.envs.world import World
 
 RENDER_VERSION = 1
+ROW_VERSION = 1  # the same for worlds whose things stand in a row
 
 
 def entry_identity(resolution: int, world: World) -> str:
@@ -20,4 +21,5 @@ def image_identity(world: World, resolution: int) -> str:
     """A name for everything that decides the images of a world. Groups of animals aren't part of it: they change no
     image."""
     names = (world.name, world.animals, world.textures, world.backgrounds, world.sizes)
-    return digest([RENDER_VERSION, resolution, *names, world.own])
+    row = [ROW_VERSION, world.row] if world.row else []
+    return digest([RENDER_VERSION, resolution, *names, world.own, *row])

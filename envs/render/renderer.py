@@ -51,6 +51,8 @@ class Renderer:
 
     def __init__(self, world: World, resolution: int, cache: Path | None = None, workers: int = 1):
         check_number("resolution", resolution, SIDE)
+        if world.row:
+            raise UserError(f"things of world {world.name!r} are patterns in a row, not bodies; choose another world")
         for name, digest in world.cutouts:
             check_sharp(world.name, name, load_cutout(digest), resolution)
         self.world, self.resolution, self.workers = world, resolution, workers

@@ -20,6 +20,7 @@ from menagerie.envs.core.validation import SIDE
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.occlusion import area_table
 from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.render.row import RowRenderer, renderer_of
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import World
 from menagerie.envs.worlds import load_world
@@ -56,7 +57,7 @@ class Export:
 class RenderedReader(PixelReader):
     """Renders the rows that an image store would hold."""
 
-    def __init__(self, renderer: Renderer, records: Sequence[Records], split: Split) -> None:
+    def __init__(self, renderer: Renderer | RowRenderer, records: Sequence[Records], split: Split) -> None:
         self.renderer, self.split = renderer, split
         self.scene_of: dict[int, Scene] = {}
         for r in records:
@@ -114,7 +115,7 @@ def compared(
 ) -> Iterator[Finding]:
     """Compare the files of an export with those that its recipe gives."""
     world, side = export.world, side_of_pictures(export)
-    reader = RenderedReader(Renderer(world, side, cache), list(made.values()), export.split)
+    reader = RenderedReader(renderer_of(world, side, cache), list(made.values()), export.split)
     parts = {name: ExportPart(name, records, reader) for name, records in made.items()}
     here = image_identity(world, side)
     drawn = export.form == INSTANCES and here != export.split.identity  # their JSON files are made of masks

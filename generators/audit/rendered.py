@@ -15,6 +15,7 @@ from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.custom.cutouts import natural_names
 from menagerie.envs.render.occlusion import UNKNOWN, area_table
 from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.render.row import RowRenderer, renderer_of
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.world import World
 from menagerie.generators.audit.findings import Finding
@@ -22,6 +23,7 @@ from menagerie.generators.audit.rows import Problems, ShownRows, Sound
 from menagerie.generators.storage.image_store import Progress
 from menagerie.generators.storage.tables import PIXELS
 
+AnyRenderer = Renderer | RowRenderer
 MOST_WORKERS = 8
 SAMPLE = 24  # fewest rows in a sample, which has at least one of each shard
 GROUNDS = 10  # most views of backgrounds in a sample, if the shards allow: drawing one takes as long as three things
@@ -58,7 +60,7 @@ class Reference(NamedTuple):
     colors: dict[tuple[str, str], Float64[np.ndarray, "textures 3"]]
 
 
-def reference_colors(world: World, renderer: Renderer) -> Reference:
+def reference_colors(world: World, renderer: AnyRenderer) -> Reference:
     """The reference colours of a world by (animal, background), in one view and size."""
     places = [(animal, background) for animal in world.animals for background in world.backgrounds]
     size = world.sizes[-1] if world.sizes else ""
@@ -120,14 +122,14 @@ class Renderings:
     """Folder of the audit's own atlases. Atlases of a store aren't used, because they may be wrong."""
     workers: int = 1
     """Number of processes that render."""
-    _made: dict[tuple[World, int], tuple[Renderer, Reference | None]] = field(default_factory=dict)
-    _on_one_background: dict[tuple[World, int], Renderer] = field(default_factory=dict)
+    _made: dict[tuple[World, int], tuple[AnyRenderer, Reference | None]] = field(default_factory=dict)
+    _on_one_background: dict[tuple[World, int], AnyRenderer] = field(default_factory=dict)
     _sound: dict[tuple[World, int], Sound] = field(default_factory=dict)
 
-    def of(self, world: World, resolution: int) -> tuple[Renderer, Reference | None]:
+    def of(self, world: World, resolution: int) -> tuple[AnyRenderer, Reference | None]:
         """The renderer of a world, and its reference colours; None if its things have colours of their own."""
         if (world, resolution) not in self._made:
-            renderer = Renderer(world, resolution, self.folder, self.workers)
+            renderer = renderer_of(world, resolution, self.folder, self.workers)
             reference = None if natural_names(world.cutouts) else reference_colors(world, renderer)
             self._made[world, resolution] = renderer, reference
         return self._made[world, resolution]
@@ -136,12 +138,12 @@ class Renderings:
         """The rows of a world's shards that were found sound in other splits."""
         return self._sound.setdefault((world, resolution), Sound())
 
-    def on(self, world: World, resolution: int, background: str) -> Renderer:
+    def on(self, world: World, resolution: int, background: str) -> AnyRenderer:
         """A renderer for scenes on one background. For few images it takes a fifth of the time, because the layers for
         other backgrounds aren't drawn."""
         alone = replace(world, backgrounds=(background,))
         if (alone, resolution) not in self._on_one_background:
-            self._on_one_background[alone, resolution] = Renderer(alone, resolution, self.folder, self.workers)
+            self._on_one_background[alone, resolution] = renderer_of(alone, resolution, self.folder, self.workers)
         return self._on_one_background[alone, resolution]
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.render.row import RowRenderer, renderer_of
 from menagerie.envs.render.stage import EntryKey
 from menagerie.envs.scene import Scene
 from menagerie.generators.storage.image_store import ImageStore
@@ -29,7 +30,7 @@ def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estima
     missing = store.missing(scenes)
     if not missing:
         return Estimate(0, SPLIT_SECONDS, 0.0)
-    drawn = Renderer(store.world, store.resolution)
+    drawn = renderer_of(store.world, store.resolution)
     waiting = store.renderer(workers=1).missing(missing)
     entry_seconds, entry_bytes = entry_cost(drawn, waiting)
     scene_seconds = scene_cost(drawn, store, missing[:: max(1, len(missing) // SCENES)][:SCENES])
@@ -39,7 +40,7 @@ def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estima
     return Estimate(len(missing), building + len(missing) * scene_seconds + SPLIT_SECONDS, size / 1e6)
 
 
-def entry_cost(renderer: Renderer, waiting: Sequence[EntryKey]) -> tuple[float, float]:
+def entry_cost(renderer: Renderer | RowRenderer, waiting: Sequence[EntryKey]) -> tuple[float, float]:
     """Seconds and bytes per entry; the sample has neighbouring entries, which share a background."""
     if not waiting:
         return 0.0, 0.0
@@ -50,7 +51,7 @@ def entry_cost(renderer: Renderer, waiting: Sequence[EntryKey]) -> tuple[float, 
     return seconds / len(sample), sum(a.nbytes for entry in built for a in entry.arrays().values()) / len(sample)
 
 
-def scene_cost(renderer: Renderer, store: ImageStore, sample: Sequence[Scene]) -> float:
+def scene_cost(renderer: Renderer | RowRenderer, store: ImageStore, sample: Sequence[Scene]) -> float:
     """Seconds to compose, check and write a scene, given its entries."""
     renderer.render(sample)  # builds the entries and compiles the code
     disk = next(place for place in (store.root, *store.root.resolve().parents) if place.is_dir())  # on the store's disk

@@ -136,9 +136,9 @@ class ImageStore:
 
     def renderer(self, workers: int):
         """The renderer of the store's scenes; its atlas entries are cached for all users of the store."""
-        from menagerie.envs.render.renderer import Renderer
+        from menagerie.envs.render.row import renderer_of
 
-        return Renderer(self.world, self.resolution, cache=self.atlas, workers=workers)
+        return renderer_of(self.world, self.resolution, self.atlas, workers)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[bool]:

@@ -121,11 +121,11 @@ def check_factorial(
     world: World, resolution: int, view: int, workers: int, report: Callable[[str, int, int], None]
 ) -> tuple[int, list[str]]:
     """Render every scene of a world in memory; returns the number of scenes, and a line for each problem."""
-    from menagerie.envs.render.renderer import Renderer
+    from menagerie.envs.render.row import renderer_of
 
     scenes, checks, problems = list(world.factorial((view,))), RenderChecks(), []
     with scratch_folder() as cache:
-        renderer = Renderer(world, resolution, cache, workers)
+        renderer = renderer_of(world, resolution, cache, workers)
         renderer.prepare(scenes, lambda done, total: report("factors", done, total))
         remaining, done = iter(scenes), 0
         while chunk := list(islice(remaining, CHUNK)):

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import open_clip
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -47,10 +48,11 @@ def check_towers(config: TowerConfig) -> None:
     if config.architecture in SMALL_TOWERS:
         if config.pretrained:
             raise UserError(f"there are no pretrained weights for {config.architecture!r}; choose an open_clip model")
-        patch = SMALL_TOWERS[config.architecture]["vision_cfg"]["patch_size"]
-        if config.resolution < patch or config.resolution % patch:
+        vision = SMALL_TOWERS[config.architecture]["vision_cfg"]
+        step, what = (vision["columns"], "columns") if "columns" in vision else (vision["patch_size"], "patch")
+        if config.resolution < step or config.resolution % step:
             raise UserError(
-                f"resolution {config.resolution} is not a multiple of {config.architecture}'s patch {patch}"
+                f"resolution {config.resolution} is not a multiple of {config.architecture}'s {what} {step}"
             )
     elif config.pretrained and config.load:
         check_weights(config)
@@ -119,11 +121,29 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
 def build_small(config: TowerConfig, vocab_size: int, context: int) -> open_clip.CLIP:
     """Build a small open_clip model from scratch for texts of `context` tokens and a vocabulary of `vocab_size`."""
     cfg = copy.deepcopy(SMALL_TOWERS[config.architecture])
-    cfg["vision_cfg"] |= {"image_size": config.resolution}
+    vision = cfg["vision_cfg"]
+    columns, positions = vision.pop("columns", 0), vision.pop("positions", "learned")
+    vision |= {"image_size": config.resolution}
+    if columns:
+        vision["patch_size"] = (config.resolution, config.resolution // columns)
     cfg["text_cfg"] |= {"vocab_size": vocab_size, "context_length": context}
     model = open_clip.CLIP(**cfg)
-    model.visual.conv1 = ConvStem(cfg["vision_cfg"]["width"], cfg["vision_cfg"]["patch_size"])
+    if not columns:
+        model.visual.conv1 = ConvStem(vision["width"], vision["patch_size"])
+    if positions != "learned":
+        fix_positions(model.visual.positional_embedding, positions)
     return model
+
+
+@torch.no_grad()
+def fix_positions(embedding: nn.Parameter, kind: str) -> None:
+    """Replace learned position embeddings by zeros, or by sines and cosines of the usual frequencies (Vaswani et al.
+    2017, section 3.5), which CLS, the first token, has too; they aren't trained."""
+    embedding.requires_grad_(False).zero_()
+    if kind == "sinusoidal":
+        tokens, width = embedding.shape
+        angles = torch.arange(tokens)[:, None] / 10_000 ** (torch.arange(0, width, 2) / width)
+        embedding[:, 0::2], embedding[:, 1::2] = angles.sin(), angles.cos()
 
 
 class ConvStem(nn.Module):

@@ -72,4 +72,25 @@ SMALL_TOWERS: dict[str, dict] = {
         "vision_cfg": {"width": 128, "layers": 4, "head_width": 32, "patch_size": 8},
         "text_cfg": {"width": 128, "layers": 3, "heads": 4},
     },
+    # For worlds in a row: the patches are the columns of an image, from top to bottom, and are embedded linearly.
+    "row": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "columns": 10},
+        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
+    },
+    "row-sinusoidal": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "columns": 10, "positions": "sinusoidal"},
+        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
+    },
+    "row-no-positions": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "columns": 10, "positions": "none"},
+        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
+    },
+    "row-mini": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "columns": 10},
+        "text_cfg": {"width": 64, "layers": 2, "heads": 2},
+    },
 }

@@ -1,0 +1,109 @@
+"""Draws scenes as a row of columns, each empty or with the pattern of one thing.
+
+These are one-dimensional images as in Yamamoto, Noguchi and Tanizawa (ICML 2026, arXiv 2601.12809), whose image is a
+row of ten positions, each a label or empty. Here a label is a fixed random pattern over the height of its column, so
+that an image tower whose patches are the columns embeds it linearly, and any other tower can read it too. The pattern
+of a thing is the mean of its animal's and its texture's; what isn't covered has the background's.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64, UInt8
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import generator
+from menagerie.envs.core.validation import SIDE, check_number
+from menagerie.envs.render.renderer import Pictures, Renderer
+from menagerie.envs.render.stage import EntryKey
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import Row, World
+
+BLOCKS = 20  # colours of a pattern, one below the other
+NOISE = 3  # of 255: views of one scene in one layout differ, as the store wants, and look the same
+PARTS = 4  # a thing covers the inner half of its column, because nothing may touch the frame
+
+
+def renderer_of(world: World, resolution: int, cache: Path | None = None, workers: int = 1) -> "Renderer | RowRenderer":
+    """The renderer of a world's scenes, on a stage or in a row."""
+    return Renderer(world, resolution, cache, workers) if world.row is None else RowRenderer(world, resolution)
+
+
+class RowRenderer:
+    """Draws the scenes of a world whose things stand in a row, with the methods of `Renderer` that a store uses.
+
+    A picture depends on nothing but the scene and the resolution. Columns are drawn for each set of animals and view,
+    so that a scene and its swap have the same.
+    """
+
+    def __init__(self, world: World, resolution: int) -> None:
+        check_number("resolution", resolution, SIDE)
+        if world.row is None:
+            raise UserError(f"world {world.name!r} has no row; take one such as 'row'")
+        step = np.lcm(PARTS * world.row.columns, BLOCKS)
+        if resolution % step:
+            raise UserError(
+                f"images of world {world.name!r} need a side that is a multiple of {step}, got {resolution}"
+            )
+        self.world, self.row, self.resolution = world, world.row, resolution
+
+    def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
+        """Raise for scenes that a row can't show, before any is drawn; nothing needs to be built."""
+        for scene in scenes:
+            check_scene(scene)
+
+    def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
+        """No scene needs an atlas entry."""
+        return []
+
+    def render(self, scenes: Sequence[Scene]) -> Pictures:
+        """Images, and masks as `Renderer.render` gives them."""
+        side = self.resolution
+        images, masks = np.empty((len(scenes), side, side, 3), np.uint8), np.zeros((len(scenes), side, side), np.uint8)
+        for scene, image, mask in zip(scenes, images, masks, strict=True):
+            self._draw(self.world.check(scene), image, mask)
+        return Pictures(images, masks)
+
+    def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
+        """For each thing the number of its pixels; none hides another."""
+        width = self.resolution // self.row.columns // 2
+        return [[width * (self.resolution - 2)] * len(scene.things) for scene in scenes]
+
+    def _draw(self, scene: Scene, image: UInt8[np.ndarray, "h w 3"], mask: UInt8[np.ndarray, "h w"]) -> None:
+        width = self.resolution // self.row.columns
+        picture = np.repeat(pattern("background", scene.background, self.resolution)[:, None], self.resolution, 1)
+        for number, (thing, column) in enumerate(zip(scene.things, columns_of(scene, self.row), strict=True), start=1):
+            animal = pattern("animal", thing.animal, self.resolution)
+            texture = pattern("texture", thing.texture, self.resolution)
+            start = column * width + width // PARTS
+            here = np.s_[1:-1, start : start + width // 2]
+            picture[here] = ((animal + texture) / 2)[1:-1, None]
+            mask[here] = number
+        noise = generator(0, "row noise", scene.key).integers(-NOISE, NOISE + 1, picture.shape)
+        image[:] = (picture + noise).round().clip(0, 255)
+
+
+def columns_of(scene: Scene, row: Row) -> tuple[int, ...]:
+    """The column of each thing, drawn for the animals and the view; raises for things that aren't left and right."""
+    random = generator(0, "row", *sorted(thing.animal for thing in scene.things), scene.view)
+    if len(scene.things) == 1:
+        return (row.places[random.integers(len(row.places))],)
+    check_scene(scene)
+    layouts = list(combinations(sorted(row.places), 2))
+    return layouts[random.integers(len(layouts))]
+
+
+def check_scene(scene: Scene) -> None:
+    """Raise unless a scene is of one thing, or of two that are left and right of each other."""
+    if len(scene.things) > 1 and scene.relation != "left/right":
+        raise UserError(f"{scene.key}: in a row there is one thing, or one to the left of another; nothing else")
+
+
+@lru_cache(maxsize=1024)
+def pattern(kind: str, name: str, resolution: int) -> Float64[np.ndarray, "h 3"]:
+    """The colours of a name, from the top to the bottom of an image."""
+    blocks = generator(0, "row pattern", kind, name).uniform(0, 255, (BLOCKS, 3))
+    return np.repeat(blocks, resolution // BLOCKS, 0)

@@ -1,0 +1,156 @@
+"""Left and right: CLIP is said to learn them from one-dimensional images, and doesn't from ours. Where does it break?
+
+Yamamoto, Noguchi and Tanizawa (ICML 2026, arXiv 2601.12809) train a one-layer CLIP on images of ten positions in a row,
+each a label or empty, and find left and right learnt for pairs of labels that were never shown together. This study
+goes from that setting to ours in rungs, each with one change more (studies/analysis/left_right.py).
+
+    python studies/left_right.py --preset smoke        # two rungs, under 90 seconds on 2 cores
+    python studies/left_right.py                       # laptop: all rungs, three seeds, under an hour
+    python studies/left_right.py --rungs "their setting" "5 names" --seeds 5
+    python studies/left_right.py --models clip oc-clip
+
+Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.options import WHAT
+from menagerie.envs.core.validation import Range
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.spatial import SEEN, TESTED, SpatialRecipe, subset_name
+from menagerie.models.recipe import Recipe
+from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.claims import Verdict, claims, verdict
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import Axis
+from menagerie.studies.frame.parts import Heading, Part, Sentence, Table
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.runs.command_line import scorer_options
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.estimate import Estimate
+
+RELATION = "left/right"
+SEEN_ORDER, UNSEEN_ORDER, UNSEEN_PAIRS = (subset_name(RELATION, kind) for kind in (SEEN, *TESTED))
+TESTS = {SEEN_ORDER: "orders that train shows", UNSEEN_ORDER: "other orders", UNSEEN_PAIRS: "unseen pairs"}
+CLAIMED = 0.9  # of unseen pairs, where training shows both orders and fifteen labels
+FEWER = {
+    "5 names": "more with fifteen labels than with five",
+    "none in both orders": "more with both orders than with one",
+}
+
+
+@dataclass(frozen=True)
+class LeftRight(SplitStudy):
+    """Left and right: from one-dimensional images to ours"""
+
+    plain_recipe: ClassVar[SplitRecipe] = SpatialRecipe(
+        relations=(RELATION,), pairs=0.9, hard_negatives=1.0, reserve=0.2, seen_order=True, mention_order="slots"
+    )
+
+    rungs: Axis[str] = (*PATH, *BESIDE, *MENDS)
+    """Rungs by name: those of the path, changes of the first alone, and what may mend the last but one."""
+    enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.75
+    """Accuracy on unseen pairs below which left and right count as not learnt."""
+
+    def check_given(self, preset: AnyStudy) -> None:
+        if self.split or self.base:
+            raise UserError("--split and --recipe: rungs change the split here; leave them out, and choose --rungs")
+        for rung in self.rungs:
+            choose("rung", rung, RUNGS)
+        super().check_given(preset)
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """Every rung with every model; the path comes first."""
+        for seed in range(self.seeds):
+            for rung in self.rungs:
+                for model in self.models:
+                    yield self.at(model, seed, **changes(rung))._replace(labels={"rung": rung})
+
+    def page(self, records: Records) -> Iterator[Part]:
+        """Where the path breaks; the path; changes of the first rung and mends of our setting; the claims."""
+        swaps = records.where(task="swap")
+        levels = swaps.where(subset=UNSEEN_PAIRS).estimates(("model", "rung"))
+        for model in self.models:
+            yield Sentence(self.answer(title_of(model), {rung: its for (m, rung), its in levels.items() if m == model}))
+        for name, rungs, title, text in TABLES:
+            if chosen := tuple(rung for rung in rungs if rung in self.rungs):
+                yield Heading(title, text)
+                yield self.table(name, swaps, chosen)
+        yield from claims(self.verdicts(swaps), "points above 90 %, or above the other rung", CLAIMS)
+
+    def table(self, name: str, swaps: Records, rungs: tuple[str, ...]) -> Table:
+        """Accuracy of each rung on orders that training shows, on others, and on unseen pairs; what it changes."""
+        cells = {(m, rung): self.at(m, 0, **changes(rung)).cell for m in self.models for rung in rungs}
+        beside = {
+            "changes": {key: RUNGS[key[1]].says for key in cells},
+            "opposite in the batch": {k: f"{met(cell.data.recipe, cell.recipe):.1%}" for k, cell in cells.items()},
+        }
+        found = swaps.where(subset=tuple(TESTS), rung=rungs)
+        return Table(name, found, ("model", "rung"), intervals=True, beside=beside, words={"subset": TESTS})
+
+    def answer(self, model: str, levels: Mapping[str, "Estimate"]) -> str:
+        """At which rungs of the path the accuracy falls below `enough`, and where it is above again."""
+        path = [rung for rung in PATH if rung in levels]
+        if not path:
+            return f"{model}: no rung of the path is finished yet."
+        learnt = {rung: levels[rung].value >= self.enough for rung in path}
+        said = {rung: f"“{rung}”, {100 * levels[rung].value:.1f} % [{levels[rung].bounds}]" for rung in path}
+        parts = [
+            f"recovers at {said[rung]}" if learnt[rung] else f"breaks at {said[rung]}, after {said[before]}"
+            for before, rung in pairwise(path)
+            if learnt[rung] != learnt[before]
+        ]
+        verb = "tells" if learnt[path[0]] else "doesn't tell"
+        start = f"{model} {verb} left from right in unseen pairs at {said[path[0]]}"
+        return "; it ".join([start, *(parts or [f"stays so up to {said[path[-1]]}"])]) + "."
+
+    def verdicts(self, swaps: Records) -> list[Verdict]:
+        """What the paper says of CLIP: 0.9 on unseen pairs, and less with fewer labels or one order of each pair."""
+        from menagerie.studies.frame.estimate import compared
+
+        unseen = swaps.where(subset=UNSEEN_PAIRS)
+        points = {rung: unseen.where(model="clip", rung=rung).points for rung in (FIRST, *FEWER)}
+        if not len(points[FIRST]):
+            return []
+        level = unseen.where(model="clip", rung=FIRST).estimates(("model",))["clip",]
+        above = level._replace(
+            value=level.value - CLAIMED, low=level.low - CLAIMED, high=level.high - CLAIMED, signed=True
+        )
+        gaps = {rung: compared(points[rung], points[FIRST])[2] if len(points[rung]) else None for rung in FEWER}
+        first = verdict(f"at least {CLAIMED:.0%} of unseen pairs right", FIRST, "unseen pairs", above, 1)
+        others = (verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items())
+        return [first, *others]
+
+
+PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same
+with its two things exchanged; chance is 50. Who fails on orders that train shows hasn't fitted them. “Opposite in the
+batch”: the share of images of pairs whose batch has the caption with the two things exchanged. Only that asks the loss
+for the order, because all other captions name other things."""
+TABLES = (
+    ("path", PATH, "From their setting to ours", PATH_SAYS),
+    ("changes", BESIDE, "Changes of their setting", f"Each rung is “{FIRST}” with one change."),
+    ("mends", MENDS, "What may mend ours", "Each rung is “our rates” with one change."),
+)
+CLAIMS = """Yamamoto, Noguchi and Tanizawa (ICML 2026) train on images of ten positions as here, with towers of one
+layer. Sizes, steps and captions are ours: at this rung captions always name the left thing first."""
+
+ROW: dict[str, Any] = {"models": ("clip",), "world": "row-15", "resolution": 40, "architecture": "row", "views": 8}
+PRESETS = {
+    "smoke": LeftRight(
+        **ROW | {"views": 2},
+        **{"rungs": (FIRST, "both words"), "test_views": 1, "test_scenes": 48, "scorers": scorer_options("smoke")},
+        recipe=Recipe(steps=60, batch=32, warmup=5, augment=False),
+    ),
+    "laptop": LeftRight(**ROW, seeds=3, recipe=Recipe(steps=1000, batch=128, learning_rate=1e-3, augment=False)),
+}
+
+if __name__ == "__main__":
+    main(PRESETS)

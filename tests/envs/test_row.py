@@ -1,0 +1,85 @@
+"""Scenes as a row of patterns: where things stand, what a pattern is, and what is refused."""
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.render import image_identity
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.render.row import NOISE, RowRenderer, columns_of, pattern, renderer_of
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.world import WORLDS
+from menagerie.generators.captions.hard_negatives.swaps import SWAPS
+
+SIDE, WIDTH = 40, 4
+WORLD = WORLDS["row-15-textures"]
+
+
+def pair(view: int = 0, first: str = "cat", second: str = "bear", slots: tuple[str, str] = ("left", "right")) -> Scene:
+    return Scene("city", (Thing(first, "red", slots[0]), Thing(second, "grass", slots[1])), view)
+
+
+@pytest.mark.parametrize("name", [name for name, world in WORLDS.items() if world.row])
+def test_things_stand_in_the_row_as_their_slots_say(name):
+    world = WORLDS[name]
+    animals, (texture, *_), (background, *_) = world.animals[:2], world.textures, world.backgrounds
+    things = tuple(Thing(animal, texture, slot) for animal, slot in zip(animals, ("left", "right"), strict=True))
+    scenes = [Scene(background, things, view) for view in range(300)]
+    columns = [columns_of(scene, world.row) for scene in scenes]
+    assert all(left < right for left, right in columns)
+    assert {column for both in columns for column in both} == set(world.row.places)
+    masks = renderer_of(world, SIDE).render(scenes[:20]).masks
+    for mask, both in zip(masks, columns, strict=False):
+        for number, column in enumerate(both, start=1):
+            assert set(np.nonzero(mask == number)[1] // WIDTH) == {column}
+        assert not (mask[0].any())
+        assert not (mask[-1].any())
+        assert not (mask[:, 0].any())
+        assert not (mask[:, -1].any())
+
+
+def test_a_column_has_the_mean_of_two_patterns_and_the_rest_the_background():
+    scene = pair()
+    (image,), (mask,) = RowRenderer(WORLD, SIDE).render([scene])
+    for number, thing in enumerate(scene.things, start=1):
+        mean = (pattern("animal", thing.animal, SIDE) + pattern("texture", thing.texture, SIDE)) / 2
+        shown = np.broadcast_to(mean[:, None], image.shape)[mask == number]
+        assert np.abs(image[mask == number] - shown).max() <= NOISE + 0.5
+    ground = np.broadcast_to(pattern("background", "city", SIDE)[:, None], image.shape)[mask == 0]
+    assert np.abs(image[mask == 0] - ground).max() <= NOISE + 0.5
+
+
+def test_a_swap_exchanges_what_two_columns_show():
+    scene, swap = pair(5), SWAPS["spatial"](pair(5))
+    renderer = RowRenderer(WORLD, SIDE)
+    (image, other), (mask, mirrored) = renderer.render([scene, swap])
+    assert (mask == mirrored).all()
+    for number in (1, 2):
+        mine, theirs = image[mask == number].astype(int), other[mask == 3 - number].astype(int)
+        assert np.abs(mine - theirs).max() <= 2 * NOISE + 1
+    assert renderer.areas([scene]) == [[(mask == number).sum() for number in (1, 2)]]
+
+
+def test_a_picture_depends_on_its_scene_alone():
+    scenes = [pair(view) for view in range(30)]
+    images = RowRenderer(WORLD, SIDE).render(scenes).images
+    assert len({image.tobytes() for image in images}) == 30, "views in one layout differ"
+    assert (RowRenderer(WORLD, SIDE).render(scenes[7:8]).images[0] == images[7]).all()
+
+
+def test_worlds_in_a_row_have_names_of_their_own():
+    names = {image_identity(world, SIDE) for world in WORLDS.values()}
+    assert len(names) == len(WORLDS)
+
+
+def test_what_a_row_cannot_show_is_refused():
+    renderer = RowRenderer(WORLD, SIDE)
+    for show in (renderer.render, renderer.prepare):
+        with pytest.raises(UserError, match="one thing, or one to the left of another"):
+            show([pair(), pair(slots=("above", "under"))])
+    with pytest.raises(UserError, match="need a side that is a multiple of 40, got 64"):
+        RowRenderer(WORLD, 64)
+    with pytest.raises(UserError, match="world 'pug' has no row"):
+        RowRenderer(WORLDS["pug"], SIDE)
+    with pytest.raises(UserError, match="are patterns in a row, not bodies"):
+        Renderer(WORLD, SIDE)

@@ -1,0 +1,110 @@
+"""The study of left and right: what each rung changes, how often a batch asks for the order, and what the page says."""
+
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from menagerie.generators.captions.templates import caption
+from menagerie.models.recipe import Recipe
+from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
+from menagerie.studies.frame.cells import read_tuned
+from menagerie.studies.frame.parts import Rows, Sentence, Table
+from menagerie.studies.frame.records import Records
+from menagerie.studies.left_right import PRESETS, TESTS
+from tests.command import ROOT, run_here
+from tests.studies.stored import stored_run
+
+STUDY = replace(PRESETS["laptop"], seeds=3)
+
+
+def test_a_rung_changes_what_it_names_and_nothing_else(tmp_path):
+    cells = {arm.labels["rung"]: arm.cell for arm in replace(STUDY, seeds=1).plan(Records((), tmp_path))}
+    assert list(cells) == [*PATH, *BESIDE, *MENDS]
+    for name, cell in cells.items():
+        before = cells.get(RUNGS[name].after)
+        if before is None:
+            continue
+        parts = [(cell.data.recipe, before.data.recipe), (cell.recipe, before.recipe), (cell.towers, before.towers)]
+        changed = {key: getattr(a, key) for a, b in parts for key in vars(a) if getattr(a, key) != getattr(b, key)}
+        assert changed == dict(RUNGS[name].changes)
+    assert len({cell.id for cell in cells.values()}) == len(cells)
+
+
+def test_the_path_ends_with_the_recipe_of_the_spatial_grid():
+    chosen = read_tuned("laptop", ["clip"])["clip"]
+    ours = {name: changes(PATH[-1])[name] for name in chosen.fields}
+    assert ours == pytest.approx(chosen.fields, rel=1e-5)
+    assert changes(PATH[-1])["architecture"] == chosen.architecture
+
+
+def split_at(rung):
+    return STUDY.at("clip", 0, **changes(rung)).cell.data.recipe
+
+
+@pytest.mark.parametrize("rung", [FIRST, "half in both orders", "none in both orders"])
+def test_opposites_in_a_batch_are_as_many_as_expected(rung):
+    """Against batches that are drawn from the split."""
+    split, training = split_at(rung), Recipe(batch=64)
+    scenes = split.subsets()["train"]
+    texts = [caption(scene, split.seed, split.wording).graph for scene in scenes]
+    swaps = [caption(split.swap(s), split.seed, split.wording).graph if len(s.things) == 2 else None for s in scenes]
+    random, shares = np.random.default_rng(0), Counter()
+    for _ in range(150):
+        batch = random.choice(len(scenes), training.batch, replace=False)
+        shown = {texts[i] for i in batch}
+        pairs = [i for i in batch if swaps[i] is not None]
+        shares += Counter(pairs=len(pairs), met=sum(swaps[i] in shown for i in pairs))
+    assert shares["met"] / shares["pairs"] == pytest.approx(met(split, training), abs=0.025)
+
+
+def test_negatives_of_the_recipe_ask_for_the_order_everywhere():
+    split = split_at("our rates")
+    assert met(split, Recipe()) < 0.01
+    assert met(split, Recipe(text_negatives=("swap",))) == 1
+    assert met(split, Recipe(image_negatives=True)) == 1
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """The page of runs that are right up to the third rung of the path, and nowhere with five names."""
+    out, rungs = tmp_path_factory.mktemp("left-right"), (*PATH[:5], "5 names")
+    skill = {rung: 1.0 if rung in PATH[:3] else 0.5 for rung in rungs}
+    arms = [
+        stored_run(out, "clip", seed, {"rung": rung}, skill[rung], pairs=12, tests=tuple(TESTS))
+        for seed in range(3) for rung in rungs
+    ]  # fmt: skip
+    return list(replace(STUDY, rungs=rungs).page(Records(tuple(arms), out)))
+
+
+def test_a_sentence_says_where_it_breaks(parts):
+    (said,) = (part.text for part in parts if isinstance(part, Sentence))
+    assert f"CLIP tells left from right in unseen pairs at “{PATH[0]}”" in said
+    assert f"; it breaks at “{PATH[3]}”" in said
+    assert f"after “{PATH[2]}”" in said
+    assert "recovers" not in said
+
+
+def test_tables_have_a_row_for_each_rung(parts):
+    path, beside = (part for part in parts if isinstance(part, Table))
+    assert path.records.labels("rung") == list(PATH[:5])
+    assert beside.records.labels("rung") == ["5 names"]
+    assert path.beside["changes"]["clip", "both words"] == RUNGS["both words"].says
+
+
+def test_claims_are_held_against_the_records(parts):
+    (table,) = (part for part in parts if isinstance(part, Rows))
+    outcomes = {row[0]: row[3] for row in table.rows}
+    assert outcomes["more with fifteen labels than with five"] == "confirmed"
+    assert outcomes["more with both orders than with one"] == "not tested"
+    assert outcomes["at least 90% of unseen pairs right"] in ("confirmed", "undecided")
+
+
+def test_a_split_file_is_refused(tmp_path):
+    (tmp_path / "mine.h5").touch()
+    command = [sys.executable, str(ROOT / "studies/left_right.py"), "--preset", "smoke", "--split", "mine.h5"]
+    done = run_here(command, tmp_path)
+    assert done.returncode == 2
+    assert "rungs change the split here" in done.stderr
