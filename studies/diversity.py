@@ -57,7 +57,7 @@ class Diversity(SplitStudy):
     worlds: Annotated[tuple[str, ...], DATA, FIRST, GROWS] = ("four-textures", "eight-textures")
     """Further worlds, of n animals and n textures, for the grid of n and k: captions alone, at every coverage that
     n / 2 classes allow, so that an animal is shown in k = 2, 4, … textures."""
-    more_scenes: Annotated[tuple[int, ...], DATA, FIRST, SCENES, GROWS] = (16_000,)
+    more_scenes: Annotated[tuple[int, ...], DATA, FIRST, SCENES, GROWS] = (12_000,)
     """Further numbers of training images at the least coverage, with captions."""
     things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(1, MOST)] = (1, 2)
     """Numbers of things in training images."""

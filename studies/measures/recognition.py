@@ -6,8 +6,9 @@ captions of one thing on the image's background, as training words them.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from jaxtyping import Bool, Float
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.captions.crowds import Telling, caption_of, telling_of
-from menagerie.studies.frame.measure import Measure
+from menagerie.studies.frame.measure import FOLDER, Measure, measured
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.data import Material
 
@@ -116,8 +117,9 @@ class Recognised(Records):
         """A row for each thing of each finished arm that is measured, with its labels."""
         import pandas as pd
 
-        each = (replace(self, arms=(arm,)).measured(self.measure_of(arm)) for arm, _ in self.results)
-        parts = [self._narrowed(part) for part in each if len(part)]
+        kinds = [(arm, self.measure_of(arm)) for arm, _ in self.results]
+        there = [(arm, kind) for arm, kind in kinds if (self.folder(arm) / FOLDER / kind.file()).exists()]
+        parts = [self._narrowed(things_of(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     @cached_property
@@ -128,3 +130,11 @@ class Recognised(Records):
         labels = [name for name in self.points if name not in {"scene", "caption", "animals", "value"}]
         found = self.points.groupby(labels, sort=False)["value"].agg(["mean", "count"]).reset_index()
         return found.rename(columns={"mean": "accuracy", "count": "n"}).assign(tie_rate=0.0)
+
+
+@cache  # what is finished doesn't change, and reports are written anew after every run
+def things_of(folder: Path, measure: Recognition) -> "pd.DataFrame":
+    """The rows that were measured of the cell in a folder."""
+    import pandas as pd
+
+    return pd.DataFrame(measured(folder, measure))
