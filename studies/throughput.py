@@ -1,13 +1,17 @@
 """How fast are our parts, beside what others use? Paired measurements on this machine.
 
     python studies/throughput.py rendering
+    python studies/throughput.py rendering --layout apart --things 6
+    python studies/throughput.py atlas
     python studies/throughput.py training
     python studies/throughput.py parts
 
-`rendering`: the same random pairs, in memory, by our compositor (shadows of one animal on the
+`rendering`: the same random scenes, in memory, by our compositor (shadows of one animal on the
 other included), our own direct renderer, pyrender (OpenGL, with shadows), pybullet's
 TinyRenderer and, where `blender` is on the path, Cycles. Rounds take turns, so that what else
 the machine does falls on all alike; CPU time counts all threads of a process.
+
+`atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a crowd.
 
 `training`: what a step of each model costs, part by part, and which texts of a batch are right of which
 images, at batch 64, 256 and 1 024.
@@ -21,11 +25,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from menagerie.envs.core.command_help import chosen_command, read_options, started_as
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.validation import SIDE, Range
+from menagerie.envs.layouts import MOST
 from menagerie.studies.analysis.part_costs import Parts, parts
 from menagerie.studies.analysis.step_timing import Training, training
 
@@ -42,12 +48,28 @@ class Rendering:
     """World to draw from."""
     resolution: Annotated[int, SIDE] = 224
     """Pixels along an image's side."""
+    layout: Literal["", "apart", "rows", "overlap"] = ""
+    """Where the animals stand; empty: beside or above one another, as pairs."""
+    things: Annotated[int, Range(2, MOST)] = 2
+    """Animals in a scene; more than two need a layout."""
     scenes: Annotated[int, Range(1, 10_000)] = 24
-    """Random pairs that every renderer draws in every round."""
+    """Random scenes that every renderer draws in every round."""
     rounds: Annotated[int, Range(1, 10_000)] = 5
     """Rounds; the figures are medians over them."""
     cycles_samples: Annotated[int, Range(1, 100_000)] = 16
     """Samples a pixel of Blender's Cycles, if it is installed."""
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Render every animal in every place of a crowd, in all textures and several views."""
+
+    world: str = "pug-textures"
+    """World to draw from."""
+    resolution: Annotated[int, SIDE] = 64
+    """Pixels along an image's side."""
+    views: Annotated[int, Range(1, 10_000)] = 20
+    """Views, with cameras and light of their own."""
 
 
 class Timing(NamedTuple):
@@ -131,17 +153,32 @@ def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[
     return timings
 
 
+def scenes_of(config: Rendering, world: "World") -> list["Scene"]:
+    """The scenes that all renderers draw."""
+    from menagerie.envs.worlds import random_crowds, random_scenes
+
+    if not config.layout:
+        if config.things != 2:
+            raise UserError(f"--things {config.things} needs a --layout: apart, rows or overlap")
+        return random_scenes(world, config.scenes, seed=0, pairs=1.0)
+    if len(world.animals) < config.things:
+        raise UserError(f"--things {config.things}: world {config.world!r} has only {len(world.animals)} animals")
+    drawn = random_crowds(world, config.layout, config.scenes * MOST, seed=0)
+    return [scene for scene in drawn if len(scene.things) == config.things][: config.scenes]
+
+
 def rendering(config: Rendering) -> int:
     from statistics import median
 
-    from menagerie.envs.worlds import load_world, random_scenes
+    from menagerie.envs.worlds import load_world
     from menagerie.studies.runs.machine import processor
 
     world = load_world(config.world)
-    scenes = random_scenes(world, config.scenes, seed=0, pairs=1.0)
+    scenes = scenes_of(config, world)
     timings = measure(renderers(config, world), scenes, config.rounds)
     ours = timings["menagerie"]
-    print(f"{config.resolution} px, {config.scenes} pairs, {config.rounds} rounds, {processor()}")
+    what = f"scenes of {config.things} animals, {config.layout}" if config.layout else "pairs"
+    print(f"{config.resolution} px, {config.scenes} {what}, {config.rounds} rounds, {processor()}")
     print(f"{'':<20}{'images/s':>12}{'CPU-ms':>12}{'our CPU rate over it':>24}")
     for name, theirs in timings.items():
         # Ratios within a round, then their median: what disturbs a round disturbs both.
@@ -151,9 +188,36 @@ def rendering(config: Rendering) -> int:
     return 0
 
 
+def atlas(config: Atlas) -> int:
+    from itertools import product
+    from tempfile import TemporaryDirectory
+
+    from menagerie.envs.render.renderer import Renderer
+    from menagerie.envs.scene import Scene, Thing
+    from menagerie.envs.slots import CROWD
+    from menagerie.envs.worlds import load_world
+    from menagerie.studies.runs.machine import processor
+
+    world = load_world(config.world)
+    size, texture = (world.sizes or ("",))[0], world.textures[0]
+    scenes = [
+        Scene(world.backgrounds[0], (Thing(animal, texture, place, size),), view)
+        for animal, place, view in product(world.animals, CROWD, range(config.views))
+    ]
+    with TemporaryDirectory() as folder:
+        renderer, before = Renderer(world, config.resolution, Path(folder)), time.process_time()
+        renderer.prepare(scenes)
+        seconds = time.process_time() - before
+        size_in_bytes = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+    print(f"{config.world}, {config.resolution} px, {len(CROWD)} places, {config.views} views, {processor()}")
+    print(f"{len(scenes)} entries, {seconds / 60:.1f} CPU minutes, {size_in_bytes / 1e9:.2f} GB")
+    return 0
+
+
 # By the word that chooses it: its options and what prints it.
 MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "rendering": (Rendering, rendering),
+    "atlas": (Atlas, atlas),
     "training": (Training, training),
     "parts": (Parts, parts),
 }

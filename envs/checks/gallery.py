@@ -33,10 +33,21 @@ class Config:
     out: Path
     """PNG or HTML file to write."""
     kind: Literal[
-        "scenes", "animals", "backgrounds", "slots", "views", "blind", "apart", "rows", "overlap", "places"
+        "scenes",
+        "animals",
+        "backgrounds",
+        "slots",
+        "views",
+        "blind",
+        "blind-crowds",
+        "apart",
+        "rows",
+        "overlap",
+        "places",
     ] = "scenes"
-    """scenes (random), animals (in every texture), backgrounds, slots, views, blind (shuffled, without names), a layout
-    of two to six things (apart, rows, overlap), or every animal in the places of these (places)."""
+    """scenes (random), animals (in every texture), backgrounds, slots, views, a layout of two to six things (apart,
+    rows, overlap), every animal in the places of these (places); and without names single animals (blind) and as many
+    things as fit (blind-crowds)."""
     world: str = "pug"
     """World to draw from."""
     resolution: Annotated[int, SIDE] = 224
@@ -156,6 +167,19 @@ def blind_sheet(world: "World", config: Config) -> Sheet:
     return Sheet(labels, [""] * config.columns, rows, named=False)
 
 
+def blind_crowd_sheet(world: "World", config: Config) -> Sheet:
+    """Numbered scenes of as many things as fit, in one layout after another."""
+    from menagerie.envs.worlds import random_crowds
+
+    each, numbers = -(-config.rows * config.columns // len(LAYOUTS)), min(MOST, len(world.animals)) - 1
+    drawn = [random_crowds(world, layout, each * numbers, config.seed + i) for i, layout in enumerate(LAYOUTS)]
+    fullest = [[scene for scene in scenes if len(scene.things) == numbers + 1] for scenes in drawn]
+    scenes = [scene for together in zip(*fullest, strict=True) for scene in together][: config.rows * config.columns]
+    rows = [scenes[i : i + config.columns] for i in range(0, len(scenes), config.columns)]
+    labels = [f"{1 + i * config.columns}..." for i in range(len(rows))]
+    return Sheet(labels, [""] * config.columns, rows, named=False)
+
+
 KINDS: dict[str, Callable[["World", Config], Sheet]] = {
     "scenes": random_sheet,
     "animals": texture_sheet,
@@ -163,6 +187,7 @@ KINDS: dict[str, Callable[["World", Config], Sheet]] = {
     "slots": slot_sheet,
     "views": view_sheet,
     "blind": blind_sheet,
+    "blind-crowds": blind_crowd_sheet,
     **dict.fromkeys(LAYOUTS, layout_sheet),
     "places": place_sheet,
 }
@@ -207,6 +232,13 @@ def run(config: Config) -> None:
         note = f"World {config.world}, {config.resolution} pixels, renderer {config.renderer}, seed {config.seed}."
         write_page(config.out, sheet, images, f"Contact sheet: {config.kind}", note)
     print(config.out)
-    if config.kind == "blind":
+    if not sheet.named:
         for number, scene in enumerate((scene for row in sheet.scenes for scene in row), start=1):
-            print(number, scene.things[0].animal)
+            print(number, key_of(scene))
+
+
+def key_of(scene: Scene) -> str:
+    """What a reader of a sheet without names should answer."""
+    if len(scene.things) == 1:
+        return scene.things[0].animal
+    return ", ".join(f"{thing.slot}: {thing.texture} {thing.animal}" for thing in scene.things)

@@ -7,6 +7,7 @@ thing and the next one. All draws depend on (seed, scene) only.
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import comb
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.identity import generator
@@ -144,3 +145,21 @@ def target_texts(scene: Scene, telling: Telling) -> tuple[Caption, Caption]:
     one, other = target(scene)
     false = one._replace(texture=other.texture)
     return caption_of(scene, (one,), telling), caption_of(scene, (false,), telling)
+
+
+def share_bound(recipe: Mapping[str, Any]) -> float:
+    """The expected share of a split's training captions, of scenes of two things or more, that mention two with their
+    textures: only these say which of two textures is whose."""
+    numbers = [n for n in recipe["things"] if n >= LEAST]
+    most, mentioned, attributes = telling_of(recipe).most, recipe["mentioned"], recipe["attributes"]
+    shares = [
+        events(k, n, mentioned) * (1 - sum(events(few, min(k, most), attributes) for few in range(LEAST)))
+        for n in numbers
+        for k in range(LEAST, n + 1)
+    ]
+    return (1 - recipe["salient"]) * sum(shares) / max(len(numbers), 1)
+
+
+def events(number: int, of: int, chance: float) -> float:
+    """The probability that `number` of independent events happen."""
+    return comb(of, number) * chance**number * (1 - chance) ** (of - number)

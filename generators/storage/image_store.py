@@ -11,7 +11,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers, writing
@@ -86,9 +86,11 @@ class ImageStore:
             raise UserError(f"{len(missing)} scenes are not in the store {self.folder}, the first is {missing[0]!r}")
         return np.array([row_of[scene] for scene in scenes], dtype=np.int64)
 
-    def hidden(self, scenes: Sequence[Scene]) -> Float32[np.ndarray, "n things"]:
-        """The share of each of up to eight things of `scenes` that others hide; NaN for no thing, or if unknown."""
-        rows = self.rows(scenes)
+    def hidden(self, rows: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n things"]:
+        """The share of each of up to eight things of `rows` that others hide; NaN for no thing, or if unknown.
+
+        It reads each shard that has any of them once, and whole.
+        """
         shares = np.empty((len(rows), MOST_THINGS), np.float32)
         for shard in self.index()[0]:
             mine = np.nonzero((rows >= shard.start) & (rows < shard.start + shard.rows))[0]

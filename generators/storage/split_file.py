@@ -147,7 +147,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # `rows` reads the whole index
-            left = too_hidden(planned, store, recipe.least_visible)
+            left = too_hidden(planned, store, row_of, recipe.least_visible)
             kept = without(planned, left)
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in kept.items()}
             whole = recorded(recipe) | ({LEFT_OUT: left} if left else {})
@@ -155,15 +155,19 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
     return path
 
 
-def too_hidden(planned: Mapping[str, Sequence[Scene]], store: ImageStore, least_visible: float) -> dict[str, list[int]]:
+def too_hidden(
+    planned: Mapping[str, Sequence[Scene]], store: ImageStore, row_of: Mapping[Scene, int], least_visible: float
+) -> dict[str, list[int]]:
     """For each subset with scenes in which less than `least_visible` of some thing shows, their numbers in it.
 
     A swap hides as much as its scene, for textures change no outline.
     """
     if not least_visible:
         return {}
-    hidden = {name: np.nan_to_num(store.hidden(scenes)) for name, scenes in planned.items() if scenes}
-    left = {name: np.flatnonzero((shares > 1 - least_visible).any(1)).tolist() for name, shares in hidden.items()}
+    rows = np.array([row_of[scene] for scenes in planned.values() for scene in scenes], np.int64)
+    hidden = (np.nan_to_num(store.hidden(rows)) > 1 - least_visible).any(1)
+    parts = np.split(hidden, np.cumsum([len(scenes) for scenes in planned.values()])[:-1])
+    left = {name: np.flatnonzero(part).tolist() for name, part in zip(planned, parts, strict=True)}
     return {name: numbers for name, numbers in left.items() if numbers}
 
 

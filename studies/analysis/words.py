@@ -83,6 +83,7 @@ MEANINGS: dict[str, str] = {
     "add attribute": "the true caption leaves out one animal's texture, the false one gives it one that the image does "
     "not show: recognition",
     "swap all": "both captions mention all things of the scene, though none of training has as many",
+    "two mentioned": "both captions mention only the two things whose textures are exchanged",
     **{
         f"assignment of {k}": f"the textures of {n} things exchanged in every other way. Chance is {percent} %"
         for k, (n, percent) in {2: ("two", 50), 3: ("three", 17), 4: ("four", 4)}.items()

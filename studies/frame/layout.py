@@ -34,7 +34,8 @@ class Place(NamedTuple):
 
 def places(records: Records) -> list[Place]:
     """All places of all arms, in the order of the plan; a run that isn't finished will have its tests."""
-    tests, done = tests_of(records), {arm.id: result["subsets"] for arm, result in records.results}
+    tests, groups = tests_of(records), records.groups
+    done = {arm.id: groups or result["subsets"] for arm, result in records.results}
     over = {arm.id for arm in records.arms if records.over(arm)}
     if not tests:
         return [Place(arm.place, 0, finished=False) for arm in records.arms]
@@ -42,7 +43,7 @@ def places(records: Records) -> list[Place]:
         Place({**arm.place, "subset": subset, "task": task}, number, arm.id in over)
         for arm in records.arms
         for number, (subset, task) in enumerate(tests)
-        if subset in done.get(arm.id, ("validation", *arm.cell.tests))
+        if subset in done.get(arm.id, groups or ("validation", *arm.cell.tests))
     ]
 
 

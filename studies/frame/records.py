@@ -33,6 +33,10 @@ class Records(Known):
     out: Path
     chosen: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     """Subsets and tasks, if only some."""
+    groups: tuple[str, ...] = ()
+    """The tests of `regrouped`, in the order of tables."""
+    group: Callable[[Arm], Mapping[str, str]] | None = None
+    """The test of each scene of an arm, by its key, in place of the test that its split names."""
 
     @property
     def owner(self) -> str:
@@ -92,6 +96,8 @@ class Records(Known):
     @property
     def tests(self) -> tuple[str, ...]:
         """The tests of all arms, in the order of tables."""
+        if self.groups:
+            return self.groups
         return tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
@@ -108,6 +114,13 @@ class Records(Known):
         arms = (a for a in self.arms if all(a.place.get(n) in v for n, v in labels.items()) and (not keep or keep(a)))
         return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
 
+    def regrouped(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
+        """The same records in the tests `groups`: `group` gives the test of each scene of an arm, by its key.
+
+        Scenes to which it gives none are left out, and so is what has no records, such as quads. Narrow subsets before.
+        """
+        return replace(self, groups=tuple(groups), group=group)
+
     def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
         """With further labels of each finished arm."""
         finished = {arm.id for arm, _ in self.results}
@@ -119,6 +132,8 @@ class Records(Known):
         """A row for each finished arm, subset and task: labels, accuracy (0 to 1; a tie counts one half), n."""
         import pandas as pd
 
+        if self.group:
+            return self._scores_of_points()
         rows = [
             {**arm.place, "subset": subset, "task": task, **numbers, "images_seen": result.get("images_seen", 0)}
             for arm, result in self.results
@@ -136,7 +151,7 @@ class Records(Known):
         from menagerie.studies.frame.estimate import points_in
 
         tested = [arm for arm, result in self.results if result.get("subsets")]
-        parts = [self._narrowed(points_in(self.folder(arm))).assign(**arm.place) for arm in tested]
+        parts = [self._grouped(arm, self._narrowed(points_in(self.folder(arm)))).assign(**arm.place) for arm in tested]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def measured(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
@@ -154,6 +169,20 @@ class Records(Known):
             kind = type(measure).__name__
             raise UserError(f"the measure {kind} has a column {min(twice)!r}, which is a label of runs; rename it")
         return pd.DataFrame([arm.place | row for arm, row in found])
+
+    def _grouped(self, arm: Arm, points: "pd.DataFrame") -> "pd.DataFrame":
+        """The records of an arm in the tests of `regrouped`."""
+        if not self.group:
+            return points
+        tests = points["scene"].map(self.group(arm))
+        return points.assign(subset=tests)[tests.notna()]
+
+    def _scores_of_points(self) -> "pd.DataFrame":
+        """What `scores` has, counted from the records."""
+        points = self.points
+        labels = [name for name in points if name not in ("scene", "caption", "animals", "value")]
+        found = points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count") if len(points) else points
+        return found.reset_index(drop=not len(points))
 
     def _narrowed(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """The rows of the chosen subsets and tasks."""

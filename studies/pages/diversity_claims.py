@@ -1,7 +1,7 @@
 """What two papers claim of diversity and language, held against the runs of a study; and the records that it has."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import log
 from typing import Any
@@ -31,7 +31,8 @@ class Claims:
     @cached_property
     def things(self) -> Recognised:
         """What was recognised, a record for each thing."""
-        return Recognised(self.records.arms, self.records.out, self.records.chosen, self.study.recognition)
+        given = {item.name: getattr(self.records, item.name) for item in fields(self.records)}
+        return Recognised(**given, measure_of=self.study.recognition)
 
     @cached_property
     def main(self) -> Recognised:

@@ -87,9 +87,11 @@ def outcomes(test, scorer, group):
 def test_tasks_are_there_for_every_number_of_things():
     for n in range(2, 7):
         others = {f"assignment of {k}" for k in (2, 3, 4) if k != min(n, 4)}
-        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - {"swap all"} - others
+        others |= {"swap all"} | ({"two mentioned"} if n == 2 else set())
+        assert set(asked_of("long")[f"seen_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - others
         for kind in ("seen", "unseen"):
             apart = {"order", *(f"assignment of {k}" for k in (2, 3, 4))} | ({"swap all"} if n <= 3 else set())
+            apart |= {"two mentioned"} if n == 2 else set()
             assert set(asked_of("short")[f"{kind}_{n}"].groups) == {"swap", *CROWD_TASKS, QUAD} - apart
 
 
@@ -149,6 +151,14 @@ def test_texts_are_worded_as_they_are_parsed_and_as_long_as_in_train(name, longe
         for item in test.items:
             assert all(parse(text.text, test.data.split.vocabulary) == text.graph for text in item.texts)
             assert item.group == "swap all" or len(item.texts[0].graph.nodes) <= longest + 1
+
+
+def test_captions_of_the_exchanged_things_alone():
+    for item in asked_of("long")["seen_5"].items:
+        if item.group == "two mentioned":
+            true, false = (set(text.graph.nodes) for text in item.texts)
+            assert len(true - false) == len(false - true) == 2
+            assert len(true & false) == 1  # the background
 
 
 def test_a_foil_has_as_many_unseen_cells_as_its_caption():

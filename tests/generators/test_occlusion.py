@@ -44,7 +44,7 @@ def test_shares_of_masks_by_hand():
 
 
 def test_a_store_keeps_how_much_each_thing_covers_alone(store):
-    shares = store.hidden([behind(1), PAIR, behind(0)])
+    shares = store.hidden(store.rows([behind(1), PAIR, behind(0)]))
     assert np.isnan(shares[1]).all(), "nothing is kept of pairs"
     renderer = Renderer(WORLD, 32)
     for scene, found in zip((behind(1), behind(0)), shares[[0, 2]], strict=True):

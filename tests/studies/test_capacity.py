@@ -5,13 +5,23 @@ from dataclasses import replace
 
 import pytest
 
+from menagerie.envs.render.renderer import Renderer
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.split_file import make_split, read_split
+from menagerie.studies.analysis.hidden import BINS, hidden_bins
 from menagerie.studies.capacity import PRESETS
 from menagerie.studies.frame.parts import Lines, Sentence
 from menagerie.studies.frame.records import Records
 from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
 
-STUDY = replace(PRESETS["laptop"], seeds=2, most=(1, 2), test_things=(2, 3, 4), enough=0.8)
+STUDY = replace(
+    PRESETS["laptop"], models=("clip", "oc-clip"), mended=False, seeds=2, most=(1, 2), test_things=(2, 3, 4), enough=0.8
+)
 TESTS = tuple(f"seen_{n}" for n in STUDY.test_things)
 
 
@@ -23,6 +33,15 @@ def test_only_the_number_of_things_in_training_varies(tmp_path):
     recipes = {arm.cell.data.recipe for arm in arms if arm.cell.seed == 0}
     assert {replace(recipe, things=(1,)) for recipe in recipes} == {arms[0].cell.data.recipe}
     assert arms[0].cell.tests == (*TESTS, "triplets_0", "triplets_1", "triplets_2")
+
+
+def test_mended_oc_clip_differs_in_its_competition_and_its_captions(tmp_path):
+    arms = list(replace(STUDY, mended=True, most=(2,), seeds=1).plan(Records((), tmp_path)))
+    assert [arm.place["model"] for arm in arms] == ["clip", "oc-clip", "oc-clip, mended"]
+    plain, mended = (arm.cell for arm in arms[1:])
+    assert mended.model == plain.model
+    assert mended.options == plain.options | {"focus": True}
+    assert mended.data.recipe == replace(plain.data.recipe, mentioned=0.7, attributes=0.8)
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +82,29 @@ def test_a_split_file_is_refused(tmp_path):
     done = run_here(command, tmp_path)
     assert done.returncode == 2
     assert "how many things training shows is varied here" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def overlapping(tmp_path_factory):
+    """The file of a split whose things hide one another."""
+    recipe = CrowdRecipe(
+        world="eight-textures", layout="overlap", train_scenes=3, test_things=(2, 4), test_scenes=12, views=1
+    )
+    store = ImageStore(tmp_path_factory.mktemp("store"), load_world(recipe.world), 32)
+    store.add(recipe.scenes_to_render())
+    return make_split(store, recipe)
+
+
+def test_scenes_are_grouped_by_the_share_of_the_exchanged_things_that_is_hidden(overlapping):
+    bins, split = hidden_bins(overlapping), read_split(overlapping)
+    reader, direct, ends = PixelReader(split), Renderer(load_world("eight-textures"), 32), list(BINS)
+    scenes = [scene for test in ("seen_2", "seen_4") for scene in split.subsets[test].scenes]
+    rows = [row for test in ("seen_2", "seen_4") for row in split.subsets[test].rows]
+    assert len(scenes) == 24
+    for scene, row in zip(scenes, rows, strict=True):
+        shares = []
+        for i in exchanged(scene):
+            alone = direct.render([replace(scene, things=(scene.things[i],))]).masks[0]
+            shares.append(1 - (reader.read(int(row), "masks") == i + 1).sum() / (alone > 0).sum())
+        assert bins[scene.key] == BINS[next(end for end in ends if max(shares) <= end)]
+    assert len({*bins.values()}) > 2

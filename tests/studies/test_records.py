@@ -9,6 +9,8 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.analysis.two_levels import intervals, resampled_means
+from menagerie.studies.frame.layout import Numbers
+from menagerie.studies.frame.parts import Table
 from menagerie.studies.frame.records import Records, read, write_tables
 from tests.studies.stored import TESTS, stored_grid, stored_run
 
@@ -123,3 +125,25 @@ def test_where_narrows_and_a_folder_is_read_back(records):
         rows = list(csv.DictReader(file))
     assert len(rows) == len(records.scores)
     assert list(rows[0])[:4] == ["model", "seed", "pairs", "hard_negatives"]
+
+
+def test_records_in_other_tests(records):
+    """The scenes of each even animal pair are one test, those of pair 1 another, all others are left out."""
+    swaps = records.where(task="swap", subset="unseen_pairs", model="clip", pairs=0.2)
+
+    def group(arm):
+        keys = swaps.where(lambda other: other.id == arm.id).points["scene"]
+        return {
+            key: "even" if int(key.split()[1]) % 2 == 0 else "one" for key in keys if int(key.split()[1]) in (0, 1, 2)
+        }
+
+    found = swaps.regrouped(("one", "even"), group)
+    values = by_hand(records, "clip", 0.2, "unseen_pairs")
+    for test, pairs in (("one", {"pair 1"}), ("even", {"pair 0", "pair 2"})):
+        wanted = [value for (_, animals, _), value in values.items() if animals in pairs]
+        estimate = found.estimates(("model", "subset"))["clip", test]
+        assert (estimate.value, estimate.n) == (pytest.approx(np.mean(wanted)), len(wanted))
+        assert found.scores[found.scores.subset == test]["n"].sum() == len(wanted)
+    assert set(found.points["subset"]) == {"one", "even"}
+    table = Numbers(Table("by-pair", found, ("model",)), ("model", "subset"))
+    assert table.keys(("subset",)) == [("one",), ("even",)]  # in the order that was given

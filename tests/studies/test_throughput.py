@@ -2,7 +2,13 @@
 
 import sys
 
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.slots import CROWD
+from menagerie.envs.worlds import load_world
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
+from menagerie.studies.throughput import Rendering, scenes_of
 from tests.command import ROOT, run, run_here
 
 
@@ -15,6 +21,27 @@ def test_rendering_is_compared(tmp_path):
     assert float(rows["menagerie, direct"][-1]) > 1
     for name, refused in {"pyrender": "pyrender can't", "tiny": "physics needs", "cycles": "no blender"}.items():
         assert (name in rows) != (refused in result.stdout), name
+
+
+def test_an_atlas_is_measured(tmp_path):
+    options = ["atlas", "--world", "tiny", "--resolution", "16", "--views", "1"]
+    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), *options], tmp_path)
+    assert result.returncode == 0, result.stderr
+    words = result.stdout.splitlines()[-1].split()
+    assert int(words[0]) == len(load_world("tiny").animals) * len(CROWD)
+    assert float(words[2]) >= 0
+
+
+def test_scenes_to_draw_have_the_number_of_things_that_was_asked_for():
+    world = load_world("eight-textures")
+    scenes = scenes_of(Rendering(layout="rows", things=5, scenes=7), world)
+    assert [len(scene.things) for scene in scenes] == [5] * 7
+    for config, said in (
+        (Rendering(things=3), "needs a --layout"),
+        (Rendering(world="tiny", layout="apart", things=6), "only"),
+    ):
+        with pytest.raises(UserError, match=said):
+            scenes_of(config, load_world("tiny"))
 
 
 def tower(layers, width, tokens):

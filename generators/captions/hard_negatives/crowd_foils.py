@@ -84,6 +84,16 @@ def swap_all(scene: Scene, context: CrowdContext) -> Question | None:
     return Question(tuple(caption_of(scene, told, context.telling) for told in (things, swapped(scene, things))))
 
 
+def two_mentioned(scene: Scene, context: CrowdContext) -> Question | None:
+    """`swap` in captions that mention the two exchanged things alone; None where the others do so already."""
+    things = tested_things(scene, context.telling)
+    if len(things) == LEAST:
+        return None
+    pair = {scene.things[i].slot for i in exchanged(scene)}
+    both = tuple(thing for thing in things if thing.slot in pair)
+    return Question(tuple(caption_of(scene, told, context.telling) for told in (both, swapped(scene, both))))
+
+
 def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | None:
     """All ways in which so many drawn things may have their textures, the true one first; None if captions of the scene
     mention another number, up to four, if train doesn't show all cells, or if things share a texture."""
@@ -173,6 +183,7 @@ def replaced(scene: Scene, context: CrowdContext, field: str) -> Question | None
 
 CROWD_TASKS: dict[str, Callable[[Scene, CrowdContext], Question | None]] = {
     "swap all": swap_all,
+    "two mentioned": two_mentioned,
     **{f"{ASSIGNMENT}{k}": partial(assignment, number=k) for k in range(LEAST, MOST_ASSIGNED + 1)},
     "illusion": illusion,
     "order": order,

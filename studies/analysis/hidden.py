@@ -1,0 +1,33 @@
+"""How much of the exchanged things of a test's scenes other things hide."""
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from menagerie.generators.captions.hard_negatives.swaps import exchanged
+
+BINS = {0.02: "hidden by up to 2 %", 0.1: "2 to 10 %", 0.25: "10 to 25 %", 0.5: "25 to 50 %", 1.0: "50 % or more"}
+"""Upper ends of shares, each with its name."""
+
+
+@lru_cache(maxsize=8)
+def hidden_bins(split: Path) -> dict[str, str]:
+    """The bin of each test scene of several things, by the scene's key: of the two things whose textures are exchanged
+    the one that is hidden more decides. Scenes of a store that doesn't know its things' areas are left out."""
+    from menagerie.generators.storage.pixels import PixelReader, open_split
+
+    reader, found = PixelReader(open_split(split)), {}
+    for name, records in reader.split.subsets.items():
+        if name == "train" or not len(records):
+            continue
+        shares = reader.hidden(records.rows)
+        for scene, row in zip(records.scenes, shares, strict=True):
+            if len(scene.things) > 1 and not np.isnan(most := row[list(exchanged(scene))].max()):
+                found[scene.key] = bin_of(float(most))
+    return found
+
+
+def bin_of(share: float) -> str:
+    """The name of the bin of a share from 0 to 1."""
+    return next(name for end, name in BINS.items() if share <= end)

@@ -1,0 +1,98 @@
+"""Effects in two-level factorial designs: estimates from records, and their figure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.analysis.factorial import Effect, design, effects
+from menagerie.studies.frame.arm import as_column
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.claims import judged
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.parts import OwnFigure
+from menagerie.studies.frame.records import Records
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Levels = Mapping[str, tuple[Any, Any]]
+"""The two values of each factor, by the label of runs that has them."""
+Found = Mapping[str, Mapping[Effect, Estimate]]
+"""The effects of each model."""
+
+
+def whole_seeds(records: Records, model: str, runs: int) -> list[int]:
+    """The seeds of which all runs of a model's design are finished."""
+    seeds = [arm.cell.seed for arm, _ in records.results if arm.cell.model == model]
+    return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
+
+
+def contrasts(records: Records, levels: Levels) -> dict[str, dict[Effect, Estimate]]:
+    """Every effect of each model on the records of one test, over the seeds of which all runs are finished.
+
+    An effect is the mean of the runs where the product of its factors' signs is 1, minus that of the others: of a pair
+    half of how far the effect of one factor at the other's second level is above that at its first. All runs of a seed
+    are tested by the same records, so that each record gives a difference; `estimate` takes their mean, with the
+    interval of two levels that it has for paired differences. Raises `UserError` where runs have other records.
+    """
+    from menagerie.studies.frame.estimate import KEY, estimate
+
+    runs, points, found = len(design(len(levels))), records.points, {}
+    for model in records.labels("model") if len(points) else ():
+        part = points[(points["model"] == model) & points["seed"].isin(whole_seeds(records, model, runs))]
+        if not len(part):
+            continue
+        signs = {name: part[name].eq(as_column(both[1])) * 2 - 1 for name, both in levels.items()}
+        for effect in effects(tuple(levels)):
+            signed = part.assign(value=part["value"] * prod(signs[name] for name in effect))
+            sums = signed.groupby([*KEY, "animals"], sort=False)["value"].agg(["sum", "size"])
+            if not sums["size"].eq(runs).all():
+                raise UserError(f"{records.out}: runs of {model} were tested by different records: no effect is known")
+            difference = sums["sum"].mul(2 / runs).rename("value").reset_index()
+            found.setdefault(model, {})[effect] = estimate(difference, signed=True)
+    return found
+
+
+def helps(its: Estimate | None) -> int:
+    """1 for an effect above 0 by more than chance, -1 for one below, else 0."""
+    return {"confirmed": 1, "contradicted": -1}.get(judged(its, 1), 0)
+
+
+@dataclass(frozen=True)
+class Effects(OwnFigure):
+    """Every effect as a dot with its interval, main effects above pairs; a panel for each model. Those whose intervals
+    hold 0 are grey."""
+
+    found: Found
+    words: Mapping[Effect, str]
+    """What each effect is called, from top to bottom."""
+
+    def numbers(self) -> list[dict[str, Any]]:
+        return [
+            {"model": model, "effect": self.words[effect], **its._asdict()}
+            for model, of_model in self.found.items()
+            for effect, its in of_model.items()
+        ]
+
+    def figure(self) -> "Figure | None":
+        if not self.found:
+            return None
+        from menagerie.envs.core.figures import COLOURS
+        from menagerie.studies.frame.bars import NAMES, ROW, draw_dot
+        from menagerie.studies.frame.figures import dress, panel_axes
+
+        size = (3.4, ROW * len(self.words) + 0.75)
+        figure, axes = panel_axes(len(self.found), size, NAMES, sharex=True, sharey=True)
+        for axis, (model, of_model) in zip(axes, self.found.items(), strict=True):
+            axis.set_title(title_of(model), fontsize=9, parse_math=False)
+            dress(axis)
+            axis.axvline(0, color="0.4", linewidth=1)
+            axis.axhline(sum(len(effect) == 1 for effect in self.words) - 0.5, color="0.8", linewidth=1)
+            for row, effect in enumerate(self.words):
+                draw_dot(axis, of_model[effect], float(row), COLOURS[0] if helps(of_model[effect]) else "0.6", ())
+        axes[0].set_yticks(range(len(self.words)), list(self.words.values()), parse_math=False)
+        axes[0].set_ylim(len(self.words) - 0.4, -0.6)
+        figure.supxlabel("effect in percentage points", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
+        return figure

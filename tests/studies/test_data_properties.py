@@ -1,0 +1,152 @@
+"""Two-level designs, the runs of the study of data properties, and what its page says of finished ones."""
+
+from dataclasses import replace
+from itertools import combinations
+from math import prod
+
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.captions.crowds import Chances, share_bound, telling_of, trained_things
+from menagerie.studies.analysis.factorial import design, effects
+from menagerie.studies.data_properties import OPTIONS, PRESETS
+from menagerie.studies.frame.contrasts import Effects, contrasts
+from menagerie.studies.frame.parts import Rows, Sentence
+from menagerie.studies.frame.records import Records
+from tests.command import ROOT
+from tests.studies.stored import stored_run
+
+STUDY = PRESETS["laptop"]
+NONE = Records((), ROOT)
+
+
+@pytest.mark.parametrize("factors", range(1, 7))
+def test_designs_are_balanced_and_keep_effects_apart(factors):
+    runs = design(factors)
+    assert len({*runs}) == len(runs) == 2 ** (factors if factors < 5 else factors - 1)
+    names = "abcdef"[:factors]
+    columns = {effect: [prod(signs[names.index(f)] for f in effect) for signs in runs] for effect in effects(names)}
+    assert len(columns) == factors + factors * (factors - 1) // 2
+    assert all(sum(column) == 0 for column in columns.values())
+    for one, other in combinations(columns.values(), 2):
+        assert sum(a * b for a, b in zip(one, other, strict=True)) == 0
+
+
+def test_runs_differ_in_factors_alone_and_are_tested_by_the_same_scenes():
+    arms = list(replace(STUDY, seeds=1).plan(NONE))
+    assert len({arm.id for arm in arms}) == len(arms) == 32
+    alike = [replace(arm.cell.data.recipe, **recipe_fields(arms[0])) for arm in arms]
+    assert {*alike} == {arms[0].cell.data.recipe}
+    assert {replace(arm.cell.recipe, batch=64, image_negatives=False) for arm in arms} == {STUDY.recipe}
+    for arm in arms:
+        recipe, training = arm.cell.data.recipe, arm.cell.recipe
+        assert {name: getattr(recipe, name) for name in OPTIONS if name != "batch"} == recipe_fields(arm)
+        assert training.batch == arm.labels["batch"]
+        assert training.image_negatives == (recipe.hard_negatives > 0)
+    world = load_world("eight-textures")
+    few = [replace(arm.cell.data.recipe, train_scenes=300, test_scenes=20) for arm in (arms[0], arms[-1])]
+    assert few[0].things != few[1].things
+    tests = [{(scene, recipe.texts("seen_2", scene)) for scene in recipe.planned(world)["seen_2"]} for recipe in few]
+    assert tests[0] == tests[1]
+    assert len(tests[0]) == 20
+
+
+def recipe_fields(arm):
+    return {name: value for name, value in arm.labels.items() if name != "batch"}
+
+
+def test_what_is_not_varied_stays_as_in_the_recipe():
+    arms = list(replace(STUDY, seeds=1, factors=("salient",)).plan(NONE))
+    rest = {"attributes": 1, "things": (1, 2), "mentioned": 1, "batch": 64, "hard_negatives": 0}
+    assert [arm.labels for arm in arms] == [rest | {"salient": 0}, rest | {"salient": 0.5}]
+
+
+def test_images_seen_can_be_held():
+    arms = list(replace(STUDY, seeds=1, factors=("batch",), held="images").plan(NONE))
+    assert [(arm.cell.recipe.batch, arm.cell.recipe.steps) for arm in arms] == [(32, 2400), (128, 600)]
+    with pytest.raises(UserError, match="no whole batches of 36"):
+        list(replace(STUDY, factors=("batch",), batches=(32, 36), held="images").plan(NONE))
+
+
+@pytest.mark.parametrize("arm", [0, 5, 12, 31])
+def test_the_share_of_captions_that_bind(arm):
+    recipe = list(replace(STUDY, seeds=1).plan(NONE))[arm].cell.data.recipe
+    recipe = replace(recipe, train_scenes=4000, test_scenes=1, hard_negatives=0.0)
+    scenes = [scene for scene in recipe.trained(load_world("eight-textures")) if len(scene.things) > 1]
+    chances, telling = Chances(recipe.mentioned, recipe.attributes, recipe.salient), telling_of(vars(recipe))
+    told = [trained_things(scene, telling, chances) for scene in scenes]
+    counted = sum(sum(bool(thing.texture) for thing in things) > 1 for things in told) / len(scenes)
+    assert share_bound(vars(recipe)) == pytest.approx(counted, abs=0.03)
+
+
+SMALL = replace(STUDY, seeds=3, factors=("attributes", "salient", "batch"), enough=0.75)
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Runs that are right more often the more attributes captions have, less without the salient thing's, and most
+    where both help."""
+    out = tmp_path_factory.mktemp("properties")
+    arms = []
+    for arm in SMALL.plan(NONE):
+        many, salient = arm.labels["attributes"] == 1, arm.labels["salient"] > 0
+        skill = 0.55 + 0.1 * many - 0.05 * salient + 0.25 * (many and not salient)
+        name = f"{len(arms)}"
+        labels = {**arm.labels, "things": list(arm.labels["things"])}
+        arms.append(stored_run(out, "clip", arm.cell.seed, labels, skill, pairs=28, name=name, tests=("seen_2",)))
+    return Records(tuple(arms), out)
+
+
+def test_effects_are_differences_of_means(records):
+    swaps = records.where(subset="seen_2", task="swap")
+    found = contrasts(swaps, SMALL.levels)["clip"]
+    means = swaps.estimates(("attributes", "salient", "batch"))
+
+    def mean(keep):
+        values = [its.value for (a, s, b), its in means.items() if keep(a == 1, s > 0, b == 128)]
+        return sum(values) / len(values)
+
+    assert found[("attributes",)].value == pytest.approx(mean(lambda a, s, b: a) - mean(lambda a, s, b: not a))
+    assert found[("salient",)].value == pytest.approx(mean(lambda a, s, b: s) - mean(lambda a, s, b: not s))
+    pair = found[("attributes", "salient")]
+    assert pair.value == pytest.approx(mean(lambda a, s, b: a == s) - mean(lambda a, s, b: a != s))
+    assert pair.value == pytest.approx(-0.125, abs=0.04)
+    assert pair.high < 0 < found[("attributes",)].low
+    assert found[("batch",)].low < 0 < found[("batch",)].high
+
+
+def test_a_seed_with_a_run_that_has_not_ended_is_left_out(records):
+    fewer = replace(records, arms=records.arms[1:]).where(subset="seen_2", task="swap")
+    assert {its.seeds for its in contrasts(fewer, SMALL.levels)["clip"].values()} == {2}
+
+
+def test_the_page_says_what_helps_and_judges_the_paper(records):
+    parts = list(SMALL.page(records))
+    first = parts[0]
+    assert isinstance(first, Sentence)
+    assert first.text.index("helps: textures told") < first.text.index("hurts: salient thing alone")
+    assert first.text.index("undecided: batch") < first.text.index("pairs that matter: textures told x salient")
+    (figure,) = (part for part in parts if isinstance(part, Effects))
+    assert len(figure.numbers()) == 6
+    assert len(figure.figure().axes[0].get_yticks()) == 6
+    (verdicts,) = (part.rows for part in parts if isinstance(part, Rows) and part.name == "claims")
+    assert [row[3] for row in verdicts] == [
+        *("confirmed", "not tested", "confirmed", "not tested"),  # attributes, mentioned, salient; too many
+        *("undecided", "not tested", "confirmed"),  # a big batch, hard negatives; the right data
+    ]
+    assert "recognition" in verdicts[4][5]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"attributes": (1.0,)}, "--attributes must be two rising levels"),
+        ({"batches": (128, 32)}, "--batches must be two rising levels"),
+        ({"factors": ("attribute",)}, "did you mean 'attributes'"),
+        ({"salient": (0.5, 1.0)}, "mentions two things with their textures"),
+    ],
+)
+def test_designs_that_say_nothing_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        replace(STUDY, **options).check()
