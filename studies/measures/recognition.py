@@ -125,11 +125,7 @@ class Recognised(Records):
     @cached_property
     def scores(self) -> "pd.DataFrame":
         """A row for each finished arm, test and task: labels, accuracy, n."""
-        if not len(self.points):
-            return self.points
-        labels = [name for name in self.points if name not in {"scene", "caption", "animals", "value"}]
-        found = self.points.groupby(labels, sort=False)["value"].agg(["mean", "count"]).reset_index()
-        return found.rename(columns={"mean": "accuracy", "count": "n"}).assign(tie_rate=0.0)
+        return self._scores_of_points()
 
 
 @cache  # what is finished doesn't change, and reports are written anew after every run
