@@ -174,6 +174,8 @@ EIGHT = World(
     ("red", "white", "grass"),
     ("desert", "city", "circus"),
 )
+# The same with more pairs: 20 of its 66 may be a test.
+TWELVE = replace(EIGHT, name="twelve", animals=(*EIGHT.animals, "cat", "lion", "orca", "pig"))
 # Names alone: one texture and one background say nothing.
 PLAIN = replace(PUG, name="pug-plain", textures=TEXTURES[:1], backgrounds=BACKGROUNDS[:1])
 TWO_PLACES = Row(places=(2, 7))
@@ -182,16 +184,7 @@ WORLDS: dict[str, World] = {
     "pug": PUG,
     "tiny": TINY,
     "eight": EIGHT,
-    # The same with more pairs: 20 of its 66 may be a test.
-    "twelve": World(
-        "twelve",
-        (
-            *("goldfish", "elephant", "camel", "penguin", "crocodile", "giant tortoise", "rabbit", "crow"),
-            *("cat", "lion", "orca", "pig"),
-        ),
-        ("red", "white", "grass"),
-        ("desert", "city", "circus"),
-    ),
+    "twelve": TWELVE,
     # With a second attribute.
     "pug-sizes": replace(PUG, name="pug-sizes", sizes=tuple(SIZES)),
     "tiny-sizes": replace(TINY, name="tiny-sizes", sizes=tuple(SIZES)),
@@ -204,6 +197,9 @@ WORLDS: dict[str, World] = {
         textures=PATTERNS,
     ),
     "eight-textures": replace(EIGHT, name="eight-textures", textures=TWELVE_TEXTURES[:8]),
+    # With as many textures as animals, for grids of both.
+    "four-textures": replace(EIGHT, name="four-textures", animals=EIGHT.animals[:4], textures=TWELVE_TEXTURES[:4]),
+    "twelve-textures": replace(TWELVE, name="twelve-textures", textures=TWELVE_TEXTURES),
     # Between one-dimensional images and ours: names alone, in a row, with more and more of what pug has.
     "row-5": replace(PLAIN, name="row-5", animals=ANIMALS[:5], row=Row()),
     "row-10": replace(PLAIN, name="row-10", animals=ANIMALS[:10], row=Row()),

@@ -195,6 +195,12 @@ class Towers:
         """Remove both projections, for scorers that use neither."""
         self.model.visual.proj = self.model.text_projection = None
 
+    def drop_text(self) -> None:
+        """Remove the text tower, for scorers that read no captions."""
+        for name, _ in [*self.model.named_children(), *self.model.named_parameters(recurse=False)]:
+            if name not in ("visual", "logit_scale", "logit_bias"):
+                setattr(self.model, name, None)
+
     def require_patches(self, scorer: str) -> None:
         """Raise unless the image tower is a plain ViT of open_clip, which gives all tokens."""
         visual = getattr(self.model, "visual", None)

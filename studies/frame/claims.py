@@ -100,11 +100,11 @@ def claims(verdicts: Sequence[Verdict], measured: str, text: str) -> Iterator[Pa
         yield Rows("claims", (*HEADER, f"measured: {measured}"), [tuple(its) for its in verdicts])
 
 
-def sentence(verdicts: Sequence[Verdict]) -> str:
+def sentence(verdicts: Sequence[Verdict], source: str = "the paper") -> str:
     """How many claims came out how."""
     counts = {name: sum(its.outcome == name for its in verdicts) for name in OUTCOMES}
     listed = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
-    return f"Of {len(verdicts)} claims of the paper: {listed}."
+    return f"Of {len(verdicts)} claims of {source}: {listed}."
 
 
 def columns_of(data: CellData) -> Columns:

@@ -53,10 +53,11 @@ def heading(part: Shown, names: Sequence[str], key: Key, width: int = 24) -> str
     return "\n".join(wrap(text, width) for text in texts)
 
 
-def chance_of(part: Shown, panel: Mapping[str, Any]) -> float:
+def chance_of(part: Figured, panel: Mapping[str, Any]) -> float:
     """Chance of a panel in percent: that of its task, or of the one task of all records."""
     tasks = {*part.records.scores.task}
-    return CHANCES.get(panel.get("task", tasks.pop() if len(tasks) == 1 else ""), 50.0)
+    task = panel.get("task", tasks.pop() if len(tasks) == 1 else "")
+    return part.chances.get(task, CHANCES.get(task, 50.0))
 
 
 def panels_of(part: Figured, found: Values) -> list[Key]:

@@ -121,6 +121,8 @@ class Figured(Shown):
     """A figure with a panel for each combination of `panels`."""
 
     panels: Sequence[str] = field(default=("subset",), kw_only=True)
+    chances: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    """Chance in percent of tasks that have one of their own here."""
 
 
 @dataclass(frozen=True)

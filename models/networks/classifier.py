@@ -1,0 +1,122 @@
+"""A classifier of animals as a scorer: CLIP's image tower under supervised classes in place of captions.
+
+The image's vector is compared with a learned vector for each class, and the loss is the cross-entropy of a softmax over
+all classes, scaled by CLIP's learned temperature: a linear classifier without bias, of unit vectors. An image whose
+caption names several animals has them as targets in equal shares (Mahajan et al. 2018, Exploring the limits of weakly
+supervised pretraining, section 2.3). So it differs from CLIP in its supervision alone: textures, places and the order
+of words never reach it.
+
+The score of a text is the mean cosine over the classes that it names, and 0 for a text that names none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.world import ANIMALS
+from menagerie.generators.captions.phrases import plural
+from menagerie.models.objectives import Targets, cross_entropy
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Scorer
+from menagerie.models.scorers.classifier import ClassifierConfig
+from menagerie.models.texts import Texts
+from menagerie.models.towers.build import build_towers
+from menagerie.models.towers.config import TextSpace, TowerConfig
+
+
+class Shares(NamedTuple):
+    """The classes that m texts name. A tuple, so that nobody takes it for vectors that may be averaged."""
+
+    shares: Float[Tensor, "m classes"]
+    """Equal shares that sum to 1; all 0 for a text that names no class."""
+
+
+@dataclass(frozen=True)
+class ClassReader:
+    """Reads which classes the nodes of a text's graph name, in the singular or the plural; absent things don't
+    count."""
+
+    animals: tuple[str, ...]
+    needed: bool = False
+    """Whether a text of an image has to name a class: one that doesn't would train nothing."""
+
+    def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Shares:
+        """The classes of every text; raises `UserError` where one that is needed has none."""
+        named = [self.named(graph.nodes) for graph in texts.graphs]
+        for caption, numbers in zip(texts.captions[: texts.matched], named, strict=False):
+            if self.needed and not numbers:
+                raise UserError(
+                    f"the classifier can't train on {caption!r}, which names none of its classes "
+                    f"({', '.join(self.animals[:4])}, …); name those of your data in --classifier.animals"
+                )
+        shares = torch.zeros(len(named), len(self.animals))
+        for row, numbers in zip(shares, named, strict=True):
+            row[list(numbers)] = 1 / max(1, len(numbers))
+        return Shares(shares)
+
+    def named(self, nodes: Sequence[str]) -> set[int]:
+        """The numbers of the classes that noun phrases end with: the longest one that fits each phrase."""
+        found = set()
+        for node in nodes:
+            fits = (
+                {} if node.startswith("no ") else {name: k for k, name in enumerate(self.animals) if ends(node, name)}
+            )
+            if fits:
+                found.add(fits[max(fits, key=len)])
+        return found
+
+
+def ends(phrase: str, animal: str) -> bool:
+    """Whether a noun phrase is of an animal: "red cat" and "two red cats" of "cat"."""
+    return f" {phrase}".endswith((f" {animal}", f" {plural(animal)}"))
+
+
+class ClassifierScorer(Scorer):
+    """The classifier: a unit vector for an image, compared with one for each class."""
+
+    config_class = ClassifierConfig
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: ClassifierConfig | None = None) -> None:
+        given = config or ClassifierConfig()
+        super().__init__(towers, texts, given.logit_scale)
+        self.config = given
+        built = build_towers(towers, texts)
+        self.take_towers(built)
+        built.drop_text()
+        animals = given.animals or ANIMALS
+        self.reader, self.training_reader = ClassReader(animals), ClassReader(animals, needed=True)
+        side = built.framing.resolution
+        with torch.no_grad():
+            width = built.image.pooled(torch.zeros(1, 3, side, side)).shape[1]
+        self.classes = nn.Parameter(torch.randn(len(animals), width))
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """Unit vectors of the images, as CLIP's."""
+        return F.normalize(self.towers.image.pooled(pixels), dim=-1)
+
+    def encode_texts(self, texts: Shares) -> Shares:
+        """The classes of the texts."""
+        return texts
+
+    def cosines(self, images: Float[Tensor, "n d"]) -> Float[Tensor, "n classes"]:
+        """The cosine of every image with every class."""
+        return images @ F.normalize(self.classes, dim=-1).T
+
+    def similarity(self, images: Float[Tensor, "n d"], texts: Shares) -> Float[Tensor, "n m"]:
+        """The mean cosine of every image over the classes that every text names; 0 where that is none."""
+        return self.cosines(images) @ texts.shares.T
+
+    def loss(self, images: Float[Tensor, "n d"], texts: Shares, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """The mean cross-entropy over images; other images, and texts of no image, are no negatives."""
+        logits = self.logit_scale() * self.cosines(images)
+        return cross_entropy(logits, texts.shares[: len(images)])
+
+    def backbones(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters of the image tower; there is none of texts."""
+        return {"vision": self.towers.image.parameters(), "text": []}

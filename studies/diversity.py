@@ -1,0 +1,152 @@
+"""Does diversity of training make a model generalise to compositions that it has never seen, and does language?
+
+Animals are shown in more or fewer of the textures (`coverage`), in equally many images and steps, and every model is
+tested on the same images, of animals in textures that no training showed them in. Three kinds of supervision share one
+image tower: captions, captions of animals alone, and classes of animals (Abbasi et al. 2024). Beside them worlds of
+other numbers of animals and textures, and more images of the same compositions (Uselis et al. 2025).
+
+    python studies/diversity.py --preset smoke           # tiny, a minute on 2 cores
+    python studies/diversity.py                          # laptop: 12 animals, 12 textures, 32 px, three seeds
+    python studies/diversity.py --models clip sparo      # captions for each of them
+
+Ends with `report.html`, `results.csv`, `robustness.csv`, `cells.jsonl` and per-record predictions in `--out`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, WHAT
+from menagerie.envs.core.validation import SCENES, SHARE, Range, Several
+from menagerie.envs.layouts import MOST
+from menagerie.envs.world import World
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cells import round_coverage
+from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grids import EIGHT, SMOKE
+from menagerie.studies.frame.options import GROWS, Axis
+from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy, SplitStudy
+from menagerie.studies.measures.recognition import Recognition
+
+Supervision = Literal["captions", "objects", "classes"]
+CLASSIFIER = "classifier"
+
+
+@dataclass(frozen=True)
+class Diversity(SplitStudy):
+    """Diversity, language and unseen compositions"""
+
+    plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
+
+    models: tuple[str, ...] = ("clip",)
+    """Scorers that train on captions, and on captions of animals alone. Classes train a classifier, with as many
+    parameters in its image tower as CLIP has."""
+    supervision: Annotated[tuple[Supervision, ...], WHAT, FIRST, GROWS, Several(1)] = ("captions", "objects", "classes")
+    """What a model is told of an image: captions with textures, captions of animals alone, or animals as classes."""
+    coverage: Annotated[Axis[float], SHARE] = (0.167, 0.333, 0.5, 0.667, 0.833)
+    """Shares of the combinations of animal and texture that training shows: multiples of 1 / `classes`, below 1."""
+    classes: Annotated[int, DATA, FIRST, Range(2, 1000)] = 6
+    """Classes of animals and of textures by which combinations are left out."""
+    worlds: Annotated[tuple[str, ...], DATA, FIRST, GROWS] = ("four-textures", "eight-textures")
+    """Further worlds, of n animals and n textures, for the grid of n and k: captions alone, at every coverage that
+    n / 2 classes allow, so that an animal is shown in k = 2, 4, … textures."""
+    more_scenes: Annotated[tuple[int, ...], DATA, FIRST, SCENES, GROWS] = (12_000,)
+    """Further numbers of training images at the least coverage, with captions."""
+    things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(1, MOST)] = (1, 2)
+    """Numbers of things in training images."""
+    test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2,)
+    """Numbers of things in test images."""
+    layout: Annotated[Literal["apart", "rows", "overlap"], DATA, FIRST] = "apart"
+    """Where things stand: side by side and above, in two rows, or in front of one another."""
+    train_scenes: Annotated[int, DATA, FIRST, SCENES] = 4000
+    """Training images of every run but those of `more_scenes`."""
+    world: Annotated[str, DATA, FIRST] = "twelve-textures"
+    """Vocabulary of the scenes, with twice as many animals and textures as classes at least."""
+
+    def check_given(self, preset: AnyStudy) -> None:
+        if self.split:
+            raise UserError("--split: what training shows is varied here; give a --recipe of kind crowd")
+        super().check_given(preset)
+
+    def check(self) -> None:
+        super().check()
+        if CLASSIFIER in self.models:
+            raise UserError(f"--models {CLASSIFIER}: classes are a --supervision of their own; give models of captions")
+        if max(self.coverage) >= 1:
+            raise UserError("--coverage 1 leaves no combination unseen to test on; give shares below 1")
+        for share in self.coverage:
+            round_coverage(share, self.classes)
+        for name in self.worlds:
+            if (n := sides(load_world(name))[0]) != sides(load_world(name))[1] or n % 2 or n < 4:
+                raise UserError(f"--worlds {name} needs as many textures as animals, and an even number from 4 on")
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """Every supervision at every coverage; then captions in other worlds, and with more images."""
+        place = {"world": self.world, "classes": self.classes, "images": self.train_scenes}
+        for seed in range(self.seeds):
+            for share in self.coverage:
+                for supervision in self.supervision:
+                    for model in self.models if supervision != "classes" else (CLASSIFIER,):
+                        yield self.run(model, seed, supervision, share, **place)
+            for model in self.models:
+                for world in self.worlds:
+                    classes = sides(load_world(world))[0] // 2
+                    for shown in range(1, classes):
+                        share = round(shown / classes, 3)
+                        yield self.run(model, seed, "captions", share, self.train_scenes, world, classes)
+                for images in self.more_scenes:
+                    yield self.run(model, seed, "captions", min(self.coverage), images, self.world, self.classes)
+
+    def run(self, model: str, seed: int, supervision: str, share: float, images: int, world: str, classes: int) -> Arm:
+        """A run, with labels that every run has."""
+        names = load_world(world)
+        fields: dict[str, Any] = {"coverage": share, "classes": classes, "world": world, "train_scenes": images}
+        fields["attributes"] = float(supervision == "captions")
+        told = {"animals": names.animals} if supervision == "classes" else {}
+        arm = self.at(model, seed, **fields, **told)
+        labels = {"supervision": self.name_of(supervision, model), "world": world, "coverage": share, "images": images}
+        shown = round_coverage(share, classes) * sides(names)[1] / classes
+        return arm._replace(labels=labels | {"values": min(sides(names)), "combinations": round(shown, 2)})
+
+    def name_of(self, supervision: str, model: str) -> str:
+        """A supervision by its name in tables, with the model where there are several of captions."""
+        return supervision if supervision == "classes" or len(self.models) == 1 else f"{supervision}, {model}"
+
+    def measurements(self, arm: Arm) -> Sequence[Recognition]:
+        return (self.recognition(arm),)
+
+    def recognition(self, arm: Arm) -> Recognition:
+        """What is measured of a run: animals with textures where captions name these."""
+        return Recognition(textures=str(arm.labels["supervision"]).startswith("captions"))
+
+    def page(self, records: Records) -> Iterable[Part]:
+        from menagerie.studies.pages.diversity import Page
+
+        return Page(self, records).parts()
+
+
+def sides(world: World) -> tuple[int, int]:
+    """The numbers of animals and of textures."""
+    return len(world.animals), len(world.textures)
+
+
+PRESETS = {
+    "smoke": Diversity(
+        **SMOKE | {"world": "eight-textures", "test_scenes": 24, "recipe": Recipe(steps=30, batch=32, warmup=5)},
+        **{"classes": 4, "coverage": (0.25, 0.75), "worlds": ("four-textures",), "more_scenes": (360,)},
+        **{"train_scenes": 240, "views": 4},
+    ),
+    "laptop": Diversity(
+        **EIGHT | {"world": "twelve-textures", "recipe": Recipe(steps=1500), "architecture": "micro"}, seeds=3
+    ),
+}
+
+if __name__ == "__main__":
+    main(PRESETS)

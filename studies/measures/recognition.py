@@ -1,0 +1,136 @@
+"""What a scorer recognises in the images of tests: which animals stand there, and which animals with which textures.
+
+Each thing is a record: right if its own class scores above all classes that the image doesn't show. The texts are
+captions of one thing on the image's background, as training words them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.captions.crowds import Telling, caption_of, telling_of
+from menagerie.studies.frame.measure import FOLDER, Measure, measured
+from menagerie.studies.frame.records import Records
+from menagerie.studies.runs.data import Material
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from menagerie.generators.benchmarks.split_tests import SplitTests
+    from menagerie.models.scorer import Scorer
+    from menagerie.studies.frame.arm import Arm
+
+ANIMAL, NAME, COMPOSITION = "animal", "animal by its name alone", "animal and texture"
+Class = tuple[str, str]
+"""An animal and a texture; "" leaves the texture out."""
+
+
+@dataclass(frozen=True)
+class Recognition(Measure):
+    """A row for each thing and task: value 1 where it is recognised, less where others tie, else 0.
+
+    Tasks are `ANIMAL`, one of all animals, and with `textures` also `COMPOSITION`, one of all animals in all textures,
+    and `NAME`.
+    """
+
+    textures: bool = True
+    """Whether captions of training name textures. Then an animal's score is its mean over all textures, because no
+    caption named it alone; that alone is the task `NAME`."""
+
+    def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
+        words, telling = material.words, telling_of(material.train.split.recipe)
+        names = [(animal, "") for animal in words.animals]
+        cells = [(animal, texture) for animal in words.animals for texture in words.textures] if self.textures else []
+        for test, benchmark in material.tests.items():
+            if test == "validation":
+                continue
+            for scene, scores in scored(scorer, benchmark, telling, names + cells):
+                for row in self.of_scene(scene, names, cells, scores):
+                    yield {"subset": test} | row
+
+    def of_scene(
+        self, scene: Scene, names: Sequence[Class], cells: Sequence[Class], scores: Float[np.ndarray, " classes"]
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of one image, whose scores are those of the names and then of the cells."""
+        from menagerie.generators.benchmarks.split_tests import cluster_of
+
+        alone, composed = scores[: len(names)], scores[len(names) :]
+        answers = {ANIMAL: (names, alone)}
+        if self.textures:
+            means = composed.reshape(len(names), -1).mean(1)
+            answers = {ANIMAL: (names, means), NAME: (names, alone), COMPOSITION: (cells, composed)}
+        about = {"scene": scene.key, "animals": cluster_of("crowd", scene)}
+        for task, (classes, values) in answers.items():
+            named = [(thing.animal, thing.texture if task == COMPOSITION else "") for thing in scene.things]
+            shown = np.array([its in named for its in classes], bool)
+            for thing, own in zip(scene.things, named, strict=True):
+                value = recognised(float(values[classes.index(own)]), values, shown)
+                yield {"task": task, "caption": f"{thing.texture} {thing.animal}", "value": value} | about
+
+
+def recognised(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:
+    """The probability that a class is chosen before all that aren't shown, if ties are broken at random."""
+    others = scores[~shown]
+    return 0.0 if (others > own).any() else 1 / (1 + int((others == own).sum()))
+
+
+def scored(
+    scorer: "Scorer", test: "SplitTests", telling: Telling, classes: Sequence[Class]
+) -> Iterator[tuple[Scene, Float[np.ndarray, " classes"]]]:
+    """Each scene of a test with the scores of its image with all classes."""
+    from menagerie.generators.benchmarks.matrix import Pool
+    from menagerie.models.evaluation.scoring import encoded, score_pool
+
+    scenes = test.data.records.scenes
+    by_background: dict[str, list[int]] = defaultdict(list)
+    for number, scene in enumerate(scenes):
+        by_background[scene.background].append(number)
+    for numbers in by_background.values():
+        first = scenes[numbers[0]]
+        things = [Thing(animal, texture, first.things[0].slot) for animal, texture in classes]
+        texts = tuple((caption_of(first, (thing,), telling),) for thing in things)
+        matrix = score_pool(scorer, Pool("", (), tuple(numbers), texts, ()), partial(encoded, scorer, test.images))
+        yield from zip((scenes[number] for number in numbers), matrix, strict=True)
+
+
+def chances(animals: int, textures: int, things: int) -> dict[str, float]:
+    """Chance of each task on images of so many different things."""
+    of_animals = 1 / (animals - things + 1)
+    return {ANIMAL: of_animals, NAME: of_animals, COMPOSITION: 1 / (animals * textures - things + 1)}
+
+
+@dataclass(frozen=True)
+class Recognised(Records):
+    """The records of `Recognition`, in place of those of the tests' own tasks, for the parts of a page."""
+
+    measure_of: "Callable[[Arm], Recognition]" = lambda arm: Recognition()
+
+    @cached_property
+    def points(self) -> "pd.DataFrame":
+        """A row for each thing of each finished arm that is measured, with its labels."""
+        import pandas as pd
+
+        kinds = [(arm, self.measure_of(arm)) for arm, _ in self.results]
+        there = [(arm, kind) for arm, kind in kinds if (self.folder(arm) / FOLDER / kind.file()).exists()]
+        parts = [self._narrowed(things_of(self.folder(arm), kind)).assign(**arm.place) for arm, kind in there]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    @cached_property
+    def scores(self) -> "pd.DataFrame":
+        """A row for each finished arm, test and task: labels, accuracy, n."""
+        return self._scores_of_points()
+
+
+@cache  # what is finished doesn't change, and reports are written anew after every run
+def things_of(folder: Path, measure: Recognition) -> "pd.DataFrame":
+    """The rows that were measured of the cell in a folder."""
+    import pandas as pd
+
+    return pd.DataFrame(measured(folder, measure))

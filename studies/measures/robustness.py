@@ -1,0 +1,91 @@
+"""Statistics of several accuracies that are drawn together: gains, slopes, and effective robustness.
+
+Relative robustness is a gain: tau = acc2 of one model minus acc2 of another, where acc2 is the accuracy on what is
+unseen (Taori et al. 2020, Measuring robustness to natural distribution shifts in image classification, section 2).
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64
+
+from menagerie.studies.frame.estimate import Estimate, curve_estimate
+
+STEP = 0.1  # of coverage and of information, by which slopes are said
+BEFORE, AFTER = 0.3, 0.4  # coverages between which Uselis et al. saw accuracy jump
+LEAST = 0.005  # share by which an accuracy is kept from 0 and 1 on the scale of log-odds
+Means = Float64[np.ndarray, "draws groups"]
+Values = Float64[np.ndarray, " draws"]
+Statistic = Callable[[Means], Values]
+
+
+def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = False) -> Estimate | None:
+    """A statistic of the means of several groups of records, drawn together; None where one has no records."""
+    if not all(map(len, parts)):
+        return None
+    return curve_estimate(parts, function)._replace(signed=signed)
+
+
+def level(means: Means) -> Values:
+    """The first group's accuracy."""
+    return means[:, 0]
+
+
+def gain(means: Means) -> Values:
+    """How far the second group is above the first."""
+    return means[:, 1] - means[:, 0]
+
+
+def mean_gain(means: Means) -> Values:
+    """How far the second half of the groups is above the first, in the mean."""
+    first, second = np.split(means, 2, axis=1)
+    return (second - first).mean(1)
+
+
+def effective(models: int) -> Statistic:
+    """Effective robustness: accuracy on what is unseen minus what the baseline's fit predicts of that on what is seen,
+    in the mean over some models (Taori et al. 2020, section 2: rho(f) = acc2(f) - beta(acc1(f)), where beta is linear
+    in log-odds).
+
+    Groups are the models' accuracies on what is seen and then on what is unseen, and those of the baseline's.
+    """
+
+    def above(means: Means) -> Values:
+        own, base = np.split(means[:, : 2 * models], 2, axis=1), np.split(means[:, 2 * models :], 2, axis=1)
+        x, y = log_odds(base[0]), log_odds(base[1])
+        spread = x - x.mean(1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):  # without a spread there is no line, and no number
+            slope = (spread * y).sum(1, keepdims=True) / (spread**2).sum(1, keepdims=True)
+        expected = y.mean(1, keepdims=True) + slope * (log_odds(own[0]) - x.mean(1, keepdims=True))
+        return (own[1] - 1 / (1 + np.exp(-expected))).mean(1)
+
+    return above
+
+
+def log_odds(accuracy: Means) -> Means:
+    kept = np.clip(accuracy, LEAST, 1 - LEAST)
+    return np.log(kept / (1 - kept))
+
+
+def slope_along(x: Sequence[float]) -> Statistic:
+    """How much the means rise by `STEP` of `x`, by least squares."""
+    spread = np.array(x) - np.mean(x)
+    return lambda means: STEP * (means @ spread) / (spread @ spread)
+
+
+def jump_along(coverages: Sequence[float]) -> Statistic | None:
+    """How much more the means rise by `STEP` of coverage between the nearest coverages that hold 30 to 40 % than
+    outside; None where none do, or nothing is outside."""
+    low = [k for k, share in enumerate(coverages) if share <= BEFORE]
+    high = [k for k, share in enumerate(coverages) if share >= AFTER]
+    if not low or not high or len(coverages) < 3 or (low[-1], high[0]) == (0, len(coverages) - 1):
+        return None
+    a, b = low[-1], high[0]
+    inside, outside = coverages[b] - coverages[a], coverages[-1] - coverages[0] - (coverages[b] - coverages[a])
+
+    def more(means: Means) -> Values:
+        there = means[:, b] - means[:, a]
+        return STEP * (there / inside - (means[:, -1] - means[:, 0] - there) / outside)
+
+    return more

@@ -1,0 +1,155 @@
+"""The page of the study of diversity: accuracy by coverage and supervision, robustness, and what two papers claim."""
+
+from collections.abc import Iterator, Mapping
+from math import isnan
+from typing import Any
+
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cells import round_coverage
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.frame.claims import claims, sentence
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.parts import Heading, HeatMap, Lines, Paragraph, Part, Rows, Sentence, Table
+from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, NAME
+from menagerie.studies.measures.robustness import contrast, effective, gain, level
+from menagerie.studies.pages.diversity_claims import CAPTIONS, CLASSES, SEEN, UNSEEN, Claims, is_square
+
+
+class Page(Claims):
+    """The page of a study as far as its runs have come."""
+
+    def parts(self) -> Iterator[Part]:
+        """Sentences, the figure, robustness, claims, and all else as tables."""
+        if not len(self.things.scores):
+            yield Paragraph("Nothing is measured yet.")
+            return
+        verdicts = list(self.verdicts())
+        yield from self.answer()
+        if verdicts:
+            yield Sentence(sentence(verdicts, "two papers"))
+        words = {"coverage": {share: f"{share:.0%}" for share in self.coverages}}
+        words |= {"subset": {test: f"{kind} compositions" for kind, tests in self.tests.items() for test in tests}}
+        shown = self.main.where(task=(ANIMAL, COMPOSITION), subset=sum(self.tests.values(), ()))
+        in_percent = {task: 100 * self.chance(self.study.world, task) for task in (ANIMAL, NAME, COMPOSITION)}
+        looks: dict[str, Any] = {"colour": "supervision", "stroke": "subset", "panels": ("task",)}
+        yield Lines("diversity", shown, x="coverage", **looks, chances=in_percent, words=words, says=line(SAYS))
+        yield Heading("Robustness", line(ROBUSTNESS))
+        yield Rows("robustness", ROBUSTNESS_COLUMNS, list(self.robustness()))
+        yield from claims(verdicts, "difference in points", line(CLAIMS))
+        yield Heading("What training showed", line(INFORMATION))
+        yield Rows("information", ("coverage", "textures of an animal", "NMI", self.captions), list(self.information()))
+        yield from self.tables(words)
+
+    def tables(self, words: Mapping[str, Mapping[Any, str]]) -> Iterator[Part]:
+        """Numbers of animals and textures, numbers of images, and all tasks."""
+        square = [world for world in dict.fromkeys((*self.study.worlds, self.study.world)) if is_square(world)]
+        grid = self.things.where(world=tuple(square), images=self.study.train_scenes, supervision=self.captions)
+        if grid.arms:
+            yield Heading("n animals and n textures, each in k combinations", line(GRID))
+            for kind, task in ((UNSEEN, ANIMAL), (UNSEEN, COMPOSITION)):
+                found = grid.where(subset=self.tests[kind], task=task)
+                yield HeatMap(
+                    f"grid-{task.replace(' ', '-')}",
+                    found,
+                    x="combinations",
+                    y="values",
+                    panels=("task", "supervision"),
+                )
+        if self.study.more_scenes:
+            yield Heading("More images of the same compositions")
+            same = self.things.where(world=self.study.world, coverage=min(self.coverages), supervision=self.captions)
+            yield Table("images", same, ("images",), ("subset", "task"), intervals=True, words=words)
+        yield Heading("All numbers", line(TASKS))
+        yield Table(
+            "recognition", self.main, ("supervision", "coverage"), ("subset", "task"), intervals=True, words=words
+        )
+        tasks = self.records.where(world=self.study.world, images=self.study.train_scenes, subset=self.tests[UNSEEN])
+        told = tasks.where(supervision=tuple(name for name in self.names if name.startswith(CAPTIONS)))
+        if told.arms:
+            yield Table("tasks", told, ("supervision", "coverage"), ("subset", "task"), words=words, says=line(SWAPS))
+
+    def answer(self) -> Iterator[Part]:
+        """A sentence for each supervision, and one of compositions: at the least and the greatest coverage."""
+        ends = list(dict.fromkeys((min(self.coverages), max(self.coverages))))
+        unseen = self.main.where(subset=self.tests[UNSEEN])
+        for task, names in ((ANIMAL, self.names), (COMPOSITION, [self.captions])):
+            found = unseen.where(task=task).estimates(("supervision", "coverage"))
+            for name in names:
+                said = [f"{at:.0%}: {found[name, at]}" for at in ends if (name, at) in found]
+                if said:
+                    yield Sentence(
+                        f"Trained on {name}, right about {task} in unseen compositions (%, chance "
+                        f"{100 * self.chance(self.study.world, task):.1f}), by coverage: {', '.join(said)}."
+                    )
+
+        yield from self.of_images()
+
+    def of_images(self) -> Iterator[Part]:
+        """A sentence on more images of the same compositions, and on more compositions in as many images."""
+        least, images = self.coverages[0], max(self.study.more_scenes, default=0)
+        base = self.points(COMPOSITION, coverage=least)
+        more = contrast([base, self.points(COMPOSITION, coverage=least, images=images)], gain, signed=True)
+        if images and more:
+            said = f"{images} images in place of {self.study.train_scenes} at {least:.0%} coverage: {more} points"
+            if len(self.coverages) > 1:
+                wider = contrast([base, self.points(COMPOSITION, coverage=self.coverages[1])], gain, signed=True)
+                said += f"; {self.coverages[1]:.0%} coverage in as many images as before: {text(wider)}"
+            yield Sentence(f"{said} ({COMPOSITION} in unseen compositions).")
+
+    def robustness(self) -> Iterator[tuple[str, ...]]:
+        """Accuracy on animals, effective and relative robustness, of each supervision and coverage."""
+        base = {kind: self.curve(CLASSES, kind) for kind in (SEEN, UNSEEN)}
+        for name in self.names:
+            own = {kind: self.curve(name, kind) for kind in (SEEN, UNSEEN)}
+            for k, share in enumerate(self.coverages):
+                levels = [contrast([own[kind][k]], level) for kind in (SEEN, UNSEEN)]
+                gaps: list[Estimate | None] = [None, None]
+                if name != CLASSES:
+                    one = [own[SEEN][k], own[UNSEEN][k]]
+                    gaps[0] = contrast([*one, *base[SEEN], *base[UNSEEN]], effective(1), signed=True)
+                    gaps[1] = contrast([base[UNSEEN][k], own[UNSEEN][k]], gain, signed=True)
+                yield name, f"{share:.0%}", *map(text, (*levels, *gaps))
+
+    def information(self) -> Iterator[tuple[str, ...]]:
+        """Of each coverage the textures of an animal, the information, and accuracy on unseen compositions."""
+        textures = len(load_world(self.study.world).textures)
+        for share in self.coverages:
+            number = round_coverage(share, self.study.classes) / self.study.classes
+            its = contrast([self.points(COMPOSITION, coverage=share)], level)
+            yield f"{share:.0%}", f"{number * textures:.3g}", f"{self.nmi(share):.3f}", text(its)
+
+
+def line(text: str) -> str:
+    """A text of the page on one line."""
+    return " ".join(text.split())
+
+
+def text(its: Estimate | None) -> str:
+    """A number of a table, or a dash where there is none."""
+    return DASH if its is None or isnan(its.value) else str(its)
+
+
+ROBUSTNESS_COLUMNS = ("supervision", "coverage", SEEN, UNSEEN, "effective robustness", "relative robustness")
+SAYS = """Accuracy (%) by the share of all combinations of animal and texture that training showed, in equally many
+images and steps. The images of unseen compositions are the same at every coverage and for every supervision. A thing
+of an image is right if its class scores above all that the image doesn't show: one of all animals, or one of all
+animals in all textures. Models trained on captions of animals alone, or on classes, can't name a texture. Chance:
+dotted."""
+ROBUSTNESS = """Accuracy (%) on animals in new images of seen and of unseen compositions. Relative robustness: points
+above classes on unseen compositions at the same coverage. Effective robustness: points above what the accuracy on seen
+compositions predicts, by a line through the classifiers of all coverages, in log-odds (Taori et al. 2020, section 2,
+have both). The line has as many points as there are coverages, and says little where
+these differ little on seen compositions; its uncertainty is in the intervals."""
+CLAIMS = """In brackets the interval; several groups of records are drawn together. The papers' numbers are of other
+images, models and sizes: images of one object with CLIP models of up to billions of pairs (Abbasi et al.), one
+thing whose factors are classified (Uselis et al.). Our captions' images show several things. Training of a fixed number
+of steps may end before curves are flat."""
+INFORMATION = """Normalised mutual information of animals and textures in the captions of training, from 0, nothing, to
+1 (`menagerie nmi FILE` measures it in any captions). It depends on coverage alone, so that this study can't tell one
+from the other. At the right: accuracy (%) on animals and textures of unseen compositions."""
+GRID = """Accuracy (%) on unseen compositions of worlds of n animals and n textures, of which training shows each animal
+in k textures, in as many images (values: n, combinations: k): the setting of Uselis et al. Chance falls with n."""
+TASKS = f"""{ANIMAL}: one of all animals, by captions of the kind that training had (with textures: the mean over all).
+{NAME}: without a texture, which captions of training never left out. {COMPOSITION}: one of all animals in all
+textures."""
+SWAPS = """All tasks of the split on unseen compositions (%), of models that were told textures."""

@@ -1,0 +1,174 @@
+"""What two papers claim of diversity and language, held against the runs of a study; and the records that it has."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import log
+from typing import Any
+
+import pandas as pd
+
+from menagerie.envs.worlds import load_world
+from menagerie.generators.cells import round_coverage
+from menagerie.studies.frame.claims import Verdict, verdict
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.records import Records
+from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, Recognised, chances
+from menagerie.studies.measures.robustness import STEP, contrast, effective, gain, jump_along, mean_gain, slope_along
+
+SEEN, UNSEEN = "seen", "unseen"
+CAPTIONS, CLASSES = "captions", "classes"
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a study's finished runs say of both papers, and what its page shows of them."""
+
+    study: Any
+    """A `Diversity`, whose file imports this one."""
+    records: Records
+
+    @cached_property
+    def things(self) -> Recognised:
+        """What was recognised, a record for each thing."""
+        given = {item.name: getattr(self.records, item.name) for item in fields(self.records)}
+        return Recognised(**given, measure_of=self.study.recognition)
+
+    @cached_property
+    def main(self) -> Recognised:
+        """The runs in the study's own world, with its number of images."""
+        return self.things.where(world=self.study.world, images=self.study.train_scenes)
+
+    @property
+    def tests(self) -> dict[str, tuple[str, ...]]:
+        """The tests of seen and of unseen compositions."""
+        return {kind: tuple(f"{kind}_{n}" for n in self.study.test_things) for kind in (SEEN, UNSEEN)}
+
+    @property
+    def coverages(self) -> list[float]:
+        return sorted(self.study.coverage)
+
+    @property
+    def names(self) -> list[str]:
+        """The supervisions, by their names in tables."""
+        return list(dict.fromkeys(arm.labels["supervision"] for arm in self.main.arms))
+
+    @property
+    def captions(self) -> str:
+        """The captions that claims are about: those of the first model."""
+        return str(self.study.name_of(CAPTIONS, self.study.models[0]))
+
+    def chance(self, world: str, task: str) -> float:
+        """Chance of a task in a world, of the tests with the fewest things."""
+        names = load_world(world)
+        return chances(len(names.animals), len(names.textures), min(self.study.test_things))[task]
+
+    def points(self, task: str = ANIMAL, kind: str = UNSEEN, **labels: Any) -> pd.DataFrame:
+        """The records of a task on what is seen or unseen, of the runs with some labels."""
+        place = {"world": self.study.world, "images": self.study.train_scenes, "supervision": self.captions} | labels
+        found = self.things.points
+        if not len(found):
+            return found
+        for name, value in place.items():
+            found = found[found[name] == value]
+        return found[found["subset"].isin(self.tests[kind]) & (found["task"] == task)]
+
+    def curve(self, supervision: str, kind: str, task: str = ANIMAL) -> list[pd.DataFrame]:
+        """The records at each coverage, the least first."""
+        return [self.points(task, kind, supervision=supervision, coverage=share) for share in self.coverages]
+
+    def nmi(self, share: float) -> float:
+        """The normalised mutual information of animals and textures in captions: all seen cells are equally
+        frequent."""
+        world = load_world(self.study.world)
+        shown = round_coverage(share, self.study.classes) / self.study.classes
+        return abs(-2 * log(shown) / (log(len(world.animals)) + log(len(world.textures))))
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """What both papers claim, as far as this study has the runs."""
+        if CAPTIONS in self.study.supervision:
+            yield from self.of_language()
+            yield from self.of_scale()
+
+    def of_language(self) -> Iterator[Verdict]:
+        """The claims of Abbasi et al."""
+        unseen = self.curve(self.captions, UNSEEN, COMPOSITION)
+        if len(self.coverages) > 1:
+            ends = contrast([unseen[0], unseen[-1]], gain, signed=True)
+            yield self.said("diversity", "greatest coverage above the least", COMPOSITION, ends, 1)
+            slope = contrast(unseen, slope_along([self.nmi(share) for share in self.coverages]), signed=True)
+            yield self.said("information", f"by {STEP:g} of NMI", COMPOSITION, slope, -1)
+        if CLASSES in self.study.supervision:
+            own, base = ({kind: self.curve(name, kind) for kind in (SEEN, UNSEEN)} for name in (self.captions, CLASSES))
+            relative = contrast([*base[UNSEEN], *own[UNSEEN]], mean_gain, signed=True)
+            yield self.said("relative", "captions above classes, all coverages", ANIMAL, relative, 1)
+            every = [*own[SEEN], *own[UNSEEN], *base[SEEN], *base[UNSEEN]]
+            gap = contrast(every, effective(len(self.coverages)), signed=True) if len(self.coverages) > 1 else None
+            yield self.said("effective", "captions above the fit of classes", ANIMAL, gap, 1)
+
+    def of_scale(self) -> Iterator[Verdict]:
+        """The claims of Uselis et al."""
+        counts = self.grid()
+        for n, (world, ks) in counts.items():
+            if len(ks) > 1:
+                both = [self.points(COMPOSITION, world=world, combinations=k) for k in (ks[0], ks[-1])]
+                row = f"n = {n}: k = {ks[-1]:g} above k = {ks[0]:g}"
+                yield self.said("k", row, COMPOSITION, contrast(both, gain, signed=True), 1)
+        if len(counts) > 1:
+            few, many = min(counts), max(counts)
+            if shared := [k for k in counts[few][1] if k in counts[many][1]]:
+                both = [self.above_chance(counts[n][0], shared[0]) for n in (few, many)]
+                row = f"k = {shared[0]:g}: n = {many} above n = {few}, of the way from chance"
+                yield self.said("n", row, COMPOSITION, contrast(both, gain, signed=True), 1)
+        if self.study.more_scenes and len(self.coverages) > 1:
+            yield self.quantity()
+        if (found := jump_along(self.coverages)) is not None:
+            unseen = self.curve(self.captions, UNSEEN, COMPOSITION)
+            row = f"rise by {STEP:.0%} of coverage there above that elsewhere"
+            yield self.said("jump", row, COMPOSITION, contrast(unseen, found, signed=True), 1)
+
+    def quantity(self) -> Verdict:
+        """More compositions in as many images, against more images of as few compositions."""
+        least, following = self.coverages[:2]
+        images = max(self.study.more_scenes)
+        both = [
+            self.points(COMPOSITION, coverage=least, images=images),
+            self.points(COMPOSITION, coverage=following),
+        ]
+        row = f"coverage {following:.0%} in {self.study.train_scenes} images above {least:.0%} in {images}"
+        return self.said("quantity", row, COMPOSITION, contrast(both, gain, signed=True), 1)
+
+    def grid(self) -> dict[int, tuple[str, list[float]]]:
+        """For each n, rising, its world and the values of k, rising."""
+        found: dict[int, tuple[str, list[float]]] = {}
+        for world in dict.fromkeys((*self.study.worlds, self.study.world)):
+            arms = self.things.where(world=world, images=self.study.train_scenes, supervision=self.captions).arms
+            if arms and is_square(world):
+                found[arms[0].labels["values"]] = world, sorted({arm.labels["combinations"] for arm in arms})
+        return dict(sorted(found.items()))
+
+    def above_chance(self, world: str, k: float) -> pd.DataFrame:
+        """The records of compositions, as parts of the way from chance to 1."""
+        found, chance = self.points(COMPOSITION, world=world, combinations=k), self.chance(world, COMPOSITION)
+        return found.assign(value=(found["value"] - chance) / (1 - chance)) if len(found) else found
+
+    def said(self, claim: str, row: str, task: str, delta: Estimate | None, sign: int) -> Verdict:
+        return verdict(CLAIMED[claim], row, f"unseen compositions: {task}", delta, sign)
+
+
+def is_square(world: str) -> bool:
+    """Whether a world has as many animals as textures."""
+    names = load_world(world)
+    return len(names.animals) == len(names.textures)
+
+
+CLAIMED = {
+    "diversity": "Abbasi et al. 2024: more diverse training generalises better to unseen compositions",
+    "information": "Abbasi et al. 2024: the less animals tell of their textures, the better",
+    "relative": "Abbasi et al. 2024: language has more relative robustness than supervised classes",
+    "effective": "Abbasi et al. 2024: language has more effective robustness than supervised classes",
+    "k": "Uselis et al. 2025: more combinations of each value help",
+    "n": "Uselis et al. 2025: more values of each concept help",
+    "quantity": "Uselis et al. 2025: diversity of data helps, and not their number",
+    "jump": "Uselis et al. 2025: accuracy jumps between 30 and 40 % coverage",
+}

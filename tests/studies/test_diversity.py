@@ -1,0 +1,193 @@
+"""The study of diversity: what its runs are shown and tested on, what is recognised, and what the page concludes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import normalized_mutual_info_score
+
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.worlds import load_world
+from menagerie.studies.diversity import PRESETS
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.measure import write_rows
+from menagerie.studies.frame.parts import HeatMap, Lines, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, NAME, Recognition, chances, recognised
+from menagerie.studies.measures.robustness import effective, jump_along, slope_along
+from menagerie.studies.pages.diversity import Page
+from tests.studies.stored import stored_run
+
+STUDY = replace(PRESETS["laptop"], train_scenes=600, more_scenes=(1200,), test_scenes=60)
+TESTS = ("seen_2", "unseen_2")
+
+
+@pytest.fixture(scope="module")
+def arms(tmp_path_factory):
+    return list(STUDY.plan(Records((), tmp_path_factory.mktemp("none"))))
+
+
+@pytest.fixture(scope="module")
+def first(arms):
+    """The recipes of the main runs of one seed, by supervision and coverage."""
+    main = {"world": STUDY.world, "images": STUDY.train_scenes}
+    return {
+        (arm.labels["supervision"], arm.labels["coverage"]): arm.cell.data.recipe
+        for arm in arms
+        if arm.cell.seed == 0 and {name: arm.labels[name] for name in main} == main
+    }
+
+
+def test_there_are_five_coverages_three_supervisions_and_three_seeds(arms, first):
+    assert len(first) == 15
+    places = [(arm.cell.seed, *arm.labels.values()) for arm in arms]
+    assert len({*places}) == len({arm.id for arm in arms}) == len(arms) == 3 * (15 + 4 + 1)
+    assert len({arm.cell.recipe for arm in arms}) == 1, "as many steps for all"
+    assert {(arm.labels["values"], arm.labels["combinations"]) for arm in arms} == {
+        (4, 2), (8, 2), (8, 4), (8, 6), (12, 2), (12, 4), (12, 6), (12, 8), (12, 10),
+    }  # fmt: skip
+
+
+def test_all_are_tested_on_the_same_images_and_texts_that_no_training_shows(first):
+    """And training shows as many images whatever the coverage, of that share of the compositions."""
+    tests, trained = set(), {}
+    for (_, coverage), recipe in first.items():
+        subsets = recipe.subsets()
+        tests.add(tuple((scene, recipe.texts("unseen_2", scene)) for scene in subsets["unseen_2"]))
+        cells = {(thing.animal, thing.texture) for scene in subsets["train"] for thing in scene.things}
+        unseen = {(thing.animal, thing.texture) for scene in subsets["unseen_2"] for thing in scene.things}
+        assert not cells & unseen
+        assert len(cells) == round(coverage * 144)
+        assert len(subsets["train"]) == STUDY.train_scenes
+        trained.setdefault(coverage, set()).add(tuple(subsets["train"]))
+    assert len(tests) == 1
+    assert [len(images) for images in trained.values()] == [1] * 5, "supervision changes texts alone"
+
+
+def test_only_captions_tell_textures(first):
+    world = load_world(STUDY.world)
+    for (supervision, _), recipe in first.items():
+        words = {
+            word for scene in recipe.subsets()["train"][:50] for word in recipe.texts("train", scene)[0].text.split()
+        }
+        assert bool(words & {*world.textures}) == (supervision == "captions")
+
+
+def test_the_information_is_that_of_the_captions(first, tmp_path):
+    page = Page(STUDY, Records((), tmp_path))
+    for (_, coverage), recipe in first.items():
+        things = [thing for scene in recipe.subsets()["train"] for thing in scene.things]
+        pairs = [[thing.animal for thing in things], [thing.texture for thing in things]]
+        assert normalized_mutual_info_score(*pairs) == pytest.approx(page.nmi(coverage), abs=0.03)
+
+
+NAMES = [("cat", ""), ("dog", ""), ("pig", "")]
+CELLS = [(animal, texture) for animal, _ in NAMES for texture in ("red", "white")]
+SCENE = Scene("city", (Thing("cat", "red", "front left"), Thing("dog", "white", "front right")))
+
+
+def values(scores, textures=True):
+    rows = list(Recognition(textures).of_scene(SCENE, NAMES, CELLS if textures else [], np.array(scores, float)))
+    assert {row["caption"] for row in rows} == {"red cat", "white dog"}
+    return {task: [row["value"] for row in rows if row["task"] == task] for task in (ANIMAL, NAME, COMPOSITION)}
+
+
+def test_what_scorers_recognise_is_known_in_advance():
+    perfect = values([1, 1, 0, 1, 0, 0, 1, 0, 0])
+    assert perfect == {ANIMAL: [1, 1], NAME: [1, 1], COMPOSITION: [1, 1]}
+    assert values([0, 0, 1, 0, 1, 1, 0, 1, 1]) == {ANIMAL: [0, 0], NAME: [0, 0], COMPOSITION: [0, 0]}
+    by_chance = chances(3, 2, 2)
+    assert values([0] * 9) == {task: [chance] * 2 for task, chance in by_chance.items()} | {COMPOSITION: [1 / 5] * 2}
+    knows_things = values([1, 1, 0, 1, 1, 1, 1, 0, 0])  # but not which has which texture
+    assert knows_things == {ANIMAL: [1, 1], NAME: [1, 1], COMPOSITION: [1 / 3, 1 / 3]}
+    assert values([1, 0, 0], textures=False) == {ANIMAL: [1, 1 / 2], NAME: [], COMPOSITION: []}
+    assert recognised(0.5, np.array([0.5, 0.9, 0.2]), np.array([True, True, False])) == 1
+
+
+def test_effective_robustness_is_the_distance_from_the_baselines_line():
+    line = [0.6, 0.8, 0.9], [0.3, 0.5, 0.7]
+    odds = [np.log(np.array(side) / (1 - np.array(side))) for side in line]
+    slope, height = np.polyfit(*odds, 1)
+    expected = 1 / (1 + np.exp(-(height + slope * np.log(0.7 / 0.3))))
+    means = np.array([[0.7, expected + 0.2, *line[0], *line[1]], [0.7, expected, *line[0], *line[1]]])
+    assert effective(1)(means) == pytest.approx([0.2, 0.0])
+    two = np.array([[0.7, 0.7, expected + 0.1, expected - 0.3, *line[0], *line[1]]])
+    assert effective(2)(two) == pytest.approx([-0.1])
+
+
+def test_a_jump_is_told_from_a_steady_rise():
+    shares = (0.167, 0.333, 0.5, 0.667, 0.833)
+    rise = jump_along(shares)
+    assert rise(np.array([shares])) == pytest.approx([0.0], abs=1e-9)
+    assert rise(np.array([[0.1, 0.1, 0.8, 0.8, 0.8]]))[0] > 0.2
+    assert rise(np.array([[0.1, 0.1, 0.1, 0.1, 0.8]]))[0] < -0.2
+    assert jump_along((0.5, 0.75)) is None
+    assert slope_along([0.1, 0.3])(np.array([[0.2, 0.6]])) == pytest.approx([0.2])
+
+
+def measured(out, arm, skills, seed):
+    """A stored run whose things are recognised about as often as said, by test and task."""
+    labels = arm.labels
+    stored = stored_run(out, arm.cell.model, seed, labels, 0.5, name=f"run-{arm.id}", tests=TESTS)
+    random, rows = np.random.default_rng(seed), []
+    for (test, task), skill in skills.items():
+        for pair in range(14):
+            for number in range(12):
+                about = {"scene": f"{pair} {number}", "caption": "a", "animals": f"pair {pair}"}
+                rows.append({"subset": test, "task": task, "value": float(random.random() < skill)} | about)
+    write_rows(out / "cells" / stored.id, STUDY.recognition(arm), None, rows)
+    return Arm(stored.cell, labels)
+
+
+@pytest.fixture(scope="module")
+def page(arms, tmp_path_factory):
+    """Runs in which captions gain with coverage, n and k, and neither classes nor images do anything."""
+    out, made = tmp_path_factory.mktemp("diversity"), []
+    late = {0.167: 0.1, 0.333: 0.2, 0.5: 0.25, 0.667: 0.5, 0.833: 0.65}
+    for arm in arms:
+        told, share = arm.labels["supervision"] == "captions", arm.labels["coverage"]
+        skill = 0.5 + 0.4 * share if told else 0.3
+        seen = 0.9 if told else 0.6 + 0.3 * share
+        skills = {("seen_2", ANIMAL): seen, ("unseen_2", ANIMAL): skill}
+        if told:
+            more = 0.3 * (arm.labels["values"] == 12)
+            skills |= {
+                ("seen_2", COMPOSITION): seen,
+                ("unseen_2", COMPOSITION): more + np.interp(share, [*late], [*late.values()]),
+            }
+        made.append(measured(out, arm, skills, arm.cell.seed))
+    return Page(STUDY, Records(tuple(made), out))
+
+
+def test_the_page_concludes_what_was_put_in(page):
+    outcomes = {(its.claim.partition(": ")[2], its.row): its.outcome for its in page.verdicts()}
+    confirmed = [claim for (claim, _), outcome in outcomes.items() if outcome == "confirmed"]
+    assert len(outcomes) == 9
+    assert "more diverse training generalises better to unseen compositions" in confirmed
+    assert "the less animals tell of their textures, the better" in confirmed
+    assert "language has more relative robustness than supervised classes" in confirmed
+    assert "language has more effective robustness than supervised classes" in confirmed
+    assert confirmed.count("more combinations of each value help") == 2
+    assert "more values of each concept help" in confirmed
+    assert "diversity of data helps, and not their number" in confirmed
+    jump = next(outcome for (claim, _), outcome in outcomes.items() if "jumps" in claim)
+    assert jump == "contradicted", "it rises fastest later"
+
+
+def test_the_page_begins_with_its_sentences_and_has_its_figure(page):
+    parts = list(page.parts())
+    assert isinstance(parts[0], Sentence)
+    assert "chance 9.1" in parts[0].text
+    figure = next(part for part in parts if isinstance(part, Lines))
+    assert figure.chances[COMPOSITION] == pytest.approx(100 / 143)
+    assert len([part for part in parts if isinstance(part, HeatMap)]) == 2
+    table = next(part for part in parts if isinstance(part, Rows) and part.name == "robustness")
+    assert len(table.rows) == 15
+    rows = {row[:2]: row for row in table.rows}
+    assert rows["classes", "17%"][4:] == ("–", "–")
+    assert rows["captions", "83%"][5].startswith("+")
+
+
+def test_a_page_without_measures_says_so(tmp_path):
+    (part,) = Page(STUDY, Records((), tmp_path)).parts()
+    assert "Nothing is measured yet" in part.text
