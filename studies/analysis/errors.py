@@ -6,7 +6,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Float64, Int64, Shaped
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.figures import picture
@@ -99,20 +101,41 @@ def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
     Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals` over `clusters`, the animal
     pairs of each seed; NaN for a value with too few.
     """
-    found = pd.concat([tallies(source) for source in sources], ignore_index=True).astype({"animals": str})
+    found = pd.concat([tallies(source) for source in sources], ignore_index=True)
+    if not len(found):
+        return pd.DataFrame(columns=list(COLUMNS))
+    tests, of_test = numbered(found["subset"], found["task"])
+    labels, of_label = numbered(found["factor"], found["value"])
+    clusters = found["animals"].to_numpy(str)
+    sums = found[["points", "n"]].to_numpy(float)
     parts = []
-    for (subset, task), part in found.groupby(["subset", "task"], sort=False, observed=True):
-        points, n = (
-            part.pivot_table(name, "animals", ["factor", "value"], "sum", fill_value=0, observed=True)
-            for name in ("points", "n")
-        )
-        seeds = [cluster.partition(" ")[0] for cluster in points.index]
-        low, high = intervals(points.to_numpy(float), n.to_numpy(float), seeds).clip(0, 1)
-        means = {"accuracy": points.sum() / n.sum(), "low": low, "high": high}
-        whole = pd.DataFrame(means | {"clusters": (n > 0).sum(), "n": n.sum().astype(int)}, points.columns)
-        whole = whole.loc[sorted(points.columns, key=by_factor)]
-        parts.append(whole.reset_index().assign(subset=subset, task=task))
-    return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
+    for number, (subset, task) in enumerate(tests):
+        rows = of_test == number
+        table = tabled(clusters[rows], of_label[rows], sums[rows])
+        shown = sorted(np.unique(of_label[rows]).tolist(), key=lambda label: by_factor(labels[label]))
+        factors, values = zip(*(labels[label] for label in shown), strict=True)
+        parts.append(table.loc[shown].assign(subset=subset, task=task, factor=factors, value=values))
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+
+
+def numbered(*columns: pd.Series) -> tuple[list[tuple[str, ...]], Int64[np.ndarray, " n"]]:
+    """The distinct rows of some columns in the order in which they appear, and which of them each row is."""
+    codes, found = pd.factorize(pd.MultiIndex.from_arrays([column.astype(str) for column in columns]))
+    return [tuple(row) for row in found], codes.astype(np.int64)
+
+
+def tabled(
+    clusters: Shaped[np.ndarray, " n"], columns: Int64[np.ndarray, " n"], sums: Float64[np.ndarray, "n 2"]
+) -> pd.DataFrame:
+    """Accuracy, interval, clusters and records by column, of points and numbers of records in each cluster."""
+    names, row = np.unique(clusters, return_inverse=True)
+    kept, column = np.unique(columns, return_inverse=True)
+    points, n = np.zeros((2, len(names), len(kept)))
+    np.add.at(points, (row, column), sums[:, 0])
+    np.add.at(n, (row, column), sums[:, 1])
+    low, high = intervals(points, n, [name.partition(" ")[0] for name in names.tolist()]).clip(0, 1)
+    means = {"accuracy": points.sum(0) / n.sum(0), "low": low, "high": high}
+    return pd.DataFrame(means | {"clusters": (n > 0).sum(0), "n": n.sum(0).astype(int)}, kept)
 
 
 def by_factor(label: tuple[str, str]) -> tuple[int, str]:
