@@ -59,11 +59,11 @@ def load(folder: str, kind: str, name: str) -> Any:
     chosen = choose(kind, name, names(folder))
     if folder == "textures" and chosen not in files(folder):
         pattern, _, plain = chosen.partition(" ")
-        texture = load_file(folder, kind, plain)
+        texture = imported(folder, kind, plain)
         return replace(texture, pattern=over(texture.pattern, pattern))
-    return load_file(folder, kind, chosen)
+    return imported(folder, kind, chosen)
 
 
-def load_file(folder: str, kind: str, name: str) -> Any:
+def imported(folder: str, kind: str, name: str) -> Any:
     """The constant in the file of that name."""
     return exported(f"menagerie.envs.{folder}.{name.replace(' ', '_')}", kind.upper())

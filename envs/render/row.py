@@ -99,7 +99,10 @@ def columns_of(scene: Scene, row: Row) -> tuple[int, ...]:
 def check_scene(scene: Scene) -> None:
     """Raise unless a scene is of one thing, or of two that are left and right of each other."""
     if len(scene.things) > 1 and scene.relation != "left/right":
-        raise UserError(f"{scene.key}: in a row there is one thing, or one to the left of another; nothing else")
+        raise UserError(
+            f"{scene.key}: in a row there is one thing, or one to the left of another; give --relations left/right, or "
+            "another world"
+        )
 
 
 @lru_cache(maxsize=1024)

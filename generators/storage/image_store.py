@@ -118,6 +118,8 @@ class ImageStore:
         codec_options(codec)
         report = progress or (lambda stage, done, total: None)
         asked = [self.world.check(scene) for scene in scenes]
+        if self.world.row:
+            self.renderer(workers=1).prepare(asked)  # raises for what a row can't show, before anything is made
         with self.locked() as writable:
             if not writable:
                 return self._check_complete(asked)
