@@ -32,7 +32,6 @@ from menagerie.studies.frame.grids import EIGHT, SMOKE
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
-from menagerie.studies.pages.data_properties import page
 
 OPTIONS = {
     "attributes": "attributes",
@@ -138,6 +137,8 @@ class DataProperties(SplitStudy):
         return images // batch
 
     def page(self, records: Records) -> Iterator[Part]:
+        from menagerie.studies.pages.data_properties import page
+
         return page(records, self.levels, self.enough)
 
 

@@ -26,7 +26,6 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.claims import Verdict, claims, verdict
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Heading, Part, Sentence, Table
@@ -35,6 +34,7 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.command_line import scorer_options
 
 if TYPE_CHECKING:
+    from menagerie.studies.frame.claims import Verdict
     from menagerie.studies.frame.estimate import Estimate
 
 RELATION = "left/right"
@@ -76,6 +76,8 @@ class LeftRight(SplitStudy):
 
     def page(self, records: Records) -> Iterator[Part]:
         """Where the path breaks; the path; changes of the first rung and mends of our setting; the claims."""
+        from menagerie.studies.frame.claims import claims
+
         swaps = records.where(task="swap")
         levels = swaps.where(subset=UNSEEN_PAIRS).estimates(("model", "rung"))
         for model in self.models:
@@ -112,8 +114,9 @@ class LeftRight(SplitStudy):
         start = f"{model} {verb} left from right in unseen pairs at {said[path[0]]}"
         return "; it ".join([start, *(parts or [f"stays so up to {said[path[-1]]}"])]) + "."
 
-    def verdicts(self, swaps: Records) -> list[Verdict]:
+    def verdicts(self, swaps: Records) -> "list[Verdict]":
         """What the paper says of CLIP: 0.9 on unseen pairs, and less with fewer labels or one order of each pair."""
+        from menagerie.studies.frame.claims import verdict
         from menagerie.studies.frame.estimate import compared
 
         unseen = swaps.where(subset=UNSEEN_PAIRS)
