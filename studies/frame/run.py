@@ -70,10 +70,11 @@ class Running:
         for data, cell in wanted.items():
             for split in data.splits:
                 stores.setdefault((split.recipe.world, cell.towers.resolution), {})[split.recipe] = None
-        made: dict[Any, Path] = {}
+        made: dict[tuple[Any, int], Path] = {}
         for (world, side), recipes in stores.items():
-            made |= make_splits(ImageStore(self.study.store, load_world(world), side), recipes, self.study.cores)
-        self.files |= {data: made[data.splits[0].recipe] for data in wanted}
+            files = make_splits(ImageStore(self.study.store, load_world(world), side), recipes, self.study.cores)
+            made |= {(recipe, side): file for recipe, file in files.items()}
+        self.files |= {data: made[data.splits[0].recipe, cell.towers.resolution] for data, cell in wanted.items()}
 
     def train(self, arms: Sequence[Arm]) -> None:
         """Run arms, and those that follow from them as they end."""

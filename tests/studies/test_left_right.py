@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from menagerie.generators.captions.templates import caption
+from menagerie.generators.storage.pixels import PixelReader
+from menagerie.generators.storage.split_file import read_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.left_right import BESIDE, FIRST, MENDS, PATH, RUNGS, changes, met
 from menagerie.studies.frame.cells import read_tuned
 from menagerie.studies.frame.parts import Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.run import Running
 from menagerie.studies.left_right import PRESETS, TESTS
 from tests.command import ROOT, run_here
 from tests.studies.stored import stored_run
@@ -108,3 +111,13 @@ def test_a_split_file_is_refused(tmp_path):
     done = run_here(command, tmp_path)
     assert done.returncode == 2
     assert "rungs change the split here" in done.stderr
+
+
+def test_a_split_at_two_resolutions_has_a_file_of_each(tmp_path):
+    """The recipe is the same: only the store differs."""
+    study = replace(PRESETS["smoke"], rungs=("their setting",), store=tmp_path / "store", out=tmp_path / "run")
+    arms = [study.at("clip", 0, **changes("their setting"), test_scenes=8, resolution=side) for side in (40, 80)]
+    running = Running(study, tmp_path / "run")
+    running.render(arms)
+    files = [running.files[arm.cell.data] for arm in arms]
+    assert [PixelReader(read_split(file)).read(0).shape for file in files] == [(40, 40, 3), (80, 80, 3)]
