@@ -28,7 +28,7 @@ from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.options import Axis
-from menagerie.studies.frame.parts import Heading, Part, Sentence, Table
+from menagerie.studies.frame.parts import Bars, Heading, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.command_line import scorer_options
@@ -82,6 +82,8 @@ class LeftRight(SplitStudy):
         levels = swaps.where(subset=UNSEEN_PAIRS).estimates(("model", "rung"))
         for model in self.models:
             yield Sentence(self.answer(title_of(model), {rung: its for (m, rung), its in levels.items() if m == model}))
+        unseen = swaps.where(lambda arm: arm.labels["rung"] in (*PATH, *MENDS), subset=UNSEEN_PAIRS)
+        yield Bars("unseen-pairs", unseen, rows=("rung",), panels=("model",), dots=True, says=FIGURE_SAYS)
         for name, rungs, title, text in TABLES:
             if chosen := tuple(rung for rung in rungs if rung in self.rungs):
                 yield Heading(title, text)
@@ -133,6 +135,8 @@ class LeftRight(SplitStudy):
         return [first, *others]
 
 
+FIGURE_SAYS = """Accuracy (%) on pairs that training never shows together: the path from one-dimensional images to ours,
+then what may mend the last of our rates. Chance is 50."""
 PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same
 with its two things exchanged; chance is 50. Who fails on orders that train shows hasn't fitted them. “Opposite in the
 batch”: the share of images of pairs whose batch has the caption with the two things exchanged. All other captions name

@@ -63,6 +63,8 @@ RUNGS |= {
         "our rates", "each image's caption with things exchanged as a negative", {"text_negatives": ("swap",)}
     ),
     "swapped images": Rung("our rates", "images are shown together with their swaps", {"image_negatives": True}),
+    "still images": Rung("our rates", "training images aren't zoomed or shifted", {"augment": False}),
+    "four times the steps": Rung("our rates", "four times the steps", {"steps": 8000}),
 }
 MENDS = tuple(name for name in RUNGS if name not in (*PATH, *BESIDE))
 
