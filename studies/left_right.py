@@ -140,8 +140,7 @@ then what may mend the last of our rates. Chance is 50."""
 PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same
 with its two things exchanged; chance is 50. Who fails on orders that train shows hasn't fitted them. “Opposite in the
 batch”: the share of images of pairs whose batch has the caption with the two things exchanged. All other captions name
-other things, so that the loss may fall without the order: our guess at why it breaks, which “16 images a batch”,
-“swapped captions” and “swapped images” test."""
+other things."""
 TABLES = (
     ("path", PATH, "From their setting to ours", PATH_SAYS),
     ("changes", BESIDE, "Changes of their setting", f"Each rung is “{FIRST}” with one change."),

@@ -78,7 +78,7 @@ def changes(name: str) -> dict[str, Any]:
 def met(split: SpatialRecipe, training: Recipe) -> float:
     """The share of images of pairs whose caption has its opposite, the same things exchanged, in its batch.
 
-    Only such a caption makes the contrastive loss ask for the order: all others name other things. It's the expected
+    Only such a caption differs in nothing but the order: all others name other things. It's the expected
     share where images are drawn evenly; false captions of the recipe count too.
     """
     if "swap" in training.text_negatives:
