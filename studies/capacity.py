@@ -103,7 +103,7 @@ class Capacity(SplitStudy):
         from menagerie.studies.analysis.hidden import BINS, hidden_bins
 
         yield Heading("Things that others hide", HIDDEN)
-        found = swaps.regrouped(BINS.values(), lambda arm: hidden_bins(arm.file))
+        found = swaps.regrouped(BINS.values(), lambda arm: hidden_bins(arm.file) if arm.file else {})
         words = words | {"subset": {}}
         yield Lines("hidden", found, x="subset", panels=("things",), level=self.enough, words=words)
         yield Table("hidden-table", found, ("things", "model"), intervals=True, words=words)

@@ -118,7 +118,7 @@ class LeftRight(SplitStudy):
 
     def verdicts(self, swaps: Records) -> "list[Verdict]":
         """What the paper says of CLIP: 0.9 on unseen pairs, and less with fewer labels or one order of each pair."""
-        from menagerie.studies.frame.claims import verdict
+        from menagerie.studies.frame.claims import points_above, verdict
         from menagerie.studies.frame.estimate import compared
 
         unseen = swaps.where(subset=UNSEEN_PAIRS)
@@ -126,11 +126,10 @@ class LeftRight(SplitStudy):
         if not len(points[FIRST]):
             return []
         level = unseen.where(model="clip", rung=FIRST).estimates(("model",))["clip",]
-        above = level._replace(
-            value=level.value - CLAIMED, low=level.low - CLAIMED, high=level.high - CLAIMED, signed=True
-        )
         gaps = {rung: compared(points[rung], points[FIRST])[2] if len(points[rung]) else None for rung in FEWER}
-        first = verdict(f"at least {CLAIMED:.0%} of unseen pairs right", FIRST, "unseen pairs", above, 1)
+        first = verdict(
+            f"at least {CLAIMED:.0%} of unseen pairs right", FIRST, "unseen pairs", points_above(level, CLAIMED), 1
+        )
         others = (verdict(text, f"{FIRST}, not {rung}", "unseen pairs", gaps[rung], 1) for rung, text in FEWER.items())
         return [first, *others]
 

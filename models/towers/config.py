@@ -43,6 +43,12 @@ def file_and_tag(pretrained: str) -> tuple[str, str]:
     return (given[1], given[2]) if given else (pretrained, "")
 
 
+def row_tower(layers: int, **positions: str) -> dict:
+    """Small towers for worlds in a row: patches are the columns of an image, from top to bottom, embedded linearly."""
+    vision = {"width": 64, "layers": layers, "head_width": 32, "columns": 10} | positions
+    return {"embed_dim": 64, "vision_cfg": vision, "text_cfg": {"width": 64, "layers": layers, "heads": 2}}
+
+
 # Small towers in open_clip's configuration format; image size, vocabulary and context are filled in. They read images
 # through a small convolutional stem, which trains far faster than one linear patch projection (Xiao et al. 2021, "Early
 # convolutions help transformers see better"). Add one by adding an entry.
@@ -72,25 +78,8 @@ SMALL_TOWERS: dict[str, dict] = {
         "vision_cfg": {"width": 128, "layers": 4, "head_width": 32, "patch_size": 8},
         "text_cfg": {"width": 128, "layers": 3, "heads": 4},
     },
-    # For worlds in a row: the patches are the columns of an image, from top to bottom, and are embedded linearly.
-    "row": {
-        "embed_dim": 64,
-        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "columns": 10},
-        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
-    },
-    "row-sinusoidal": {
-        "embed_dim": 64,
-        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "columns": 10, "positions": "sinusoidal"},
-        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
-    },
-    "row-no-positions": {
-        "embed_dim": 64,
-        "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "columns": 10, "positions": "none"},
-        "text_cfg": {"width": 64, "layers": 1, "heads": 2},
-    },
-    "row-mini": {
-        "embed_dim": 64,
-        "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "columns": 10},
-        "text_cfg": {"width": 64, "layers": 2, "heads": 2},
-    },
+    "row": row_tower(1),
+    "row-sinusoidal": row_tower(1, positions="sinusoidal"),
+    "row-no-positions": row_tower(1, positions="none"),
+    "row-mini": row_tower(2),
 }

@@ -67,6 +67,11 @@ def verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int,
     return Verdict(claim, row, tests, judged(delta, sign), EXPECTED[sign], missing if delta is None else str(delta))
 
 
+def points_above(its: Estimate, share: float) -> Estimate:
+    """An accuracy as points above a share."""
+    return its._replace(value=its.value - share, low=its.low - share, high=its.high - share, signed=True)
+
+
 def judged(delta: Estimate | None, sign: int) -> str:
     """Whether the interval of a difference is on one side of 0, and whether that is the side of `sign`."""
     if delta is None:

@@ -6,7 +6,7 @@ from typing import Any
 from menagerie.generators.captions.crowds import share_bound
 from menagerie.studies.analysis.factorial import ALL, Effect, design, effects
 from menagerie.studies.frame.cells import title_of
-from menagerie.studies.frame.claims import EXPECTED, Verdict, claims, judged, sentence
+from menagerie.studies.frame.claims import EXPECTED, Verdict, claims, judged, points_above, sentence
 from menagerie.studies.frame.contrasts import Effects, Found, Levels, contrasts, helps, whole_seeds
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence, Table
@@ -106,7 +106,7 @@ def reached(swaps: Records, model: str, enough: float) -> str:
     text = f"{title_of(model)} is right about {percent(every)} of swaps over all runs"
     for its in swaps.where(**COMPLETE).estimates(("model",)).values():
         text += f", and about {percent(its)} where captions are complete"
-        if helps(above(its, 0.5)) != 1:
+        if helps(points_above(its, 0.5)) != 1:
             text += ": not above chance, so that effects say little"
         elif its.value < enough:
             text += f", less than the {enough:.0%} of reliable binding"
@@ -115,11 +115,6 @@ def reached(swaps: Records, model: str, enough: float) -> str:
 
 def percent(its: Estimate) -> str:
     return f"{100 * its.value:.1f} % [{its.bounds}]"
-
-
-def above(its: Estimate, share: float) -> Estimate:
-    """An accuracy as points above a share."""
-    return its._replace(value=its.value - share, low=its.low - share, high=its.high - share, signed=True)
 
 
 def judgements(records: Records, model: str, found: Found, levels: Levels, enough: float) -> Iterator[Verdict]:
@@ -147,7 +142,7 @@ def of_level(claim: str, title: str, runs: Records, enough: float, sign: int) ->
     its, expected = tasks.get("swap"), f"{'above' if sign > 0 else 'below'} {enough:.0%}"
     if its is None:
         return Verdict(claim, title, TESTED, "not tested", expected, "no such run")
-    judgement, measured = judged(above(its, enough), sign), percent(its)
+    judgement, measured = judged(points_above(its, enough), sign), percent(its)
     known = min((tasks[task].value for task in RECOGNITION if task in tasks), default=1.0)
     if known < enough and its.value < enough:
         return Verdict(claim, title, TESTED, "undecided", expected, f"{measured}; recognition {100 * known:.1f} % only")
