@@ -11,12 +11,14 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from optuna.distributions import FloatDistribution
 
+from menagerie.envs.core.files import write_text
 from menagerie.studies.frame.sampling import SpaceSampler
 from menagerie.studies.frame.search import Search, Tried
 
@@ -56,7 +58,8 @@ class Runs:
         arms = [arm for _, tried in search.follow(self, storage, self.judge) for arm in tried.arms]
         waiting = [arm for arm in dict.fromkeys(arms) if not self.file(arm).exists()]
         for x, rate, seed in waiting[:most]:
-            self.file((x, rate, seed)).write_text(str(1 - (x - 0.3) ** 2 - 0.1 * rate - 0.01 * seed))
+            score = 1 - (x - 0.3) ** 2 - 0.1 * rate - 0.01 * seed
+            write_text(self.file((x, rate, seed)), str(score))
         return len(waiting[:most])
 
     def run(self, search: Search, storage: str) -> None:
@@ -72,6 +75,7 @@ def forked(work: Callable[[], None]) -> int:
     try:
         work()
     except BaseException:
+        traceback.print_exc()
         os._exit(1)
     os._exit(0)
 
