@@ -33,7 +33,9 @@ class EntryPool:
     """Entries of one world at one resolution, ready for the compositor."""
 
     def __init__(self, textures: tuple[str, ...], backgrounds: tuple[str, ...], resolution: int):
-        self.textures, self.backgrounds, self.resolution = textures, backgrounds, resolution
+        self.resolution = resolution
+        self._textures = {name: index for index, name in enumerate(textures)}
+        self._backgrounds = {name: index for index, name in enumerate(backgrounds)}
         self._backdrop_index: dict[tuple[str, View], int] = {}
         self._backdrops = _Growing(np.uint8, 2, resolution, resolution, 3, room=1)
         self._index: dict[EntryKey, int] = {}
@@ -45,6 +47,14 @@ class EntryPool:
 
     def __contains__(self, key: EntryKey) -> bool:
         return key in self._index
+
+    def holds(self, scene: Scene) -> bool:
+        """Whether all that a scene shows is in the pool. A name of another world never is."""
+        return scene.background in self._backgrounds and all(
+            # plain tuples equal keys and are made in a tenth of the time
+            (thing.animal, thing.slot, scene.view, thing.size) in self._index and thing.texture in self._textures
+            for thing in scene.things
+        )
 
     @property
     def nbytes(self) -> int:
@@ -85,11 +95,10 @@ class EntryPool:
     def _requests(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, "n columns"]:
         requests = np.full((len(scenes), 2 + 2 * MOST_THINGS), -1, np.int64)
         for request, scene in zip(requests, scenes, strict=True):
-            request[0] = self.backgrounds.index(scene.background)
-            request[1] = self._backdrop(scene.background, view_of(scene.view))
-            for k, thing in enumerate(scene.things):
-                request[2 + 2 * k] = self._index[EntryKey.of(thing, scene.view)]
-                request[3 + 2 * k] = self.textures.index(thing.texture)
+            row = [self._backgrounds[scene.background], self._backdrop(scene.background, view_of(scene.view))]
+            for animal, texture, slot, size in scene.things:
+                row += self._index[animal, slot, scene.view, size], self._textures[texture]
+            request[: len(row)] = row
         return requests
 
     def _backdrop(self, background: str, view: View) -> int:

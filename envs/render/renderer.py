@@ -155,8 +155,9 @@ class Renderer:
         """Load into memory the entries that `scenes` need."""
         if self._held.nbytes > POOL_BYTES and self._folder is not None:
             self._pool = None
-        self.prepare(scenes)
-        for key in self._keys(scenes):
+        new = [scene for scene in scenes if not self._held.holds(scene)]
+        self.prepare(new)
+        for key in self._keys(new):
             if key not in self._held:
                 entry = self._read(key)
                 self._held.add(key, entry)
