@@ -21,6 +21,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.features import Features
 from menagerie.models.towers.tokenizers import text_space
 
 Result = TypeVar("Result")
@@ -135,6 +136,38 @@ def check_pairs(subject: Subject) -> None:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
 
 
+def check_features(subject: Subject) -> None:
+    """Check the shapes of the layers by name, that the vector is the encoded one, and that neighbours change none."""
+    scorer, texts = subject.scorer, Texts(CAPTIONS, GRAPHS)
+    with torch.no_grad():
+        codes = (
+            scorer.encode_images(scorer.pixel_scale(subject.images)),
+            scorer.encode_texts(scorer.read(CAPTIONS, GRAPHS)),
+        )
+    whole = scorer.features(subject.images), scorer.text_features(texts)
+    alone = scorer.features(subject.images[1:2]), scorer.text_features(Texts(CAPTIONS[1:2], GRAPHS[1:2]))
+    for side, code, all_of_them, one in zip(("image", "text"), codes, whole, alone, strict=True):
+        for name in all_of_them:
+            check_layer(subject, f"{side} layer {name!r}", all_of_them, one, name)
+        if "code" in all_of_them and not torch.equal(all_of_them["code"][:, 0], code):
+            subject.refuse(f"the {side} layer 'code' is not what encode_{side}s gives")
+
+
+def check_layer(subject: Subject, what: str, together: Features, alone: Features, name: str) -> None:
+    """Check a layer of all images or texts against that of the second alone."""
+    states, present = together[name], together.present[name]
+    if (
+        states.ndim != 3
+        or len(states) != len(TEXTS)
+        or present.shape != states.shape[:2]
+        or not states.isfinite().all()
+    ):
+        subject.refuse(f"the {what} must have finite numbers of shape ({len(TEXTS)}, t, d), not {tuple(states.shape)}")
+    ours, single = states[1][present[1]], alone[name][0][alone.present[name][0]]
+    if ours.shape != single.shape or not torch.allclose(ours, single, rtol=TOLERANCE, atol=TOLERANCE):
+        subject.refuse(f"the {what} depends on what else is in the batch")
+
+
 def check_gradients(subject: Subject) -> None:
     """Check that the loss depends on the parameters, and that its gradients are finite."""
     scorer = subject.scorer.train()
@@ -201,6 +234,7 @@ CHECKS = (
     check_scores,
     check_neighbours,
     check_pairs,
+    check_features,
     check_gradients,
     check_backbones,
     check_checkpoint,
