@@ -140,6 +140,8 @@ class Layered(nn.Module):
         code: Tensors,
     ) -> Features:
         """The wanted layers, or all; raises for the first that there isn't."""
+        if CODE in parts:
+            raise UserError(f"{type(self).__name__} adds a layer {CODE!r}, which is taken; call it otherwise")
         found = seen | parts
         if isinstance(code, Tensor) and code.ndim == 2 and len(code) == count:
             found |= {CODE: Layer(code[:, None])}

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from menagerie.envs.core.errors import UserError
 from menagerie.models.towers.places import Places
 
 STEM, TOKENS = "stem", "tokens"
@@ -42,6 +43,9 @@ class Features(dict[str, Tensor]):
     """
 
     def __init__(self, layers: Mapping[str, Layer]) -> None:
+        for name, (states, _) in layers.items():
+            if states.ndim != 3:
+                raise UserError(f"the layer {name!r} has the shape {tuple(states.shape)}, not (n, t, d)")
         super().__init__({name: filled(layer) for name, layer in layers.items()})
         self.present = {name: there(layer) for name, layer in layers.items()}
 
