@@ -112,7 +112,8 @@ class Passes:
 
     def layers(self, count: int, rows: Rows | None = None) -> dict[str, Layer]:
         """The layers of `count` images or texts; empty if the tower's rows can't be told to be theirs."""
-        if not self.passes or len({each[TOKENS].shape[1:] for each in self.passes}) > 1:
+        shapes = {each[TOKENS].shape[1:] if TOKENS in each else None for each in self.passes}
+        if len(shapes) != 1 or None in shapes:
             return {}
         names = [name for name in self.places.names if name in self.passes[0]]
         mask = None if any(mask is None for mask in self.masks) or not self.masks else torch.cat(self.masks)
