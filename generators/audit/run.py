@@ -29,6 +29,7 @@ from menagerie.generators.audit import (
     crowds,
     held_out,
     pairs,
+    probes,
     regeneration,
     texts,
 )
@@ -112,10 +113,32 @@ CHECKS_OF = {
         crowd_texts.check_crowd_negatives,
         crowd_texts.check_crowd_shares,
     ),
+    "probe": (
+        probes.check_probe_trains_nothing,
+        probes.check_probe_views,
+        probes.check_probe_complete,
+        probes.check_probe_crowd,
+        probes.check_probe_quartets,
+        probes.check_probe_groups,
+        probes.check_probe_entropies,
+        probes.check_probe_mentions,
+        probes.check_probe_answers,
+        probes.check_probe_draws,
+    ),
 }
 # Checks of scenes of one or two things, or of copies, in place of which crowds have others. Their records are dealt, so
-# that they have no order.
+# that they have no order. Probe sets have no train, and are complete: nothing is drawn but backgrounds, sizes, facings.
 OTHERS_OF = {
+    "probe": {
+        held_out.check_not_empty,
+        held_out.check_views,
+        check_balance,
+        check_cues,
+        check_drawn,
+        check_scene_draws,
+        check_pair_draws,
+        check_sequence,
+    },
     "crowd": {texts.check_texts, check_drawn, check_scene_draws, check_pair_draws, check_sequence},
 }
 
