@@ -19,6 +19,7 @@ from menagerie.envs.world import World
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
 from menagerie.generators.splits.dealing import TRIES, Deck
 
+Names = tuple[str, ...]
 Bag = tuple[frozenset[str], frozenset[str]]  # animals and textures of a scene
 DEPTH = ("front", "near", "back", "high")
 
@@ -116,9 +117,9 @@ def from_left(scene: Scene) -> list[Thing]:
 
     def place(thing: Thing) -> tuple[float, int]:
         if thing.slot not in CROWD:
-            return ("left", "right").index(place_of(thing.slot)), 0
+            return float(("left", "right").index(place_of(thing.slot))), 0
         column, row = CROWD[thing.slot]
-        return column, DEPTH.index(row)
+        return float(column), DEPTH.index(row)
 
     return sorted(scene.things, key=place)
 
