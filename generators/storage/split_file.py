@@ -46,7 +46,7 @@ LEFT_OUT = "left_out"  # in recorded recipes: by subset the numbers of the scene
 BESIDE = (LEFT_OUT, ENTROPIES)  # what recorded recipes have beside the fields of their kind
 # Fields of a recipe that a split file records only if they differ from their defaults.
 ONLY_IF_SET = {"phrasings", "conjunction", "mention_order", "article", "groups"}
-ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}}
+ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}, "binding": {"objects"}}
 
 
 @dataclass(frozen=True)
