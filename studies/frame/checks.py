@@ -57,6 +57,8 @@ def check(study: AnyStudy) -> None:
 def check_splits(cells: Iterable[Cell]) -> None:
     """Raise for split recipes that their worlds don't allow, and for fractions that are impossible."""
     for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
+        if not recipe.trains:
+            raise UserError(f"a {recipe.kind} split has nothing to train on; it is for models that are trained already")
         recipe.rules(load_world(recipe.world))
         recipe.counts()
 
