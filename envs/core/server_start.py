@@ -11,12 +11,15 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Iterable
 from types import TracebackType
 
 # Environment variables of the server alone: the number of the command's process, and the modules to load, with commas
 # between.
 PARENT, MODULES = "MENAGERIE_PARENT", "MENAGERIE_MODULES"
 SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of prctl(2); forks don't inherit it
+# timm imports it for logs of its trainer, which nobody calls here; that takes a second or more of each command.
+UNUSED = "wandb"
 # multiprocessing's server ignores modules that it can't import. Workers would then import them again, and torch would
 # only say that it can't be loaded twice; so the first error is kept for them.
 failure: Exception | None = None
@@ -32,6 +35,19 @@ def complain(kind: type[BaseException], error: BaseException, trace: TracebackTy
         sys.__excepthook__(kind, error, trace)
 
 
+def load(names: Iterable[str]) -> None:
+    """Import modules without `UNUSED`, which can be imported as usual afterwards."""
+    absent = UNUSED not in sys.modules
+    if absent:
+        sys.modules[UNUSED] = None  # type: ignore[assignment]
+    try:
+        for name in names:
+            importlib.import_module(name)
+    finally:
+        if absent:
+            del sys.modules[UNUSED]
+
+
 def end_with(parent: int) -> None:
     """Ask the kernel to kill this process when its parent ends; ends it at once if the parent has ended already."""
     ctypes.CDLL(None).prctl(SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
@@ -43,7 +59,6 @@ if PARENT in os.environ:
     sys.excepthook = complain  # inherited by the server's forks, the workers
     end_with(int(os.environ.pop(PARENT)))
 try:
-    for name in filter(None, os.environ.pop(MODULES, "").split(",")):
-        importlib.import_module(name)
+    load(filter(None, os.environ.pop(MODULES, "").split(",")))
 except Exception as error:  # a library may raise anything; a worker that needs the module raises it again
     failure = error

@@ -140,7 +140,7 @@ def widened(
 
     The factor gives resampled means the variance of seeds beyond what their pairs explain, at Student's quantile.
     """
-    from scipy.stats import norm, t
+    from scipy.special import ndtri, stdtrit  # scipy.stats has the same under other names, and takes a second to load
 
     member = (owner == np.arange(owner.max() + 1)[:, None]).astype(np.float64)
     numbers, known = member @ counts, member @ counts > 0
@@ -153,7 +153,7 @@ def widened(
     explained = np.divide(pairs.sum(0), n, out=np.zeros_like(whole), where=n > 0)
     share = np.divide(np.maximum(between - explained, 0), between, out=np.zeros_like(whole), where=between > 0)
     quantile = (1 + CONFIDENCE) / 2
-    few = (t.ppf(quantile, np.maximum(n - 1, 1)) / norm.ppf(quantile)) ** 2 * n / np.maximum(n - 1, 1)
+    few = (stdtrit(np.maximum(n - 1, 1), quantile) / ndtri(quantile)) ** 2 * n / np.maximum(n - 1, 1)
     moved = (np.sqrt(few * share) - 1) * (means - whole)
     return sums + counts * moved[owner]
 

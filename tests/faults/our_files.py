@@ -199,7 +199,7 @@ def read_best(path: Path) -> Any:
 
 
 def make_store(folder: Path) -> Path:
-    return make_split(folder, RECIPE, RESOLUTION)
+    return make_split(folder, RECIPE, RESOLUTION, own_atlas=True)
 
 
 def atlas_entry(folder: Path) -> Path:

@@ -1,5 +1,6 @@
 """Small splits, made, damaged and audited; audits in these tests render each scene once."""
 
+import tempfile
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -18,9 +19,19 @@ from menagerie.generators.vocabulary import Vocabulary
 RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, test_views=1, test_scenes=20)
 
 
-def make_split(root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, codec: str = "none") -> Path:
-    """Render and write a split below `root`."""
+@cache
+def shared_atlas() -> tempfile.TemporaryDirectory:
+    """Atlas entries of all splits of this process: their names say what decides their pixels."""
+    return tempfile.TemporaryDirectory(prefix="atlas")
+
+
+def make_split(
+    root: Path, recipe: SplitRecipe = RECIPE, resolution: int = 16, codec: str = "none", own_atlas: bool = False
+) -> Path:
+    """Render and write a split below `root`, which has no atlas unless it is an own one."""
     store = ImageStore(root, load_world(recipe.world), resolution)
+    if not own_atlas:
+        store.atlas = Path(shared_atlas().name)
     store.add(recipe.scenes_to_render(), codec=codec)
     return split_file.make_split(store, recipe)
 

@@ -165,11 +165,11 @@ def scores(cell):
 
 
 def test_killed_and_resumed_in_other_places_it_ends_with_the_same_tables(folder):
-    """A command killed in its first pieces, and the rest in subprocesses as on a cluster, three at once."""
+    """A command killed halfway, and the rest in subprocesses as on a cluster, three at once."""
     out = folder / "runs" / "killed"
     command = [*EVALUATE, *MODELS, *SPLITS, "--out", "runs/killed"]
-    kill_when(command, folder, lambda: len(results_of(out)) >= 1)
-    assert len(results_of(out)) < 5
+    kill_when(command, folder, lambda: len(results_of(out)) >= 4)
+    assert len(results_of(out)) < 8
     kept = {file: file.stat().st_mtime_ns for file in results_of(out)}
     done = run_here([*command, "--cluster", "local", "--workers", "3"], folder)
     assert done.returncode == 0, done.stderr
