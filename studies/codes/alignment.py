@@ -11,6 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies.codes.axes import ProbeAxes
 from menagerie.studies.codes.bits import bits
 from menagerie.studies.codes.geometry import differences
+from menagerie.studies.codes.linear import one_core
 from menagerie.studies.codes.measured import Measured, refused
 
 FOLDS = 5
@@ -35,6 +36,7 @@ class Alignment(NamedTuple):
     bits_after: Measured
 
 
+@one_core
 def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Alignment:
     """The matrix is fitted to the logistic loss on other pairs of animals: what LABCLIP (Koishigarina et al.,
     2502.03566) could repair."""

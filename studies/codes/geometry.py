@@ -10,7 +10,7 @@ from jaxtyping import Float, Num
 from scipy.special import gammaln
 
 from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.linear import ridge
+from menagerie.studies.codes.linear import one_core, ridge
 from menagerie.studies.codes.measured import Measured, refused
 
 FOLDS = 5
@@ -41,6 +41,7 @@ class Geometry(NamedTuple):
     """Share of the animals' directions within the span of the textures'."""
 
 
+@one_core
 def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
     """The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2, k95 and |cos| as in 2602.24264;
     sums over objects as in Uselis et al. (2605.31503). For codes of more than some hundred dimensions, give their

@@ -2,10 +2,12 @@
 
 import numpy as np
 from jaxtyping import Float, Int, Num
+from threadpoolctl import threadpool_limits  # of scikit-learn
 
 from menagerie.envs.core.errors import UserError
 
 WIDEST = 128  # dimensions of codes that are read as they are; of wider ones, as many principal components
+one_core = threadpool_limits.wrap(limits=1)  # small matrices: several threads mostly wait for one another
 PENALTY = 1e-2  # of the mean loss, times half of the squared weights
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int, Num
 
 from menagerie.studies.codes.axes import ProbeAxes
 from menagerie.studies.codes.bits import bits, exclusive_or
-from menagerie.studies.codes.linear import held_out, readable
+from menagerie.studies.codes.linear import held_out, one_core, readable
 from menagerie.studies.codes.measured import Measured
 
 FOLDS = 3
@@ -34,6 +34,7 @@ class Bound(NamedTuple):
     texture_left: Measured
 
 
+@one_core
 def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
     """Read the texture of each animal by a multinomial logistic probe of the animal's own, trained on other pairs.
 
@@ -122,6 +123,7 @@ class Control(NamedTuple):
     """The difference."""
 
 
+@one_core
 def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
     """The control task of Hewitt and Liang (1909.03368): a texture is dealt to each thing of each (p, q), the same in
     all views, so that only what identifies a scene tells it."""
@@ -155,6 +157,7 @@ class Shared(NamedTuple):
     right_of_two_objects: Measured
 
 
+@one_core
 def shared(codes: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> Shared:
     """Read textures from a code for each thing, left and right: the patches of its mask, or a slot.
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.linear import ridge
+from menagerie.studies.codes.linear import one_core, ridge
 from menagerie.studies.codes.measured import Measured, refused
 
 STARTS = 3  # random ones, of which the best on the objects of the fit is taken
@@ -25,6 +25,7 @@ class Products(NamedTuple):
     """Of the sum with a product of so many terms."""
 
 
+@one_core
 def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
     """Fit the codes of objects by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
 

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.codes.axes import ProbeAxes
+from menagerie.studies.codes.linear import one_core
 from menagerie.studies.codes.measured import Measured, refused
 
 FOLDS = 3
@@ -57,6 +58,7 @@ class Drawn(NamedTuple):
     """Whether both are of one thing."""
 
 
+@one_core
 def same_object(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"], axes: ProbeAxes, seed: int = 0
 ) -> Same:
@@ -88,7 +90,7 @@ def pairs_of_patches(share: Float[np.ndarray, "v p q n 2"], seed: int) -> Drawn:
         raise UserError("in no scene of the probe set both things have two patches that are mostly theirs")
     scenes = np.repeat(enough[random.integers(len(enough), size=SCENES)], PAIRS, 0)
     same = np.arange(len(scenes)) % 2 == 0
-    patches = [drawn_pair(there[tuple(scene)], one, random) for scene, one in zip(scenes, same, strict=True)]
+    patches = [drawn_pair(there[tuple(scene)], bool(one), random) for scene, one in zip(scenes, same, strict=True)]
     return Drawn(tuple(scenes.T), np.array(patches), same)
 
 

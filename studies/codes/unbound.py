@@ -7,7 +7,7 @@ from jaxtyping import Float, Int, Num
 
 from menagerie.studies.codes.axes import ProbeAxes
 from menagerie.studies.codes.bits import set_bits
-from menagerie.studies.codes.linear import held_out, readable
+from menagerie.studies.codes.linear import held_out, one_core, readable
 from menagerie.studies.codes.measured import Measured
 from menagerie.studies.codes.probes import FOLDS
 
@@ -22,6 +22,7 @@ class Unbound(NamedTuple):
     """All there are: log2(C(n, 2) C(t, 2)), exactly."""
 
 
+@one_core
 def unbound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
     """The entropy of the bag less its held-out cross-entropy, on pairs of animals that training lacks.
 
