@@ -52,14 +52,15 @@ def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
     d = differences(z, axes)
     power = agreed(d)
     unsure = unsure_reason(power, axes, size_of(z))
-    fits = (additive(d, power, axes, placed) for placed in (False, True))
-    objects, placed = (refused(unsure, 0.0) if unsure else Measured(fit, 0.0) for fit in fits)
+    objects, placed = (
+        refused(unsure, 0.0) if unsure else Measured(additive(d, power, axes, places), 0.0) for places in (False, True)
+    )
     alpha, tau = directions(z, axes)
     return Geometry(
         share(z, power, axes),
         objects,
         placed,
-        Measured(concepts(z, axes), 0.0),
+        concepts(z, axes),
         components(d, unsure),
         cosine(alpha, tau),
         leak(alpha, tau),
@@ -151,7 +152,7 @@ def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
     )
 
 
-def concepts(z: Codes, axes: ProbeAxes) -> float:
+def concepts(z: Codes, axes: ProbeAxes) -> Measured:
     """R2 of mu + sum(alpha_animal + tau_texture) + beta_background, fitted in one view on other pairs and judged in the
     other views: of all that varies there, noise included."""
     x, folds = counted(axes), axes.folds(FOLDS)
@@ -163,7 +164,9 @@ def concepts(z: Codes, axes: ProbeAxes) -> float:
             others = np.delete(z[:, test], view, 0)
             missed += ((others - np.delete(x[:, test], view, 0) @ weights) ** 2).sum()
             varied += (others**2).sum()
-    return 1 - missed / varied
+    if not varied:
+        return refused("all scenes have one code", 0.0)
+    return Measured(1 - missed / varied, 0.0)
 
 
 def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:

@@ -98,10 +98,10 @@ def drawn_pair(there: Bool[np.ndarray, "n 2"], same: bool, random: np.random.Gen
     """Two patches of one thing, or one of each."""
     of_things = [np.flatnonzero(column) for column in there.T]
     if not same:
-        return [of_thing[random.integers(len(of_thing))] for of_thing in of_things]
+        return [int(of_thing[random.integers(len(of_thing))]) for of_thing in of_things]
     one = of_things[random.integers(2)]
     first, step = random.integers(len(one)), random.integers(1, len(one))
-    return [one[first], one[(first + step) % len(one)]]
+    return [int(one[first]), int(one[(first + step) % len(one)])]
 
 
 def told(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"], fold: Int[np.ndarray, " m"]) -> float:

@@ -85,18 +85,18 @@ def test_codes_without_noise_differ_by_rounding_alone():
 
 
 def patches(anywhere):
-    """Masks of 8 x 8 patches of 2 x 2 pixels, each thing in 8 of them, and the code of its object in each."""
-    made, random = axes(6, 3), np.random.default_rng(0)
-    scenes = (2, 30, 6)
-    columns = np.arange(64) % 8
-    fixed = np.where(columns == 0, 0, np.where(columns == 7, 8, 16))
-    order = np.argsort(random.random((*scenes, 64)), -1) if anywhere else np.broadcast_to(fixed, (*scenes, 64))
-    thing = np.where(order < 8, 1, np.where(order < 16, 2, 0))
-    masks = thing.reshape(*scenes, 8, 8).repeat(2, -1).repeat(2, -2)
-    objects = random.normal(size=(6, 3, 24))
+    """Masks of 6 x 6 patches of 2 x 2 pixels, each thing in 6 of them, and the code of its object in each."""
+    made, random = axes(4, 3), np.random.default_rng(0)
+    scenes = (2, 12, 6)
+    columns = np.arange(36) % 6
+    fixed = np.where(columns == 0, 0, np.where(columns == 5, 6, 12))
+    order = np.argsort(random.random((*scenes, 36)), -1) if anywhere else np.broadcast_to(fixed, (*scenes, 36))
+    thing = np.where(order < 6, 1, np.where(order < 12, 2, 0))
+    masks = thing.reshape(*scenes, 6, 6).repeat(2, -1).repeat(2, -2)
+    objects = np.linalg.qr(random.normal(size=(16, 12)))[0].T.reshape(4, 3, 16) * 4
     (a, b), (t, u) = made.animals.T, made.textures.T
-    of_thing = np.stack(np.broadcast_arrays(np.zeros(24), objects[a[:, None], t], objects[b[:, None], u]))
-    tokens = of_thing[thing, np.arange(30)[None, :, None, None], np.arange(6)[None, None, :, None]]
+    of_thing = np.stack(np.broadcast_arrays(np.zeros(16), objects[a[:, None], t], objects[b[:, None], u]))
+    tokens = of_thing[thing, np.arange(12)[None, :, None, None], np.arange(6)[None, None, :, None]]
     return made, masks, tokens + 0.1 * random.normal(size=tokens.shape)
 
 
@@ -111,8 +111,8 @@ def test_left_and_right_things_are_told_apart_by_places_alone():
 def test_the_same_object_where_things_stand_anywhere():
     made, masks, tokens = patches(anywhere=True)
     found = same_object(tokens, masks, made)
-    assert found.tokens.value > 0.95
-    assert found.less_places.value > 0.95
+    assert found.tokens.value > 0.9  # not 1: a reader of rank 16 hasn't seen these animals as a pair
+    assert found.less_places.value > 0.9
     assert found.tokens.chance == pytest.approx(0.5, abs=0.05)
     noise = np.random.default_rng(1).normal(size=tokens.shape)
     assert same_object(noise, masks, made).tokens.value == pytest.approx(0.5, abs=0.05)
@@ -164,9 +164,9 @@ def test_a_list_of_scenes_in_any_order():
 def test_mask_means_weigh_patches_by_their_share():
     _, masks, tokens = patches(anywhere=True)
     masks[0, 0, 0, 0, 0] = 1
-    weights = shares(masks, 64)[0, 0, 0, :, 0]
+    weights = shares(masks, 36)[0, 0, 0, :, 0]
     assert mask_means(tokens, masks)[0, 0, 0, 0] == pytest.approx(weights @ tokens[0, 0, 0] / weights.sum())
-    with pytest.raises(UserError, match=re.escape("60 patches don't divide masks of 16 x 16")):
+    with pytest.raises(UserError, match=re.escape("60 patches don't divide masks of 12 x 12")):
         shares(masks, 60)
     with pytest.raises(UserError, match="no pixel in its mask"):
         mask_means(tokens, 0 * masks)
