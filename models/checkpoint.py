@@ -63,6 +63,16 @@ def build_scorer(
 
 def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     """Write a scorer, and the name `model` under which it is built, to `folder`."""
+    with whole_file(folder / WEIGHTS) as temporary:
+        try:
+            save_file({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}, temporary)
+        except SafetensorError as error:
+            raise system_error(error) from error
+    save_config(folder, model, scorer)
+
+
+def save_config(folder: Path, model: str, scorer: Scorer) -> None:
+    """Describe a scorer in `folder`, which has the file of its weights already."""
     config = {
         "model": model,
         "towers": asdict(recorded(scorer.towers_config, elsewhere=True)),
@@ -71,11 +81,6 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
     }
     if isinstance(base := getattr(scorer, "base", None), Scorer):
         config["base"] = asdict(base.config)
-    with whole_file(folder / WEIGHTS) as temporary:
-        try:
-            save_file({name: tensor.contiguous() for name, tensor in scorer.state_dict().items()}, temporary)
-        except SafetensorError as error:
-            raise system_error(error) from error
     write_record(folder / CONFIG, config | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
 
 

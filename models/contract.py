@@ -21,6 +21,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.features import Features
 from menagerie.models.towers.tokenizers import text_space
 
 Result = TypeVar("Result")
@@ -135,6 +136,32 @@ def check_pairs(subject: Subject) -> None:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
 
 
+def check_features(subject: Subject) -> None:
+    """Check the shapes of all layers by name, and that they don't depend on what else is in the batch."""
+    scorer, one = subject.scorer, Texts(CAPTIONS[1:2], GRAPHS[1:2])
+    for side, together, alone in (
+        ("image", scorer.features(subject.images), scorer.features(subject.images[1:2])),
+        ("text", scorer.text_features(Texts(CAPTIONS, GRAPHS)), scorer.text_features(one)),
+    ):
+        for name in together:
+            check_layer(subject, f"{side} layer {name!r}", together, alone, name)
+
+
+def check_layer(subject: Subject, what: str, together: Features, alone: Features, name: str) -> None:
+    """Check a layer of all images or texts against that of the second alone."""
+    states, present = together[name], together.present[name]
+    if (
+        states.ndim != 3
+        or len(states) != len(TEXTS)
+        or present.shape != states.shape[:2]
+        or not states.isfinite().all()
+    ):
+        subject.refuse(f"the {what} must have finite numbers of shape ({len(TEXTS)}, t, d), not {tuple(states.shape)}")
+    ours, single = states[1][present[1]], alone[name][0][alone.present[name][0]]
+    if ours.shape != single.shape or not torch.allclose(ours, single, rtol=TOLERANCE, atol=TOLERANCE):
+        subject.refuse(f"the {what} depends on what else is in the batch")
+
+
 def check_gradients(subject: Subject) -> None:
     """Check that the loss depends on the parameters, and that its gradients are finite."""
     scorer = subject.scorer.train()
@@ -201,6 +228,7 @@ CHECKS = (
     check_scores,
     check_neighbours,
     check_pairs,
+    check_features,
     check_gradients,
     check_backbones,
     check_checkpoint,

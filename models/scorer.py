@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.layers import Layered
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.texts import Code, Tensors, TextReader, Texts, cut_by, mapped
@@ -26,7 +27,7 @@ class Diverged(UserError):
     """Raised when the loss, the weights or the scores of a scorer aren't finite: its training failed."""
 
 
-class Scorer(nn.Module, ABC):
+class Scorer(Layered, ABC):
     """Encodes images and texts separately, then compares them.
 
     A user's class sets `config_class` to a dataclass of its options, is built with `(towers, texts, config)`, and keeps

@@ -35,7 +35,8 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
     flat_images = images.reshape(images.shape[0], -1)
     flat_backdrops = backdrops.reshape(backdrops.shape[0], -1)  # the lit picture, then the unlit one
     table = np.empty((MOST_THINGS, SCENE_COLUMNS), np.int64)
-    casts, meets = np.empty((MOST_THINGS, MOST_THINGS), np.bool_), np.empty(MOST_THINGS, np.bool_)
+    casts = np.empty((MOST_THINGS, MOST_THINGS), np.bool_)
+    met, near = np.empty(MOST_THINGS, np.int64), np.empty((MOST_THINGS, MOST_THINGS), np.int64)
     order, pixels = np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64)
     # Unpacked here only: unpacking for each pixel would count references to each array.
     alpha, depth, light, colors, shadow, map_depth = pool
@@ -44,11 +45,11 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
         for j in range(flat_images.shape[1]):  # one by one: numba's slice copy is several times slower
             flat_images[n, j] = flat_backdrops[backdrop, j]
         things = _gather(scenes, n, entries, shadow_boxes, table)
-        _find_meetings(things, table, meets)
+        _find_meetings(things, table, met, near)
         _find_casters(scenes, n, things, table, light_boxes, casts)
         _lay_shadows(n, backdrop, things, table, shadow, backdrops, images)
         _lay_things(
-            n, things, table, meets, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
+            n, things, table, met, near, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
         )
 
 
@@ -81,12 +82,14 @@ def _overlap(i, j, box, table):  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
-def _find_meetings(things, table, meets):  # pragma: no cover
-    """Set meets[i] if the box of thing i in the image overlaps another thing's."""
+def _find_meetings(things, table, met, near):  # pragma: no cover
+    """Set near[i, : met[i]] to the things whose boxes in the image overlap that of thing i, itself among them."""
     for i in range(things):
-        meets[i] = False
+        met[i] = 0
         for j in range(things):
-            meets[i] |= i != j and _overlap(i, j, TOP, table)
+            if i == j or _overlap(i, j, TOP, table):
+                near[i, met[i]] = j
+                met[i] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -141,7 +144,7 @@ def _shadow_of(k, row, column, table, shadow):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _lay_things(
-    n, things, table, meets, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
+    n, things, table, met, near, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
 ):  # pragma: no cover
     """Blend the things over the background, farthest first at every pixel.
 
@@ -154,15 +157,15 @@ def _lay_things(
                 pixel = table[k, PIXELS] + y * table[k, WIDTH] + column - table[k, LEFT]
                 if alpha[pixel] == 0:
                     continue
-                if not meets[k] and not casts[k, k] and alpha[pixel] == 255:  # most pixels: nothing to mix
+                if met[k] == 1 and not casts[k, k] and alpha[pixel] == 255:  # most pixels: nothing to mix
                     at = table[k, COLORS] + pixel - table[k, PIXELS]
                     for c in range(3):
                         images[n, row, column, c] = colors[at, c]
                     masks[n, row, column] = k + 1
                     continue
                 covering, order[0], pixels[k] = 1, k, pixel
-                if meets[k]:
-                    covering = _back_to_front(row, column, things, table, alpha, depth, order, pixels)
+                if met[k] > 1:
+                    covering = _back_to_front(k, row, column, met, near, table, alpha, depth, order, pixels)
                     if _first(order, covering) < k:
                         continue  # drawn already, with the first of the things that cover this pixel
                 red, green, blue = (
@@ -213,13 +216,14 @@ def _sunlight(pixel, thing, things, table, casts, light, map_depth):  # pragma: 
 
 
 @njit(cache=True, nogil=True)
-def _back_to_front(row, column, things, table, alpha, depth, order, pixels):  # pragma: no cover
-    """Fill `order` with the things that cover a pixel, farthest first; returns their number.
+def _back_to_front(thing, row, column, met, near, table, alpha, depth, order, pixels):  # pragma: no cover
+    """Fill `order` with the things that cover a pixel of a thing, farthest first; returns their number.
 
     `pixels` gets the index in the pool of each thing's pixel.
     """
     covering = 0
-    for k in range(things):
+    for neighbour in range(met[thing]):
+        k = near[thing, neighbour]
         y, x = row - table[k, TOP], column - table[k, LEFT]
         if not (0 <= y < table[k, HEIGHT] and 0 <= x < table[k, WIDTH]):
             continue

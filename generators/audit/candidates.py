@@ -14,12 +14,22 @@ from typing import NamedTuple
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import COUNTING, SLOTS_OF
-from menagerie.generators.audit.findings import animal_pair, bare, leave_any, rules_for, rules_of, world_of
+from menagerie.generators.audit.findings import (
+    animal_pair,
+    bare,
+    leave_any,
+    rules_for,
+    rules_of,
+    shown_objects,
+    world_of,
+)
+from menagerie.generators.captions.hard_negatives.swaps import swap_textures
 from menagerie.generators.rules.hold_out import HELD_OUT, matched
 from menagerie.generators.storage.split_file import Split
 
 Stratum = Hashable
 Strata = dict[Stratum, list[Scene]]
+OBJECT_TESTS = {"one_unseen_object": 1, "two_unseen_objects": 2}
 Textures = tuple[str, ...]  # one for each animal of a pair, whose animals are in alphabetical order
 
 
@@ -58,7 +68,7 @@ def records_of(split: Split, name: str, relation: str | None = None) -> list[tup
 
 def drawn(split: Split, name: str, strata: Strata) -> Drawn:
     """The records of a subset, drawn from the part of these strata that the hold-out rules leave."""
-    return Drawn(name, records_of(split, name), split.recipe["test_scenes"], left(split, strata))
+    return Drawn(name, records_of(split, name), split.recipe["test_scenes"], left(split, with_unseen(split, strata, 0)))
 
 
 def left(split: Split, strata: Strata) -> Strata:
@@ -66,6 +76,20 @@ def left(split: Split, strata: Strata) -> Strata:
     if rules_of(split):
         strata = {key: [scene for scene in scenes if leave_any(split, [scene])] for key, scenes in strata.items()}
     return {key: scenes for key, scenes in strata.items() if scenes}
+
+
+def with_unseen(split: Split, strata: Strata, number: int) -> Strata:
+    """Keep the scenes with this number of objects that train doesn't show, in the scene or in its swap, whichever has
+    more; all scenes if the recipe holds no objects out."""
+    shown = shown_objects(split)
+    if shown is None:
+        return strata
+
+    def unseen(scene: Scene) -> int:
+        (one, other), swap = scene.things, swap_textures(scene).things
+        return max(sum(thing[:2] not in shown for thing in things) for things in ((one, other), swap))
+
+    return {key: [scene for scene in scenes if unseen(scene) == number] for key, scenes in strata.items()}
 
 
 def all_pairs(split: Split, relation: str) -> list[Stratum]:
@@ -99,9 +123,16 @@ def different(split: Split) -> list[Textures]:
 
 
 def unusable(split: Split, relation: str, textures: Iterable[Textures]) -> int:
-    """The number of pairs for which the hold-out rules leave no scene in a relation and these textures."""
-    pairs = all_pairs(split, relation) if rules_of(split) else []
-    return sum(not leave_any(split, scenes_of(split, pair, textures)) for pair in pairs)
+    """The number of pairs for which the hold-out rules, or objects held out, leave no scene in a relation and these
+    textures."""
+    shown = shown_objects(split)
+    pairs = all_pairs(split, relation) if rules_of(split) or shown is not None else []
+
+    def usable(pair: Stratum) -> list[Scene]:
+        scenes = scenes_of(split, pair, textures)
+        return [s for s in scenes if shown is None or all(thing[:2] in shown for thing in s.things)]
+
+    return sum(not leave_any(split, usable(pair)) for pair in pairs)
 
 
 def unseen(split: Split, name: str, share: str, relation: str, textures: list[Textures], most: int) -> Drawn:
@@ -115,14 +146,14 @@ def unseen(split: Split, name: str, share: str, relation: str, textures: list[Te
     every = partial(scenes_of, split, textures=textures)
     if not number:
         sizes = []
-    elif rules_of(split):
+    elif rules_of(split) or shown_objects(split) is not None:
         free = (stratum for stratum in total if stratum not in seen and stratum not in others)
-        sizes = sorted(len(left(split, {0: every(stratum)}).get(0, ())) for stratum in free)
+        sizes = sorted(len(left(split, with_unseen(split, {0: every(stratum)}, 0)).get(0, ())) for stratum in free)
     else:
         sizes = [len(every(total[0]))] * number
     hidden, most_hidden = sizes[:number], sizes[-number:] if number else []
     # If the test shows more pairs than the share sets apart, the surplus can't belong to it.
-    strata = left(split, {stratum: every(stratum) for stratum in list(seen)[:apart]})
+    strata = left(split, with_unseen(split, {stratum: every(stratum) for stratum in list(seen)[:apart]}, 0))
     return Drawn(name, records, most, strata, list(filter(None, hidden)), list(filter(None, most_hidden)))
 
 
@@ -152,6 +183,23 @@ def of_binding(split: Split) -> Iterator[Drawn]:
         yield drawn(split, name, {pair: scenes_of(split, pair, worn) for pair, worn in textures.items()})
     for name, share in {"unseen_pairs": "reserve", "validation": "validation"}.items():
         yield unseen(split, name, share, "left/right", every, split.recipe["test_scenes"])
+    if shown_objects(split) is not None:
+        for name, number in OBJECT_TESTS.items():
+            yield of_objects(split, name, number)
+
+
+def of_objects(split: Split, name: str, number: int) -> Drawn:
+    """The records of a test of unseen objects, drawn from all pairs but validation's."""
+    records, total = records_of(split, name), all_pairs(split, "left/right")
+    seen = {stratum_of(scene) for scene, _ in records}
+    apart = {stratum_of(scene) for scene in split.subsets["validation"].scenes}
+    every = {pair: scenes_of(split, pair, different(split)) for pair in total if pair not in apart}
+    tested = {pair: scenes for pair, scenes in with_unseen(split, every, number).items() if scenes}
+    # Of some pairs of validation objects leave no scene, so that the file doesn't tell them from others.
+    whole = len(apart) == set_apart(split.recipe["validation"], len(total))
+    strata = {pair: scenes for pair, scenes in tested.items() if whole or pair in seen}
+    most_hidden = [len(scenes) for pair, scenes in tested.items() if not (whole or pair in seen)]
+    return Drawn(name, records, split.recipe["test_scenes"], strata, (), most_hidden)
 
 
 def orders_of(split: Split) -> dict[Stratum, list[tuple[str, ...]]]:

@@ -28,7 +28,7 @@ from menagerie.generators.audit.candidates import (
     shown_textures,
     stratum_of,
 )
-from menagerie.generators.audit.findings import Finding, animal_pair, first, parts, rules_of, skipped
+from menagerie.generators.audit.findings import Finding, animal_pair, first, parts, rules_of, shown_objects, skipped
 from menagerie.generators.audit.statistics import Tallies
 from menagerie.generators.storage.split_file import Split
 
@@ -164,7 +164,9 @@ def tally_assignments(split: Split, tallies: Tallies) -> None:
 
 
 def has_choice(split: Split, pair: Stratum, every: Sequence) -> bool:
-    """Whether the hold-out rules leave scenes of a pair in each of its assignments or orders."""
+    """Whether the hold-out rules, and objects held out, leave scenes of a pair in each of its assignments or orders."""
+    if (shown := shown_objects(split)) is not None:
+        return all((animal, texture) in shown for animal in pair[1] for texture in split.vocabulary.textures)
     scenes = {textures: scenes_of(split, pair, [textures]) for textures in every}
     return not rules_of(split) or len(left(split, scenes)) == len(scenes)
 

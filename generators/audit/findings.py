@@ -67,6 +67,13 @@ def rules_of(split: Split) -> tuple[Rule, ...]:
     return recorded_rules(split.recipe, split.vocabulary)
 
 
+def shown_objects(split: Split) -> set[tuple[str, str]] | None:
+    """All (animal, texture) that train shows, alone or in a pair; None if the recipe holds none out."""
+    if split.recipe.get("objects", 1.0) == 1.0:
+        return None
+    return {thing[:2] for scene in split.subsets["train"].scenes for thing in scene.things}
+
+
 def rule_number(subset: str) -> int:
     """The number, from 1, of the hold-out rule that a subset tests; 0 for a subset that tests no single rule."""
     match = re.fullmatch(rf"{HELD_OUT} ([1-9]\d*)", subset)

@@ -22,6 +22,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.shards import check_shard
 from menagerie.generators.storage.split_file import (
+    BESIDE,
     LEFT_OUT,
     REMEDY,
     Records,
@@ -101,7 +102,7 @@ def trusted_world(recorded_name: str, world_file: Path | None) -> str:
 
 def recipe_of(split: Split) -> SplitRecipe:
     """The recipe that a split records; raises `Incomparable` if it is of another version."""
-    beside = ("kind", LEFT_OUT)
+    beside = ("kind", *BESIDE)
     kind, given = KINDS[split.recipe["kind"]], {n: value for n, value in split.recipe.items() if n not in beside}
     here, there = recipe_version(kind()), split.recipe_version
     if there != here:

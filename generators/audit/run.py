@@ -28,7 +28,9 @@ from menagerie.generators.audit import (
     crowd_texts,
     crowds,
     held_out,
+    objects,
     pairs,
+    probes,
     regeneration,
     texts,
 )
@@ -73,6 +75,7 @@ CHECKS_OF = {
         pairs.check_pairs,
         pairs.check_bindings,
         pairs.check_fractions,
+        objects.check_objects,
         texts.check_shares,
         texts.check_negatives,
     ),
@@ -112,10 +115,32 @@ CHECKS_OF = {
         crowd_texts.check_crowd_negatives,
         crowd_texts.check_crowd_shares,
     ),
+    "probe": (
+        probes.check_probe_trains_nothing,
+        probes.check_probe_views,
+        probes.check_probe_complete,
+        probes.check_probe_crowd,
+        probes.check_probe_quartets,
+        probes.check_probe_groups,
+        probes.check_probe_entropies,
+        probes.check_probe_mentions,
+        probes.check_probe_answers,
+        probes.check_probe_draws,
+    ),
 }
 # Checks of scenes of one or two things, or of copies, in place of which crowds have others. Their records are dealt, so
-# that they have no order.
+# that they have no order. Probe sets have no train, and are complete: nothing is drawn but backgrounds, sizes, facings.
 OTHERS_OF = {
+    "probe": {
+        held_out.check_not_empty,
+        held_out.check_views,
+        check_balance,
+        check_cues,
+        check_drawn,
+        check_scene_draws,
+        check_pair_draws,
+        check_sequence,
+    },
     "crowd": {texts.check_texts, check_drawn, check_scene_draws, check_pair_draws, check_sequence},
 }
 

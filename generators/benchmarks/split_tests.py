@@ -19,7 +19,7 @@ from menagerie.generators.benchmarks.benchmark import (
 from menagerie.generators.captions.crowds import SEARCH
 from menagerie.generators.captions.hard_negatives.crowd_foils import CROWD_TASKS, CrowdContext, Question
 from menagerie.generators.captions.hard_negatives.foils import TASKS, Choice, TaskContext, choices, possible
-from menagerie.generators.captions.hard_negatives.swaps import exchanged
+from menagerie.generators.captions.hard_negatives.swaps import exchanged, probed
 from menagerie.generators.captions.templates import Caption, template_of
 from menagerie.generators.storage.dataset import SplitDataset
 
@@ -78,7 +78,8 @@ def item_of(task: str, image: int, scene: Scene, choice: Choice | Question, clus
 def cluster_of(kind: str, scene: Scene) -> str:
     """The names of a scene's animals, in crowds of those whose textures are exchanged: tests of one pair form a
     cluster."""
-    things = [scene.things[i] for i in exchanged(scene)] if kind == "crowd" else scene.things
+    chosen = {"crowd": exchanged, "probe": probed}.get(kind)
+    things = [scene.things[i] for i in chosen(scene)] if chosen else scene.things
     return " + ".join(sorted(thing.animal for thing in things))
 
 

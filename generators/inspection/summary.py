@@ -16,6 +16,7 @@ from menagerie.generators.inspection.matrices import (
     in_relation,
     mentioned_relations,
 )
+from menagerie.generators.splits.recipe import ENTROPIES
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.generators.storage.split_file import LEFT_OUT, Records, Split
@@ -79,6 +80,7 @@ def facts(split: Split) -> dict[str, str]:
         **fractions(split),
         **train_pairs(split),
         **({"left out": left_out_text(split)} if LEFT_OUT in recipe else {}),
+        **({"entropies": entropies_text(split)} if ENTROPIES in recipe else {}),
         "textures in train": shares(attribute_counts(train, v, "texture"), v.textures),
         **({"sizes in train": shares(attribute_counts(train, v, "size"), v.sizes)} if v.sizes else {}),
     }
@@ -88,6 +90,12 @@ def left_out_text(split: Split) -> str:
     """How many scenes of each subset hide too much to be used."""
     left = split.recipe[LEFT_OUT]
     return "too much hidden: " + ", ".join(f"{len(numbers)} of {name}" for name, numbers in sorted(left.items()))
+
+
+def entropies_text(split: Split) -> str:
+    """How many bits say which things a scene shows, and which of them has which texture."""
+    bits = split.recipe[ENTROPIES]
+    return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
 
 
 def changed(recipe: dict) -> list[str]:

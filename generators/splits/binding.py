@@ -9,12 +9,16 @@ hard negative. Where the paper leaves it open:
 - Fractions count the remaining, trainable pairs and are nested: the pairs at 20 % are among the pairs at 40 %, with the
   same textures, and so are the pairs with hard negatives.
 - Tests and validation use view numbers that train never uses.
+- With `objects` below 1, train also lacks combinations of animal and texture (`splits.objects`), alone and in pairs.
+  All tests then show, in their scenes and in the swaps of these, what train shows; two more tests show the rest.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Annotated, ClassVar
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import SHARE
@@ -24,8 +28,10 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.hard_negatives.swaps import hard_negative
 from menagerie.generators.captions.incomplete import Chances, denied_things, mentioned_things
 from menagerie.generators.captions.templates import Caption, build_caption, mention_order, phrasing_of
+from menagerie.generators.cells import Cell
 from menagerie.generators.rules.hold_out import leave_any
 from menagerie.generators.rules.rule import Rule
+from menagerie.generators.splits.objects import OBJECT_TESTS, shown_objects, unseen_in
 from menagerie.generators.splits.pair_roles import Pair, PairRoles, pair_roles
 from menagerie.generators.splits.recipe import PairCounts, SplitRecipe, check_singles_views
 
@@ -39,7 +45,6 @@ class BindingRecipe(SplitRecipe):
     """Everything that determines an attribute-binding split, apart from the resolution."""
 
     kind: ClassVar[str] = "binding"
-    tests: ClassVar[tuple[str, ...]] = TESTS
     title: ClassVar[str] = "Attribute binding"
     task: ClassVar[str] = "the same words with the two textures swapped"
 
@@ -54,10 +59,24 @@ class BindingRecipe(SplitRecipe):
     """Probability that a training caption also negates an absent object: "and no white caribou"."""
     singles_views: Annotated[int, FIRST] = 0
     """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
+    objects: Annotated[float, FIRST, SHARE] = 1.0
+    """Share of the combinations of animal and texture that train shows, alone or in a pair; below 1, two more tests
+    show the others."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_singles_views(self)
+        for name in ("hold_out", "negated"):
+            if self.objects < 1 and getattr(self, name):
+                raise UserError(f"objects {self.objects:g} and {name} both say what train lacks; leave one of them out")
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        return (*TESTS, *OBJECT_TESTS) if self.objects < 1 else TESTS
+
+    def shown(self, world: World) -> frozenset[Cell] | None:
+        """The combinations of animal and texture that train may show; None for all."""
+        return shown_objects(world, self.objects, self.seed) if self.objects < 1 else None
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
         """The caption and the hard negative; training captions may be incomplete, and without both textures have no
@@ -82,15 +101,18 @@ class BindingRecipe(SplitRecipe):
         seed."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
-        subsets = {}
+        subsets, shown = {}, self.shown(world)
         for subset, items in textured_pairs(self, world).items():
             views = train_views if subset == "train" else test_views
             scenes = [scene for pair, textures in items for scene in pair_scenes(world, pair, textures, views)]
             if subset == "train":
-                singles = world.singles(range(self.singles_views or self.views))
+                every = world.singles(range(self.singles_views or self.views))
+                singles = (s for s in every if shown is None or s.things[0][:2] in shown)
                 subsets[subset] = self.kept(world, [*singles, *scenes])
             else:
                 subsets[subset] = self.drawn(world, scenes, self.test_scenes, subset)
+        if shown is not None:
+            check_tested(self, subsets)
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
@@ -107,7 +129,8 @@ class BindingRecipe(SplitRecipe):
 def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:
     """The roles of all pairs, and for each training pair its assignment of two different textures."""
     rules = recipe.rules(world)
-    choices = {pair: free_assignments(world, pair, rules) for pair in world.pairs}
+    shown = recipe.shown(world)
+    choices = {pair: free_assignments(world, pair, rules, shown) for pair in world.pairs}
     assigned = {
         pair: free[generator(recipe.seed, "textures", *pair).integers(len(free))]
         for pair, free in choices.items()
@@ -122,12 +145,29 @@ def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair,
     return roles, {pair: assigned[pair] for pair in roles.train}
 
 
-def free_assignments(world: World, pair: Pair, rules: tuple[Rule, ...]) -> list[Textures]:
-    """The assignments of two different textures for which the rules leave a scene."""
-    choices = list(permutations(world.textures, 2))
+def free_assignments(
+    world: World, pair: Pair, rules: tuple[Rule, ...], shown: frozenset[Cell] | None = None
+) -> list[Textures]:
+    """The assignments of two different textures for which the rules leave a scene, and of objects that train may
+    show."""
+    choices = [
+        textures
+        for textures in permutations(world.textures, 2)
+        if shown is None or shown.issuperset(zip(pair, textures, strict=True))
+    ]
     if not rules:
         return choices
     return [textures for textures in choices if leave_any(rules, world, pair_scenes(world, pair, textures, range(1)))]
+
+
+def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> None:
+    """Raise if a test has no scene, because each animal lacks too many textures, or none at all."""
+    asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(OBJECT_TESTS, 1.0)
+    if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
+        raise UserError(
+            f"objects {recipe.objects:g} leaves no scene of {empty} in world {recipe.world!r}; choose another share, "
+            "or a world with more textures"
+        )
 
 
 def pair_scenes(world: World, pair: Pair, textures: Textures, views: range) -> list[Scene]:
@@ -146,7 +186,7 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
     assigned = list(textures_of.items())
     swapped = [(pair, textures[::-1]) for pair, textures in assigned]
     in_train = assigned + [item for item in swapped if item[0] in roles.swapped]
-    return {
+    subsets = {
         "train": in_train,
         "validation": list(product(roles.validation, different)),
         "seen_pairs": [item for item in swapped if item[0] not in roles.swapped],
@@ -155,4 +195,22 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
             (pair, textures) for pair, shown in assigned for textures in different if set(textures) != set(shown)
         ],
         "train_pairs": [item for item in in_train if item[0] in roles.swapped],
+    }
+    shown = recipe.shown(world)
+    return subsets if shown is None else by_objects(world, subsets, shown, set(roles.validation))
+
+
+def by_objects(
+    world: World, subsets: dict[str, list[tuple[Pair, Textures]]], shown: frozenset[Cell], apart: set[Pair]
+) -> dict[str, list[tuple[Pair, Textures]]]:
+    """The subsets without what has unseen objects, and the tests of those, which show all pairs but validation's."""
+    whole = {
+        name: items if name == "train" else [item for item in items if not unseen_in(shown, *item)]
+        for name, items in subsets.items()
+    }
+    every = [item for item in product(world.pairs, permutations(world.textures, 2)) if item[0] not in apart]
+    unseen = [unseen_in(shown, *item) for item in every]
+    return whole | {
+        name: [item for item, found in zip(every, unseen, strict=True) if found == number]
+        for name, number in OBJECT_TESTS.items()
     }

@@ -52,8 +52,8 @@ def pair_roles(
         )
     if not usable and recipe.pairs:
         raise UserError(
-            f"hold_out {' or '.join(recipe.hold_out)!r} leaves none of the {len(free)} trainable pairs of "
-            f"world {recipe.world!r}; narrow it"
+            f"{left_by(recipe)} leaves none of the {len(free)} trainable pairs of world {recipe.world!r}; "
+            f"{'narrow' if recipe.hold_out else 'raise'} it"
         )
     train = usable[: round(recipe.pairs * len(usable))]
     # Taken in the order of train, so that swapped pairs are nested in both fractions: those at 20 % of the pairs are
@@ -64,7 +64,7 @@ def pair_roles(
         possible = int(100 * len(candidates) / len(train)) / 100
         raise UserError(
             f"hard_negatives {recipe.hard_negatives:g} requests {n_swapped} of {len(train)} training pairs, but "
-            f"hold_out leaves the swap of {len(candidates)} only; lower it to {possible:g}"
+            f"{left_by(recipe).split()[0]} leaves the swap of {len(candidates)} only; lower it to {possible:g}"
         )
     return PairRoles(
         train=tuple(train),
@@ -73,6 +73,11 @@ def pair_roles(
         reserve=tuple(shuffled[:n_reserve]),
         trainable=len(usable),
     )
+
+
+def left_by(recipe: SplitRecipe) -> str:
+    """The field that makes pairs untrainable, with its value."""
+    return f"hold_out {' or '.join(recipe.hold_out)!r}" if recipe.hold_out else f"objects {vars(recipe)['objects']:g}"
 
 
 def shuffled_pairs(recipe: SplitRecipe, world: World, *salt: str) -> list[Pair]:

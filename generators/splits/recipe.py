@@ -6,11 +6,12 @@ negatives is an entry of `menagerie.generators.captions.hard_negatives.swaps.SWA
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from jaxtyping import Int64
 
 from menagerie.envs.core.errors import UserError, not_allowed
 from menagerie.envs.core.identity import generator
@@ -37,6 +38,7 @@ from menagerie.generators.rules.rule import Rule
 
 # Increase it when recipes give other scenes or texts: names of split files and cells depend on it.
 VERSION = 1
+ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say which things a scene shows, and as what
 
 
 class PairCounts(NamedTuple):
@@ -66,6 +68,8 @@ class SplitRecipe(ABC):
     """Name for what the tests measure, in reports."""
     task: ClassVar[str]
     """Words for how a caption's hard negative differs from it, in reports."""
+    trains: ClassVar[bool] = True
+    """Whether the split has scenes to train on and validation."""
 
     world: Annotated[str, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
@@ -130,6 +134,18 @@ class SplitRecipe(ABC):
     @abstractmethod
     def counts(self) -> PairCounts:
         """The numbers of pairs that the fractions amount to; raises if they are impossible."""
+
+    def groups_of(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"] | None:
+        """For each scene the number of its group, if records have groups that belong together; else None."""
+        return None
+
+    def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
+        """What a split file records beside the recipe, measured on the scenes that it holds."""
+        return {}
+
+    def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
+        """By subset the numbers of the scenes to leave out, of which the `hidden` ones hide too much."""
+        return hidden
 
     def rules(self, world: World) -> tuple[Rule, ...]:
         """The hold-out rules, parsed with the names of `world`."""

@@ -11,12 +11,14 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.counting import CountingRecipe
 from menagerie.generators.splits.crowd import CrowdRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe
+from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 
 # Kinds of splits. To add one, add it here, and its checks to `menagerie.generators.audit.run`.
 KINDS: dict[str, type[SplitRecipe]] = {
-    recipe.kind: recipe for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe, CrowdRecipe)
+    recipe.kind: recipe
+    for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe, CrowdRecipe, ProbeRecipe)
 }
 SHIPPED = {file.stem: file for file in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
 

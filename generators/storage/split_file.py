@@ -23,7 +23,7 @@ from menagerie.envs.core.reading import Inaccessible, parse_json, shaped
 from menagerie.envs.scene import Scene
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
-from menagerie.generators.splits.recipe import VERSION, SplitRecipe
+from menagerie.generators.splits.recipe import ENTROPIES, VERSION, SplitRecipe
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.shards import Shard, ShardLocation, check_shard, read_shard_table, shard_table
 from menagerie.generators.storage.tables import (
@@ -43,9 +43,10 @@ FORMAT = "menagerie split 5"
 REMEDY = "make it again with 'menagerie make'"
 NO_GRAPH = SceneGraph(())
 LEFT_OUT = "left_out"  # in recorded recipes: by subset the numbers of the scenes that hide too much to be used
+BESIDE = (LEFT_OUT, ENTROPIES)  # what recorded recipes have beside the fields of their kind
 # Fields of a recipe that a split file records only if they differ from their defaults.
 ONLY_IF_SET = {"phrasings", "conjunction", "mention_order", "article", "groups"}
-ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}}
+ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}, "binding": {"objects"}}
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Records:
     negatives: list[str]
     graphs: list[SceneGraph]
     negative_graphs: list[SceneGraph]
+    groups: Int64[np.ndarray, " n"] | None = None  # in probe sets: what is split must be split by these
 
     def __len__(self) -> int:
         return len(self.scenes)
@@ -102,6 +104,7 @@ def describe(subset: str, scenes: Sequence[Scene], row_of: Mapping[Scene, int], 
         negatives=[false.text if false else "" for _, false in texts],
         graphs=[true.graph for true, _ in texts],
         negative_graphs=[false.graph if false else NO_GRAPH for _, false in texts],
+        groups=recipe.groups_of(scenes),
     )
 
 
@@ -147,10 +150,10 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
             planned = recipe.subsets()
             needed = recipe.with_partners(planned)
             row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # `rows` reads the whole index
-            left = too_hidden(planned, store, row_of, recipe.least_visible)
+            left = recipe.left_out(planned, too_hidden(planned, store, row_of, recipe.least_visible))
             kept = without(planned, left)
             subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in kept.items()}
-            whole = recorded(recipe) | ({LEFT_OUT: left} if left else {})
+            whole = recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept)
             write_split(path, store, whole, subsets, recipe_version(recipe))
     return path
 
@@ -185,7 +188,7 @@ def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
 
     A file's name proves nothing: another split may have been copied there.
     """
-    written = {name: value for name, value in split.recipe.items() if name != LEFT_OUT}
+    written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
     same = written == plain(recorded(recipe)) and split.identity == store
     same &= split.recipe_version == recipe_version(recipe)
     if not same or split.subsets.keys() != {"train", "validation", *recipe.all_tests}:
@@ -226,6 +229,7 @@ def checksum(recipe: dict, subsets: Mapping[str, Records]) -> str:
     for name, r in sorted(subsets.items()):
         keys = [scene.key for scene in r.scenes]
         texts = [name, keys, r.rows.tolist(), r.partners.tolist(), r.captions, r.negatives, r.graphs, r.negative_graphs]
+        texts += [] if r.groups is None else [r.groups.tolist()]
         digest.update(json.dumps(texts).encode())
     return digest.hexdigest()
 
@@ -245,6 +249,8 @@ def write_records(group: h5py.Group, factors: np.ndarray, records: Records) -> N
     group["negative"] = text_column(records.negatives)
     write_graphs(group.create_group("graph"), records.graphs)
     write_graphs(group.create_group("negative_graph"), records.negative_graphs)
+    if records.groups is not None:
+        group["group"] = records.groups
 
 
 def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
@@ -257,6 +263,7 @@ def read_records(group: h5py.Group, vocabulary: Vocabulary) -> Records:
         negatives=read_texts(group, "negative"),
         graphs=read_graphs(group["graph"]),
         negative_graphs=read_graphs(group["negative_graph"]),
+        groups=read_table(group, "group", np.dtype("i8")) if "group" in group else None,
     )
 
 

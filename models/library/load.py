@@ -11,6 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_json
 from menagerie.generators.captions.phrases import nearest
 from menagerie.models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
+from menagerie.models.kept_states import checked_state, kept_steps
 from menagerie.models.library.cells import named_cell
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
@@ -21,6 +22,7 @@ from menagerie.models.towers.preparation import tags_of
 
 CHECKPOINT = "checkpoint"
 HUB = "hf:"
+MOST_NAMED = 4  # cells in a message
 
 
 def load_scorer(
@@ -30,6 +32,7 @@ def load_scorer(
     device: str = "cpu",
     world: str = "",
     towers: TowerConfig | None = None,
+    step: int | None = None,
     **place: Any,
 ) -> LoadedScorer:
     """Load the scorer that `name` stands for:
@@ -44,9 +47,11 @@ def load_scorer(
 
     `code` names your classes whose checkpoints may be loaded: their files are run. `world` gives the names for parsing
     captions, for scorers that read scene graphs; by default all built-in animals and backgrounds, and the textures of
-    pug. Raises `UserError` if nothing matches, and if several cells match, with the names on which they differ.
+    pug. `step` takes a cell's weights after that step of its training (0: before the first), if its study was run with
+    `--keep-states`. Raises `UserError` if nothing matches, and if several cells match, with the names on which they
+    differ.
     """
-    return find_source(name, code, towers, place).load(device, world)
+    return find_source(name, code, towers, place, step).load(device, world)
 
 
 def find_source(
@@ -54,6 +59,7 @@ def find_source(
     code: Sequence[str] = (),
     towers: TowerConfig | None = None,
     place: Mapping[str, Any] | None = None,
+    step: int | None = None,
 ) -> Source:
     """Find the source that `name` stands for; raises if there is none, or if it is a run of several cells and `place`
     doesn't choose one.
@@ -62,10 +68,13 @@ def find_source(
     """
     text, path = str(name), Path(name)
     if path.exists() and not is_own(text) and not (path.is_dir() and kind_of_hugging_face(path)):
-        return one_checkpoint(text, checkpoints_in(path), code, place or {})
+        folders = checkpoints_in(path) or ([] if step is None else unfinished_in(path, place or {}))
+        return one_checkpoint(text, folders, code, place or {}, step)
     source = other_source(text, towers)
     if place:
         raise UserError(f"{text} has no cells to tell apart; leave out {', '.join(place)}")
+    if step is not None:
+        raise UserError(f"{text} is no run that kept states of its training; leave out step")
     return source
 
 
@@ -80,15 +89,19 @@ def other_source(name: str, towers: TowerConfig | None) -> Source:
     return HuggingFace(name, name) if Path(name).is_dir() else open_clip_source(name)
 
 
-def one_checkpoint(name: str, folders: Sequence[Path], code: Sequence[str], place: Mapping[str, Any]) -> Checkpoint:
-    """The only checkpoint in `folders`, or the one in the given place of the study; else raises."""
+def one_checkpoint(
+    name: str, folders: Sequence[Path], code: Sequence[str], place: Mapping[str, Any], step: int | None = None
+) -> Checkpoint:
+    """The only checkpoint in `folders`, or the one in the given place of the study, or the state of its cell after
+    `step`; else raises."""
     if not folders:
         raise UserError(
             f"{name} holds no model: no run, no cell, no checkpoint ({CONFIG} and {WEIGHTS}), no folder of Hugging "
             "Face's transformers"
         )
     named = [model for model in (*code, str(place.get("model", ""))) if is_own(model)]
-    return checkpoint(name, folders[0] if len(folders) == 1 and not place else named_cell(name, folders, place), named)
+    folder = folders[0] if len(folders) == 1 and not place else named_cell(name, folders, place)
+    return checkpoint(name, folder if step is None else checked_state(folder.parent, step), named)
 
 
 def checkpoint(name: str, folder: Path, code: Sequence[str] = ()) -> Checkpoint:
@@ -106,6 +119,16 @@ def checkpoints_in(path: Path) -> list[Path]:
         if found := sorted(place for place in places if (place / WEIGHTS).is_file()):
             return found
     return []
+
+
+def unfinished_in(path: Path, place: Mapping[str, Any]) -> list[Path]:
+    """Where the checkpoint of the one cell will be that has kept states and isn't finished. Raises if there are
+    several, or if `place` is to tell: only a finished cell has its place recorded."""
+    cells = sorted(cell for cell in (path, *path.glob("cells/*")) if kept_steps(cell))
+    if len(cells) > 1 or (cells and place):
+        some = ", ".join(map(str, cells[:MOST_NAMED])) + ", …" * (len(cells) > MOST_NAMED)
+        raise UserError(f"{path} has no finished cell yet; name one that has states by its folder alone: {some}")
+    return [cell / CHECKPOINT for cell in cells]
 
 
 def kind_of_hugging_face(folder: Path) -> str:

@@ -14,6 +14,7 @@ from menagerie.generators.parsers.any_caption import parse
 from menagerie.models.library.pictures import framed_images
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
+from menagerie.models.towers.features import Features, joined
 from menagerie.models.towers.pixels import Framing
 
 BLOCK = 32  # images or captions encoded at once
@@ -58,12 +59,9 @@ class LoadedScorer:
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
     ) -> Float[Tensor, " n"]:
         """The score of image i with caption i."""
-        pixels = framed_images(images, self.framing)
-        blocks = self._blocks(captions, graphs)
-        if (n := sum(len(block.captions) for block in blocks)) != len(pixels):
-            raise UserError(f"{len(pixels)} images and {n} captions; pairs take as many of each")
+        pixels, blocks = self._paired(images, captions, graphs)
         with torch.no_grad():
-            codes = zip(map(self._image_code, pixels.split(BLOCK)), blocks, strict=True)
+            codes = zip(map(self._image_code, pixels), blocks, strict=True)
             return torch.cat([self.scorer.paired(code, self._text_code(block)).float().cpu() for code, block in codes])
 
     def embed(
@@ -78,6 +76,55 @@ class LoadedScorer:
         if images is not None:
             return self._vectors("image", list(self._image_codes(images)))
         return self._vectors("caption", list(map(self._text_code, self._blocks(captions, graphs))))
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The names of the layers that `features` gives, in order."""
+        return self.scorer.layers
+
+    @property
+    def text_layers(self) -> tuple[str, ...]:
+        """The names of the layers that `text_features` gives, in order."""
+        return self.scorer.text_layers
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of an image's patches: the last rows x columns tokens of its layers, row by row."""
+        return self.scorer.grid
+
+    def features(self, images: Any, layers: str | Sequence[str] | None = None) -> Features:
+        """A tensor (n, t, d) for each layer of the images, by its name; raises for a name that isn't in `layers`."""
+        blocks = framed_images(images, self.framing).split(BLOCK)
+        return joined([self.scorer.features(block, layers) for block in blocks])
+
+    def text_features(
+        self,
+        captions: str | Sequence[str],
+        layers: str | Sequence[str] | None = None,
+        graphs: Sequence[SceneGraph | None] | None = None,
+    ) -> Features:
+        """A tensor (m, t, d) for each layer of the captions, by its name; padding is 0, `present[name]` (m, t) tells
+        it from tokens. Raises for a name that isn't in `text_layers`."""
+        blocks = self._blocks(captions, graphs)
+        return joined([self.scorer.text_features(block, layers) for block in blocks])
+
+    def slots(
+        self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None = None
+    ) -> Features:
+        """The layer "slots" (n, q, d): what each phrase of caption i takes from image i; raises for a scorer in which
+        texts take nothing from images."""
+        pixels, blocks = self._paired(images, captions, graphs)
+        return joined([self.scorer.slots(some, block) for some, block in zip(pixels, blocks, strict=True)])
+
+    def _paired(
+        self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None
+    ) -> tuple[Sequence[Tensor], list[Texts]]:
+        """Blocks of images and of as many captions."""
+        pixels = framed_images(images, self.framing)
+        blocks = self._blocks(captions, graphs, calls=4)
+        if (n := sum(len(block.captions) for block in blocks)) != len(pixels):
+            raise UserError(f"{len(pixels)} images and {n} captions; pairs take as many of each")
+        return pixels.split(BLOCK), blocks
 
     def _vectors(self, what: str, codes: list[Tensors]) -> Float[Tensor, "n d"]:
         if not all(isinstance(code, Tensor) and code.ndim == 2 for code in codes):
@@ -98,15 +145,17 @@ class LoadedScorer:
     def _text_code(self, block: Texts) -> Tensors:
         return self.scorer.encode_texts(self.scorer.read(block.captions, block.graphs))
 
-    def _blocks(self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None) -> list[Texts]:
-        """Check captions and graphs, and divide them into blocks."""
+    def _blocks(
+        self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None, calls: int = 3
+    ) -> list[Texts]:
+        """Check captions and graphs, and divide them into blocks; a warning names the line `calls` calls above."""
         texts = checked_captions(captions)
         wanted = self._graphs(texts, graphs)
         if count := sum(self.scorer.cut_texts(texts, wanted) or ()):
             warnings.warn(
                 f"{count} of {len(texts)} captions are longer than the {self.scorer.texts.context} tokens that "
                 f"{self.name} reads; what is behind these has no part in scores",
-                stacklevel=3,
+                stacklevel=calls,
             )
         return [Texts(texts[k : k + BLOCK], wanted[k : k + BLOCK]) for k in range(0, len(texts), BLOCK)]
 

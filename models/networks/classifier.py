@@ -28,6 +28,7 @@ from menagerie.models.scorers.classifier import ClassifierConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Layer
 
 
 class Shares(NamedTuple):
@@ -116,6 +117,14 @@ class ClassifierScorer(Scorer):
         """The mean cross-entropy over images; other images, and texts of no image, are no negatives."""
         logits = self.logit_scale() * self.cosines(images)
         return cross_entropy(logits, texts.shares[: len(images)])
+
+    def image_parts(self, code: Float[Tensor, "n d"], tokens: Layer | None) -> dict[str, Layer]:
+        """The cosine with every class (n, 1, classes)."""
+        return {"classes": Layer(self.cosines(code)[:, None])}
+
+    def text_parts(self, code: Shares, tokens: Layer | None) -> dict[str, Layer]:
+        """The share of every class (m, 1, classes)."""
+        return {"classes": Layer(code.shares[:, None])}
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
         """The parameters of the image tower; there is none of texts."""

@@ -32,6 +32,7 @@ from menagerie.models.scorer import Scorer
 from menagerie.models.scorers.dcsm import DCSMConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Layer
 from menagerie.models.towers.towers import ends_of
 
 # Numbers in the maps computed at once: with 4 channels the network's activations take about 300 MB.
@@ -166,6 +167,14 @@ class DCSMScorer(Scorer):
             cosines = torch.where(texts.words[:, None] > 0, vectors, cosines)
         maps = standardised(cosines, texts.present[:, None])
         return self.network(maps.flatten(0, -3)[:, None]).reshape(maps.shape[:-2])
+
+    def image_parts(self, code: Float[Tensor, "n i d"], tokens: Layer | None) -> dict[str, Layer]:
+        """The projected tokens of images, whose cosines make the maps."""
+        return {"projected": Layer(code)}
+
+    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The projected tokens of texts, padded or cut to the columns of the maps."""
+        return {"projected": Layer(code.vectors, code.present)}
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
         """The parameters of the frozen towers."""

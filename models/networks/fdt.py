@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from menagerie.models.networks.clip import ReadOutScorer
 from menagerie.models.scorers.read_outs import FDTConfig
+from menagerie.models.towers.features import Layer
 from menagerie.models.towers.towers import Tokens
 
 
@@ -63,6 +64,18 @@ class FDTScorer(ReadOutScorer):
     def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
         """Unit vectors of the captions."""
         return self.text_read_out(self.towers.text.tokens(texts), self.codes)
+
+    def image_parts(self, code: Float[Tensor, "n d"], tokens: Layer | None) -> dict[str, Layer]:
+        """The weights of the codes (n, 1, k)."""
+        return {"weights": Layer(self.weights(self.image_read_out, tokens._replace(states=tokens.states[:, 1:])))}
+
+    def text_parts(self, code: Float[Tensor, "m d"], tokens: Layer | None) -> dict[str, Layer]:
+        """The weights of the codes (m, 1, k)."""
+        return {"weights": Layer(self.weights(self.text_read_out, tokens))}
+
+    def weights(self, read_out: CodeReadOut, tokens: Layer) -> Float[Tensor, "n 1 k"]:
+        """The weights that a read-out gives the codes; it never reads a pooled token."""
+        return read_out.weights(Tokens(*tokens, pooled=tokens.states[:, 0]), self.codes)[:, None]
 
 
 def sparsemax(scores: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:

@@ -34,6 +34,7 @@ from menagerie.models.scorers.flair import FLAIRConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Layer, Rows
 
 
 class TextBatch(NamedTuple):
@@ -133,6 +134,23 @@ class FLAIRScorer(Scorer):
     def fit(self, images: ImageCode, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
         """The cosine of each of an image's c texts with its pooling of that image."""
         return F.cosine_similarity(self.pooling(texts, images.patches), texts, dim=-1)
+
+    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+        """Projected patches, which texts pool, and the projected CLS, which the loss compares with texts too."""
+        return {"projected": Layer(code.patches), "whole": Layer(code.whole[:, None])}
+
+    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The vector of each text."""
+        return {"whole": Layer(code.vectors[:, None])}
+
+    def text_rows(self, texts: TextBatch) -> Rows:
+        """One distinct text for each text."""
+        number = texts.number[:, None]
+        return Rows(number, torch.ones_like(number, dtype=torch.bool))
+
+    def paired_slots(self, images: ImageCode, texts: TextCode) -> Layer:
+        """What text i pools from image i (n, 1, d)."""
+        return Layer(self.pooling(texts.vectors[:, None], images.patches))
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The mean of the text-conditioned sigmoid loss and the multi-positive sigmoid loss."""

@@ -27,6 +27,7 @@ from menagerie.models.scorer import Scorer
 from menagerie.models.scorers.oc_clip import ALTERED, OCCLIPConfig
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Layer, Rows
 
 
 class ImageCode(NamedTuple):
@@ -111,6 +112,28 @@ class OCCLIPScorer(Scorer):
         """
         logits, default = self._paired_logits(images, texts)
         return self._attend(logits, default, texts)
+
+    def paired_slots(self, images: ImageCode, texts: TextCode) -> Layer:
+        """The slots of the nodes of text i on image i (n, q, d)."""
+        slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
+        return Layer(slots, texts.graphs.node_present)
+
+    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+        """Keys and values of the patches."""
+        return {"keys": Layer(code.keys), "values": Layer(code.values)}
+
+    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The vectors of each graph's nodes and edges, with which slots are compared."""
+        phrases, predicates, graphs = code
+        return {
+            "phrases": Layer(phrases[graphs.phrase_of_node], graphs.node_present),
+            "predicates": Layer(predicates[graphs.predicate_of_edge], graphs.edge_present),
+        }
+
+    def text_rows(self, texts: GraphBatch) -> Rows:
+        """The nodes of each graph, then the predicates of its edges; the tower reads these in a second pass."""
+        number = torch.cat([texts.phrase_of_node, len(texts.phrases) + texts.predicate_of_edge], dim=1)
+        return Rows(number, torch.cat([texts.node_present, texts.edge_present], dim=1))
 
     def altered_similarities(
         self, images: ImageCode, texts: TextCode, altered: tuple[str, ...] = ALTERED

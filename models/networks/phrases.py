@@ -19,6 +19,7 @@ from menagerie.models.networks.graph_batch import check_nodes, numbered, pad
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Layer, Rows
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 
@@ -83,6 +84,10 @@ class PhraseSumScorer(CLIPScorer):
         phrases = F.normalize(self.towers.text.pooled(texts.tokens), dim=-1)
         return F.normalize((phrases[texts.number] * texts.present[..., None]).sum(1), dim=-1)
 
+    def text_rows(self, texts: PhraseBatch) -> Rows:
+        """The phrases of each graph."""
+        return Rows(texts.number, texts.present)
+
     def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """The cosine of image i with graph i."""
         return (images * texts).sum(-1)
@@ -126,6 +131,23 @@ class PhraseInteractionScorer(CLIPScorer):
         """The score of every image with every graph; each distinct phrase is compared with each image once."""
         best = torch.einsum("npd,ud->nup", images, texts.vectors).amax(-1)
         return mean_over_phrases(best[:, texts.phrases.number], texts.phrases.present)
+
+    def image_parts(self, code: Float[Tensor, "n p d"], tokens: Layer | None) -> dict[str, Layer]:
+        """The unit vectors of the patches."""
+        return {"projected": Layer(code)}
+
+    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The unit vectors of each graph's phrases."""
+        return {"phrases": Layer(code.vectors[code.phrases.number], code.phrases.present)}
+
+    def text_rows(self, texts: PhraseBatch) -> Rows:
+        """The phrases of each graph."""
+        return Rows(texts.number, texts.present)
+
+    def paired_slots(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Layer:
+        """The patch that fits each phrase best, for the phrases of graph i on image i (n, k, d)."""
+        best = (texts.vectors[texts.phrases.number] @ images.transpose(1, 2)).argmax(-1)
+        return Layer(images.take_along_dim(best[..., None], dim=1), texts.phrases.present)
 
     def paired(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Float[Tensor, " n"]:
         """The score of image i with graph i."""

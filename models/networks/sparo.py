@@ -16,6 +16,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.networks.clip import ReadOutScorer
 from menagerie.models.networks.read_outs import HeadReadOut, Separation, Sizes, attention_shares, slot_vector
 from menagerie.models.scorers.read_outs import SPAROConfig
+from menagerie.models.towers.features import Layer
 from menagerie.models.towers.towers import Tokens
 
 
@@ -70,6 +71,16 @@ class SPAROScorer(ReadOutScorer):
             image.drop_last_block()  # the remaining blocks start the same, whatever their number
             text.drop_last_block(drawn=not self.towers_config.pretrained)
         return tuple(read_out(tower.width, self.config) for tower in (image, text))
+
+    def image_parts(self, code: Float[Tensor, "n lv"], tokens: Layer | None) -> dict[str, Layer]:
+        """The slots (n, l, v); none in the variants whose slots are mixed."""
+        if self.config.attention != "sparo" and not self.config.slot_projection:
+            return {}
+        return {"slots": Layer(code.unflatten(1, (self.config.slots, self.config.dim)))}
+
+    def text_parts(self, code: Float[Tensor, "m lv"], tokens: Layer | None) -> dict[str, Layer]:
+        """The slots (m, l, v) of texts, as those of images."""
+        return self.image_parts(code, tokens)
 
     def image_attention(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n l t"]:
         """The weights of every slot over CLS and patches."""

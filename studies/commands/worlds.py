@@ -106,7 +106,8 @@ def print_plan(recipe: SplitRecipe, store: "ImageStore", workers: int) -> None:
     from menagerie.generators.storage.estimate import estimate
 
     counts = recipe.counts()
-    print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
+    if recipe.trains:
+        print(f"{counts.train} of {counts.trainable} trainable pairs in train, {counts.swapped} of them swapped too")
     subsets = recipe.subsets()
     for name, scenes in subsets.items():
         print(f"{name:<28}{len(scenes):>9} scenes")

@@ -47,6 +47,7 @@ def check(study: AnyStudy) -> None:
     study.check()
     cells = [arm.cell for arm in all_arms(study) if isinstance(arm.cell, Cell)]
     check_splits(cells)
+    check_states(study)
     check_image_negatives(cells)
     start_server(study.threads)
     # Where jobs are submitted there need be no GPU.
@@ -56,8 +57,19 @@ def check(study: AnyStudy) -> None:
 def check_splits(cells: Iterable[Cell]) -> None:
     """Raise for split recipes that their worlds don't allow, and for fractions that are impossible."""
     for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
+        if not recipe.trains:
+            raise UserError(f"a {recipe.kind} split has nothing to train on; it is for models that are trained already")
         recipe.rules(load_world(recipe.world))
         recipe.counts()
+
+
+def check_states(study: AnyStudy) -> None:
+    """Raise for a step of `--keep-states` that no run takes; where runs differ in length, some may not take it."""
+    if not (asked := getattr(study, "keep_states", ())):
+        return
+    most = max((arm.cell.recipe.steps for arm in all_arms(study) if isinstance(arm.cell, Cell)), default=None)
+    if most is not None and max(asked) > most:
+        raise UserError(f"--keep-states {max(asked)}: no run has so many steps; the longest has {most}")
 
 
 def check_unused_options(study: Study) -> None:

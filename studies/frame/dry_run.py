@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from menagerie.models.training.feed import Feed, single_steps
 from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.shared import trunk_key
@@ -43,10 +44,12 @@ def dry_run(study: Study) -> None:
     torch.set_num_threads(study.threads)
     with scratch_folder() as folder:
         study = study.prepare(folder)
+        check_states(study)
         for name, text in study.notes().items():
             print(f"{name}: {text}")
         arms = all_arms(study)
-        seconds = STUDY_SECONDS + rendering(study, arms) + training(arms) / min(study.at_once, len(arms))
+        seconds = STUDY_SECONDS + rendering(study, arms)
+        seconds += training(arms, study.keep_states) / min(study.at_once, len(arms))
     at_once = min(study.at_once, len(arms))
     print(f"at most about {shown(seconds)} in all, {at_once} runs at once, as busy as this machine is now")
 
@@ -68,14 +71,15 @@ def rendering(study: Study, arms: Sequence[Arm]) -> float:
     return total
 
 
-def training(arms: Sequence[Arm]) -> float:
-    """Print the steps of each kind of run and their time; returns the seconds of all one after the other."""
+def training(arms: Sequence[Arm], keep_states: Sequence[int] = ()) -> float:
+    """Print the steps of each kind of run and their time, and the room that kept states take; returns the seconds of
+    all one after the other."""
     alike: dict[Any, list[Arm]] = {}
     for arm in arms:
         cell, given = arm.cell, (arm.file, arm.cell.data.name) if arm.file else None
         kind = (cell.model, cell.towers, cell.recipe.batch, bool(cell.recipe.text_negatives), str(cell.options), given)
         alike.setdefault(kind, []).append(arm)
-    total, samples = 0.0, {}
+    total, samples, kept = 0.0, {}, []
     for (model, towers, batch, negatives, _, given), same in alike.items():
         cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
         key = given, cells[0].data.kind, towers.resolution
@@ -83,14 +87,34 @@ def training(arms: Sequence[Arm]) -> float:
             file, data = same[0].file, cells[0].data  # a file's, or a recipe's without its images
             samples[key] = data.open(file).train if file else Noise(data.splits[0].recipe, towers.resolution)
         sample = samples[key]
-        steps, each = steps_of(cells), step_seconds(without_weights(cells[0]), sample)
-        bases = [cell.base for cell in cells if cell.base]
-        before = steps_of(bases) * step_seconds(without_weights(bases[0]), sample) if bases else 0.0
-        total += steps * each + before + REST_SECONDS * len(same)
+        steps, (each, size) = steps_of(cells), measured_step(without_weights(cells[0]), sample)
+        kept.append(kept_of([arm.cell for arm in same], keep_states, size))
+        total += steps * each + REST_SECONDS * len(same)
+        if bases := [cell.base for cell in cells if cell.base]:
+            step = measured_step(without_weights(bases[0]), sample)
+            kept.append(kept_of(bases, keep_states, step.weight_bytes))
+            total += steps_of(bases) * step.seconds
         runs = f"{model}{' with false captions' * negatives}, {towers.architecture}, batch {batch}: {len(same)} runs"
         borrowed = f" ({len(same) - len(cells)} of which only score another's weights)" * (len(same) > len(cells))
         print(f"{runs}{borrowed}, {steps} steps, {1000 * each:.0f} ms each", flush=True)
+    if keep_states:
+        states, size = (sum(column) for column in zip(*kept, strict=True))
+        print(f"--keep-states: {states} states of all runs, {size / 1e6:,.1f} MB")
     return total
+
+
+class Kept(NamedTuple):
+    """States of `--keep-states`, and the room that they take on the disk."""
+
+    states: int
+    bytes: int
+
+
+def kept_of(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int) -> Kept:
+    """The states of some runs with weights of one size. After a run's last step there are none."""
+    lengths = {cell.id: cell.recipe.steps for cell in cells}.values()
+    states = sum(step <= steps for steps in lengths for step in {*keep_states})
+    return Kept(states, states * weight_bytes)
 
 
 def without_weights(cell: Cell) -> Cell:
@@ -158,8 +182,17 @@ class Noise(Captioned):
         yield from all_texts(text for row in self.rows for text in row if text)
 
 
-def step_seconds(cell: Cell, data: Captioned) -> float:
-    """Wall-clock seconds of a training step."""
+class Step(NamedTuple):
+    """A training step of a scorer."""
+
+    seconds: float
+    """Wall-clock time."""
+    weight_bytes: int
+    """Of the scorer's weights, as a checkpoint has them."""
+
+
+def measured_step(cell: Cell, data: Captioned) -> Step:
+    """Take a few training steps on a cell's fresh scorer."""
     scorer = build_scorer(cell.model, cell.towers, text_space(cell.towers, data.texts()), cell.options).to(cell.device)
     scorer.train()
     optimizer, feed = build_optimizer(scorer, cell.recipe), Feed(data, scorer.reader, cell.recipe, 0, cell.negatives)
@@ -169,7 +202,8 @@ def step_seconds(cell: Cell, data: Captioned) -> float:
         if step == phase + WARM_UP:
             start = time.perf_counter()
         train_step(scorer, optimizer, moved(feed[step], scorer.device), cell.recipe, 0, step).item()
-    return (time.perf_counter() - start) / STEPS
+    seconds = (time.perf_counter() - start) / STEPS
+    return Step(seconds, sum(weight.nbytes for weight in scorer.state_dict().values()))
 
 
 def shown(seconds: float) -> str:

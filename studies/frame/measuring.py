@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
+from menagerie.models.kept_states import load_state
 from menagerie.studies.frame.measure import END, FOLDER, Measure, file_of, homeless, write_rows
 from menagerie.studies.runs.cell import CHECKPOINT, Job
 from menagerie.studies.runs.job import AnyJob, Report
-from menagerie.studies.runs.states import load_state
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer

@@ -11,16 +11,17 @@ from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.models.kept_states import lacking
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
 from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.shared import first_come
-from menagerie.studies.runs.states import lacking
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -135,6 +136,7 @@ def run(study: AnyStudy, out: Path) -> None:
     from menagerie.studies.runs.shared import clear_shared
 
     study = study.prepare(out)
+    check_states(study)  # of some studies the plan is known only now
     running = Running(study, out)
     for name, text in study.notes().items():
         print(f"{name}: {text}")
@@ -146,8 +148,9 @@ def run(study: AnyStudy, out: Path) -> None:
     bases = {arm.cell.base.id for arm in arms.values() if getattr(arm.cell, "base", None)}
     if others := len(known.others({*arms, *bases})):
         print(f"{others} finished runs of this folder are not of these options: no table or page has them", flush=True)
-    if lack := sum(running.lacks_states(arm, known) for arm in arms.values() if known.over(arm)):
-        print(f"{lack} finished runs take their steps again, up to the last state that they lack", flush=True)
+    if lack := [arm for arm in arms.values() if known.over(arm) and running.lacks_states(arm, known)]:
+        some = ", ".join(f"cells/{arm.id}" for arm in lack[:3]) + ", …" * (len(lack) > 3)
+        print(f"{len(lack)} finished runs lack states and take steps again, up to the last of these: {some}")
     while waiting := running.waiting():
         running.sparing(running.publish)
         running.train(waiting)
@@ -212,6 +215,7 @@ def train(
     study = described(check_scorer(model), split, seed, dict(options or {}), settings)
     validate(study)
     running, threads = Running(study.settled(), Path(out)), torch.get_num_threads()
+    check_states(running.study)
     running.render(running.arms())
     (arm,) = running.arms()
     job = running.job(arm)

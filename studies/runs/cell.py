@@ -12,13 +12,13 @@ from menagerie.envs.core.identity import defaults_version, differing, digest, id
 from menagerie.envs.core.plugins import own_sources
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.parsers.graph_source import GENERATOR, GraphSource
+from menagerie.models.kept_states import lacking
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.studies.runs.data import CellData
 from menagerie.studies.runs.job import AnyJob, Report
 from menagerie.studies.runs.results import finished, reason_in
-from menagerie.studies.runs.states import lacking
 
 if TYPE_CHECKING:
     pass
@@ -138,7 +138,7 @@ class Execution(NamedTuple):
     selection.
     """
     keep_states: tuple[int, ...] = ()
-    """Steps after which its weights are kept (see menagerie.studies.runs.states)."""
+    """Steps after which its weights are kept (see menagerie.models.kept_states)."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
@@ -212,7 +212,7 @@ class Job(AnyJob):
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Train and evaluate, as far as that isn't done."""
         # By name, because what trains a job needs to know this class.
-        import_module("menagerie.studies.runs.train").run_job(self, report, release)
+        import_module("menagerie.studies.runs.whole_job").run_job(self, report, release)
 
 
 def own_files(*paths: str) -> str:

@@ -70,7 +70,7 @@ MODULES = (
     "menagerie.models.evaluation.scoring",
     "menagerie.models.training.feed",
     "menagerie.models.training.loop",
-    "menagerie.studies.runs.train",
+    "menagerie.studies.runs.whole_job",
 )
 
 

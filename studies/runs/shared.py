@@ -8,6 +8,8 @@ without locks, each trains its own.
 If the rate is constant before it decays (`Recipe.decay`), runs that differ only in their number of steps begin alike:
 the state at the end of the constant phase is kept too, and longer cells continue from it. Shorter cells must be
 finished before longer ones begin, or steps are trained twice.
+
+Beside such a state stand those that `--keep-states` wants of the steps before it; who continues from it takes them too.
 """
 
 import re
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from menagerie.envs.core.identity import digest, identity_of
 from menagerie.envs.core.locks import FileLock
+from menagerie.models.kept_states import keeper, lacking, take_over_states
 from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell, Job
@@ -57,6 +60,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
         with first_come(ready.with_suffix(".lock"), report):
             if not ready.exists():
                 train_phase(job, material, scorer, report, steps, ready, log)
+        take_over_states(states_beside(ready), job.folder, job.lacking, job.cell.model, scorer)
         hand_on(StateFile(ready, ready.stem), StateFile(state, job.cell.id))
 
 
@@ -76,9 +80,11 @@ def train_phase(
     from menagerie.models.training.loop import train
     from menagerie.models.training.state import StateFile
 
-    cell, unfinished = job.cell, ready.with_suffix(".unfinished.pt")
+    cell, unfinished, beside = job.cell, ready.with_suffix(".unfinished.pt"), states_beside(ready)
+    keep_it = keeper(beside, lacking(beside, job.execution.keep_states), cell.model, scorer, log.aside)
 
     def pass_on(progress: "Progress") -> None:
+        keep_it(progress.step)
         log.write()
         report(progress.step)
 
@@ -91,6 +97,11 @@ def train_phase(
         history=log.history,
     )
     unfinished.replace(ready)
+
+
+def states_beside(ready: Path) -> Path:
+    """The folder of the states that were kept on the way to a shared one."""
+    return ready.with_suffix("")
 
 
 def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]) -> str:
@@ -144,13 +155,11 @@ FOLDER = "trunks"
 NUMBER = re.compile("[0-9]+")
 
 
-def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
+def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None]) -> None:
     """Train a cell whose recipe decays to the end of its constant phase, and keep that state for longer cells.
 
     `train_until` trains the cell from its own state, if there is one, to a step, and saves its state there.
     """
-    from menagerie.models.training.state import StateFile, hand_on
-
     branch, state = job.cell.recipe.stable_steps, job.folder / STATE
     if not branch:
         return
@@ -158,13 +167,24 @@ def reach_branch(job: Job, train_until: Callable[[int], None]) -> None:
     if branch not in kept:
         nearest = max((step for step in kept if step < branch), default=None)
         if not state.exists() and nearest is not None:
-            hand_on(StateFile(kept[nearest], trunk_key(job.cell)), StateFile(state, job.cell.id))
+            go_on_from(job, scorer, nearest)
         if not state.exists() or saved_step(state) < branch:
             train_until(branch)
         if saved_step(state) == branch:  # not if the kept state was deleted while the rate decays
+            wanted = lacking(folder_of(job), (step for step in job.execution.keep_states if step <= branch))
+            take_over_states(job.folder, folder_of(job), wanted, job.cell.model, scorer)
             keep(job, state, branch)
     elif not state.exists():
-        hand_on(StateFile(kept[branch], trunk_key(job.cell)), StateFile(state, job.cell.id))
+        go_on_from(job, scorer, branch)
+
+
+def go_on_from(job: Job, scorer: "Scorer", branch: int) -> None:
+    """Let a cell continue from the state that a shorter one kept, with those that `--keep-states` wants before it."""
+    from menagerie.models.training.state import StateFile, hand_on
+
+    before = (step for step in job.lacking if step <= branch)
+    take_over_states(folder_of(job), job.folder, before, job.cell.model, scorer)
+    hand_on(StateFile(states(job)[branch], trunk_key(job.cell)), StateFile(job.folder / STATE, job.cell.id))
 
 
 def keep(job: Job, state: Path, branch: int) -> None:

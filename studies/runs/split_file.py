@@ -75,6 +75,8 @@ def describe_file(file: Path, several: bool) -> SplitFile:
     from menagerie.generators.storage.split_file import content_identity
 
     split = open_split(file)
+    if not len(split.subsets["train"]):
+        raise UserError(f"{file} has nothing to train on: it is a {split.recipe['kind']} split, for trained models")
     recipe, scenes = split.recipe, set(split.subsets["train"].scenes)
     animals = [frozenset(thing.animal for thing in scene.things) for scene in scenes]
     two = {scene: pair for scene, pair in zip(scenes, animals, strict=True) if len(pair) == 2}

@@ -1,4 +1,4 @@
-"""Trains and evaluates one cell; a job of it does what isn't finished, and makes the states that are lacking."""
+"""Trains and evaluates one cell."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.records import write_record
+from menagerie.models.kept_states import keeper
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.data import Material
@@ -26,9 +27,8 @@ from menagerie.studies.runs.loggers import Logger
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import CARRIED, finished, read_carried, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
-from menagerie.studies.runs.states import STATES, keeper
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.runs.training_log import Latest, StepClock, TrainingLog, training_log
+from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -197,49 +197,6 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
         )
 
     start_from_shared_phase(job, material, scorer, report, log)
-    reach_branch(job, train_until)
+    reach_branch(job, scorer, train_until)
     train_until()
     return clock.median
-
-
-def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], None]) -> None:
-    """Train and evaluate a cell, unless it is finished, and keep the states that it lacks then.
-
-    `report` is told of the last row of the training log with each step.
-    """
-    latest = Latest()
-    if finished(job.folder) is None:
-        run_cell(job, lambda step: report(step, latest.text), [latest], release)
-    keep_lacking(job, lambda step: report(step, "again, for its states"))
-
-
-def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
-    """Keep the states that a finished cell lacks: it was finished or stopped before they were asked for, or went on
-    from what others had trained. A fresh scorer takes the same steps again; the result stays as it is.
-
-    It prepares its batches itself, so that it can be ended at any moment.
-    """
-    from menagerie.models.training.loop import train
-    from menagerie.models.training.state import StateFile
-
-    file = StateFile(job.folder / STATES / STATE, job.id)
-    while steps := job.lacking:  # twice where this was stopped behind a step that is asked for only now
-        settle_torch(job.threads)
-        material = material_of(job)
-        graphs = read_graphs(job, material)
-        scorer = fresh_scorer(job, material, report, graphs)
-        give_readers(scorer, graphs)
-        keep = keeper(job.folder, steps, job.cell.model, scorer)
-        keep(0)
-
-        def pass_on(progress: "Progress", keep: Callable[[int], None] = keep) -> None:
-            keep(progress.step)
-            report(progress.step)
-
-        train(
-            *(scorer, material.train, job.cell.recipe, job.cell.seed, file),
-            report=pass_on,
-            until=max(steps),
-            negatives=job.cell.negatives,
-        )
-        file.path.unlink(missing_ok=True)

@@ -21,6 +21,8 @@ from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.generators.storage.split_file import check_store
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
+from menagerie.models.kept_states import keep_state
+from menagerie.models.kept_states import load_state as load_kept
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
@@ -34,8 +36,6 @@ from menagerie.studies.frame.storage import opened
 from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
 from menagerie.studies.runs.folder import claim
 from menagerie.studies.runs.results import CARRIED, finished, read_carried, read_results, write_result
-from menagerie.studies.runs.states import keep_state
-from menagerie.studies.runs.states import load_state as load_kept
 from menagerie.studies.runs.training_log import COLUMNS, read_training
 from menagerie.studies.runs.training_log import FILE as LOG
 from tests.faults.file_kinds import FileKind
@@ -357,7 +357,7 @@ OURS = [
         ("menagerie.studies.cluster.tasks",),
     ),
     FileKind("what was carried", make_carried, lambda p: read_carried(p.parent), ("menagerie.studies.runs.results",)),
-    FileKind("kept state", make_kept, read_kept, ("menagerie.studies.runs.states",)),
+    FileKind("kept state", make_kept, read_kept, ("menagerie.models.kept_states",)),
     FileKind("measured rows", make_measured, read_measured, ("menagerie.studies.frame.measure",)),
     FileKind("tuned recipes", make_best, read_best, ("menagerie.studies.frame.cells",)),
     FileKind("journal of trials", make_journal, read_journal, ("menagerie.studies.frame.storage",), is_earlier),

@@ -75,6 +75,7 @@ def taken(records: Records, indices: Iterable[int]) -> Records:
         **{
             name: its[chosen] if isinstance(its, np.ndarray) else [its[i] for i in chosen]
             for name, its in columns.items()
+            if its is not None
         }
     )
 
@@ -83,7 +84,11 @@ def joined(one: Records, other: Records) -> Records:
     """The records of both."""
     columns = ((field.name, getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
     return Records(
-        **{name: np.concatenate([a, b]) if isinstance(a, np.ndarray) else [*a, *b] for name, a, b in columns}
+        **{
+            name: np.concatenate([a, b]) if isinstance(a, np.ndarray) else [*a, *b]
+            for name, a, b in columns
+            if a is not None
+        }
     )
 
 

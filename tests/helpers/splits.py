@@ -56,7 +56,7 @@ def in_memory(recipe: SplitRecipe) -> split_file.Split:
     row_of = {scene: row for row, scene in enumerate(recipe.with_partners(planned))}
     return split_file.Split(
         path=Path("none.h5"),
-        recipe=split_file.recorded(recipe),
+        recipe=split_file.recorded(recipe) | recipe.measured(planned),
         identity="",
         vocabulary=Vocabulary.of(load_world(recipe.world)),
         shards=[],

@@ -181,7 +181,7 @@ def test_texts_decide_words_and_context():
     long = text_space(TowerConfig("nano", tokenizer="open_clip"), [" ".join(["red"] * 200)])
     assert long.context == 77
     assert not long.words
-    assert len(CHECKS) == 7
+    assert len(CHECKS) == 8
 
 
 def test_the_scorer_in_the_docs_works(tmp_path):

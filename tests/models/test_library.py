@@ -1,5 +1,6 @@
 """`load_scorer`: every kind of model by its name, images and captions in every form, and mistakes in one line."""
 
+import shutil
 from io import BytesIO
 from itertools import product
 
@@ -17,6 +18,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.sources.pictures import open_picture
 from menagerie.models.checkpoint import save_checkpoint
+from menagerie.models.kept_states import keep_state
 from menagerie.models.library.cells import place_of
 from menagerie.models.library.load import find_source
 from menagerie.models.library.pictures import Framed, framed_images, picture_of
@@ -283,6 +285,50 @@ def test_a_cell_under_another_name_is_put_back_and_not_deleted(tmp_path):
     moved = cell.rename(tmp_path / "best")
     assert read_result(moved)["id"] == "abc"
     assert place_of(moved) == {"pairs": 0.2}
+
+
+def test_a_step_names_a_state_of_the_cell(tmp_path):
+    run, models = tmp_path / "run", {step: scorer("clip", seed=9 + step) for step in (0, 10, 200)}
+    for seed in (0, 1):
+        save_checkpoint(run / f"cells/of{seed}/checkpoint", "clip", scorer("clip", seed=seed))
+        write_cell(run, f"of{seed}", "clip", {"pairs": 0.2, "seed": seed}, {})
+    for step, model in models.items():
+        keep_state(run / "cells/of1", step, "clip", model)
+        keep_state(run / "cells/unfinished", step, "clip", model)
+    (run / "cells/of1/states/50").mkdir()  # of a run that was killed while it wrote
+    places = [(run, {"seed": 1}), (run, {"model": "clip", "pairs": 0.2, "seed": 1})]
+    for name, place in (*places, (run / "cells/of1", {}), (run / "cells/unfinished", {})):
+        for step, model in models.items():
+            loaded = load_scorer(name, step=step, **place)
+            torch.testing.assert_close(loaded.scorer.state_dict(), model.state_dict(), atol=0, rtol=0)
+    assert find_source(run, place={"seed": 1}, step=0).identity() != find_source(run, place={"seed": 1}).identity()
+    for step in (50, 100, -1):
+        with pytest.raises(UserError, match=rf"of1 has no state of step {step}, only of steps 0, 10, 200; .*--keep-st"):
+            load_scorer(run, seed=1, step=step)
+    with pytest.raises(UserError, match=r"of0 has no state of step 0 and of no other; run its study again with --keep"):
+        load_scorer(run, seed=0, step=0)
+    with pytest.raises(UserError, match="has 2 cells; say which"):
+        load_scorer(run, step=0)
+    with pytest.raises(UserError, match="ViT-B-32 is no run that kept states of its training; leave out step"):
+        load_scorer("ViT-B-32", step=0)
+    (run / "cells/of1").rename(tmp_path / "best")
+    assert load_scorer(tmp_path / "best", step=200)
+    shutil.copytree(tmp_path / "best/states/10", tmp_path / "best/states/0", dirs_exist_ok=True)
+    with pytest.raises(UserError, match=r"states/0 can't be used .*delete this folder and run again"):
+        load_scorer(tmp_path / "best", step=0)
+
+
+def test_a_run_without_a_finished_cell_has_states_by_folder(tmp_path):
+    for name in "ab":
+        keep_state(tmp_path / f"cells/{name}", 5, "clip", scorer("clip"))
+    with pytest.raises(UserError, match=r"no finished cell yet; name one that has states by its folder alone: .*/a, "):
+        load_scorer(tmp_path, step=5)
+    shutil.rmtree(tmp_path / "cells/b")
+    assert load_scorer(tmp_path, step=5)
+    with pytest.raises(UserError, match="has no finished cell yet"):
+        load_scorer(tmp_path, step=5, seed=0)
+    with pytest.raises(UserError, match="holds no model"):
+        load_scorer(tmp_path)
 
 
 def test_what_has_no_cells_takes_no_place(tmp_path):

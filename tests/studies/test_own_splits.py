@@ -183,10 +183,13 @@ def test_mistakes_are_one_line(options, complaint, tmp_path):
 
 
 def test_a_dry_run_makes_nothing(tmp_path):
-    done = run_here([*STUDY, *SHORT, "--dry-run"], tmp_path)
+    done = run_here([*STUDY, *SHORT, "--dry-run", "--keep-states", "0", "3", "6"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^clip, nano, batch \d+: 1 runs, 6 steps", done.stdout, re.MULTILINE)
     assert re.search(r"^oc-clip, nano, batch \d+: 1 runs, 6 steps", done.stdout, re.MULTILINE)
+    states, megabytes = re.search(r"^--keep-states: (\d+) states of all runs, ([\d.]+) MB", done.stdout, re.M).groups()
+    assert int(states) == 2 * 3
+    assert 0.1 < float(megabytes) < 10
     assert "in all, " in done.stdout
     assert not list(tmp_path.rglob("*.h5"))
     assert not (tmp_path / "runs").exists()

@@ -7,22 +7,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split
+from menagerie.models.kept_states import keep_state, kept_steps, load_state, state_folder, take_over_states
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.frame.adaptive import Imagined
+from menagerie.studies.frame.checks import check_states
+from menagerie.studies.frame.command import further
 from menagerie.studies.runs import train as train_module
 from menagerie.studies.runs.cell import CHECKPOINT, STATE, Execution, Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import clear_shared, phase_recipe
-from menagerie.studies.runs.states import load_state, state_folder
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE
 from tests.grid_cells import cells, chosen_alone, splits
-from tests.helpers.scorers import STAGED
+from tests.helpers.scorers import STAGED, scorer
 
 RECIPE = Recipe(steps=12, batch=8, warmup=2, single_object_phase=0.5, singles_share=0.4)
 
@@ -126,18 +130,22 @@ def test_states_are_the_same_however_a_run_comes_by_them(jobs_in, alone, tmp_pat
         return replace(jobs_in(tmp_path / name)[which], execution=Execution(keep_states=keep))
 
     def run(job, last=99):
+        seen = []
+
         def report(step, text):
+            seen.append(step)
             if step == last:
                 raise Stopped
 
         with contextlib.suppress(Stopped):
             job.run(report, lambda: None)
+        return seen
 
     with monkeypatch.context() as patch:
         patch.setattr(train_module, "start_from_shared_phase", lambda *_: None)
         run(job_in("by itself"))
     run(job_in("shared", which=0))
-    run(job_in("shared"))
+    assert run(job_in("shared"))[0] == 7, "the phase's states are those that the first cell kept"
     run(job_in("finished", keep=()))
     before = (job_in("finished").folder / "result.json").read_bytes()
     assert job_in("finished", keep=()).ended
@@ -145,6 +153,7 @@ def test_states_are_the_same_however_a_run_comes_by_them(jobs_in, alone, tmp_pat
     run(job_in("finished", keep=(6, 9)), last=7)  # again, for the states
     assert job_in("finished").lacking == [0, 3, 9, 12]
     run(job_in("finished"))
+    assert job_in("finished").lacking == []
     assert (job_in("finished").folder / "result.json").read_bytes() == before
     run(job_in("stopped", keep=()), last=8)
     run(job_in("stopped"))
@@ -163,8 +172,57 @@ def test_states_are_the_same_however_a_run_comes_by_them(jobs_in, alone, tmp_pat
     shutil.copytree(state_folder(job.folder, 3), state_folder(job.folder, 6), dirs_exist_ok=True)
     with pytest.raises(UserError, match=r"states/6 can't be used .*delete this folder and run again with --keep"):
         load_state(job.folder, 6, "clip")
-    with pytest.raises(UserError, match="has no state of step 7; run its study again with --keep-states 7"):
+    with pytest.raises(UserError, match="no state of step 7, only of steps 0, 3, 6, 9, 12; run its study again with"):
         load_state(job.folder, 7, "clip")
+
+
+def test_which_states_are_kept_decides_no_run_and_no_folder(tmp_path):
+    study = replace(chosen_alone(PRESETS["smoke"]), store=tmp_path)
+    kept = replace(study, keep_states=(0, 60))
+    assert [arm.id for arm in kept.plan(Imagined())] == [arm.id for arm in study.plan(Imagined())] != []
+    assert "keep_states" in further(study)
+    check_states(kept)
+    with pytest.raises(UserError, match="--keep-states 61: no run has so many steps; the longest has 60"):
+        check_states(replace(study, keep_states=(61, 0)))
+
+
+def test_a_phase_stopped_between_its_states_keeps_both(jobs_in, alone, tmp_path):
+    """Also for the cell that goes on with it; what the run ends with needs no training to be kept."""
+    kept = (0, 2, 5, 12)
+    first, _, second, _ = (replace(job, execution=Execution(keep_states=kept)) for job in jobs_in(tmp_path))
+    seen = []
+
+    def stop(step, text=""):
+        seen.append(step)
+        if len(seen) == 3:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        first.run(stop, lambda: None)
+    shutil.rmtree(first.folder / "states")
+    for job in (second, first):
+        job.run(stop, lambda: None)
+        assert kept_steps(job.folder) == list(kept)
+        assert made(job) == alone[job.id]
+        weights = [(state_folder(job.folder, step) / "model.safetensors").read_bytes() for step in kept]
+        assert weights[-1] == made(job)[1]
+    assert seen == [*range(1, 13), *range(7, 13)]
+    shutil.rmtree(state_folder(first.folder, 12))
+    first.run(stop, lambda: None)
+    assert not first.lacking
+    assert len(seen) == 18
+
+
+def test_a_damaged_state_is_not_handed_on(tmp_path):
+    """Nor one of another step."""
+    clip, (source, target) = scorer("clip"), (tmp_path / "shared/a", tmp_path / "cells/b")
+    for step in (1, 2, 3):
+        keep_state(source, step, "clip", clip)
+    (state_folder(source, 1) / "model.safetensors").write_bytes(b"torn")
+    shutil.copy(state_folder(source, 3) / "state.json", state_folder(source, 2))
+    take_over_states(source, target, (1, 2, 3, 4), "clip", clip)
+    assert kept_steps(target) == [3]
+    torch.testing.assert_close(load_state(target, 3, "clip").state_dict(), clip.state_dict())
 
 
 def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):

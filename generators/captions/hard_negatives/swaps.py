@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from menagerie.envs.scene import Scene, Thing
-from menagerie.envs.slots import COUNTING
+from menagerie.envs.slots import COUNTING, place_of
 from menagerie.generators.captions.templates import (
     AnyTemplate,
     Caption,
@@ -58,10 +58,34 @@ def exchanged_places(slots: tuple[str, ...], background: str, view: int) -> tupl
 
 def swap_exchanged(scene: Scene) -> Scene:
     """The scene with the textures of two of its things exchanged; sizes stay."""
-    one, other = exchanged(scene)
+    return with_exchanged(scene, exchanged(scene), "texture")
+
+
+def probed(scene: Scene) -> tuple[int, int]:
+    """The two things of a scene of a probe set that swap and mirror exchange, by their indices.
+
+    Places alone decide it, so that they are the same two in all views and on all backgrounds. Raises `ValueError` for a
+    single thing.
+    """
+    return exchanged_places(tuple(place_of(thing.slot) for thing in scene.things), "", 0)
+
+
+def swap_probed(scene: Scene) -> Scene:
+    """The scene of a probe set with the textures of the two things exchanged; sizes stay."""
+    return with_exchanged(scene, probed(scene), "texture")
+
+
+def mirror_probed(scene: Scene) -> Scene:
+    """The scene of a probe set with the slots of the two things exchanged; textures and sizes go along."""
+    return with_exchanged(scene, probed(scene), "slot")
+
+
+def with_exchanged(scene: Scene, pair: tuple[int, int], field: str) -> Scene:
+    """The scene with a field of two of its things exchanged."""
+    one, other = pair
     things = list(scene.things)
-    things[one] = scene.things[one]._replace(texture=scene.things[other].texture)
-    things[other] = scene.things[other]._replace(texture=scene.things[one].texture)
+    things[one] = scene.things[one]._replace(**{field: getattr(scene.things[other], field)})
+    things[other] = scene.things[other]._replace(**{field: getattr(scene.things[one], field)})
     return replace(scene, things=tuple(things))
 
 
@@ -72,6 +96,7 @@ SWAPS: dict[str, Callable[[Scene], Scene]] = {
     "dependence": swap_textures,
     "counting": other_number,
     "crowd": swap_exchanged,
+    "probe": swap_probed,
 }
 
 

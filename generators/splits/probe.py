@@ -1,0 +1,145 @@
+"""Probe sets: scenes on which the codes of models are measured, and nothing is trained.
+
+Every ordered pair of animals, left and right, in every ordered pair of different textures, in views that no training
+uses; or, in a layout of crowds, a drawn sample of scenes of several things. Four scenes belong together, a quartet: a
+scene, its swap (textures exchanged), its mirror (places exchanged) and the mirror's swap. In a view they have one
+background, and facings and sizes are alike. So two numbers are exact, and recorded: with n animals and t textures,
+log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit which has which.
+
+A probe that is fitted to some scenes is tested on others. The group of a record is the unordered pair of animals of
+which two things change places or textures: split by groups, for a scene's swap has the same words, and a random code of
+scenes can be read on it (Koishigarina et al. 2025, arXiv 2502.03566).
+
+Both tests hold the same scenes; captions mention things from left to right (`left_first`), or from right to left.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
+from math import log2
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Int64
+
+from menagerie.envs.core.errors import UserError, choose, not_allowed
+from menagerie.envs.core.options import FIRST
+from menagerie.envs.core.validation import SHARE, VIEWS, Range, Several
+from menagerie.envs.layouts import MOST
+from menagerie.envs.scene import Scene
+from menagerie.envs.world import World
+from menagerie.generators.captions.hard_negatives.swaps import probed
+from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of
+from menagerie.generators.splits.probe_scenes import bag_of, crowded, from_left, quartet, side_by_side
+from menagerie.generators.splits.recipe import ENTROPIES, PairCounts, SplitRecipe
+
+FIRST_VIEW = 2 * int(VIEWS.high)  # above the views and test views that any recipe can have
+OF_TRAINING = ("pairs", "hard_negatives", "views", "test_views", "test_scenes", "reserve", "validation")
+RIGHT_FIRST = "right_first"
+
+
+@dataclass(frozen=True)
+class ProbeRecipe(SplitRecipe):
+    """Everything that determines a probe set, apart from the resolution."""
+
+    kind: ClassVar[str] = "probe"
+    takes_rules: ClassVar[bool] = False
+    trains: ClassVar[bool] = False
+    tests: ClassVar[tuple[str, ...]] = ("left_first", RIGHT_FIRST)
+    title: ClassVar[str] = "Probe set"
+    task: ClassVar[str] = "the same words with two textures swapped"
+
+    pairs: float = 0.0
+    """Always 0: nothing is trained on a probe set, so that all fields of training keep their defaults."""
+    reserve: float = 0.0
+    """Always 0."""
+    validation: float = 0.0
+    """Always 0."""
+    animals: Annotated[tuple[str, ...], FIRST, Several()] = ()
+    """Animals of the scenes; empty: all of the world. Those of fewer are among those of more."""
+    textures: Annotated[tuple[str, ...], FIRST, Several()] = ()
+    """Textures of the scenes; empty: all of the world."""
+    probe_views: Annotated[int, FIRST, VIEWS] = 2
+    """Views of each scene."""
+    first_view: Annotated[int, Range(FIRST_VIEW, 1_000_000)] = FIRST_VIEW
+    """Number of the first view, which no split for training can have."""
+    layout: Annotated[Literal["", "apart", "rows", "overlap"], FIRST] = ""
+    """Where things stand: empty, two things left and right, all of them; else in a layout of crowds, a drawn sample."""
+    things: Annotated[int, FIRST, Range(2, MOST)] = 2
+    """Number of things in a layout of crowds."""
+    quartets: Annotated[int, FIRST, Range(1, 100_000)] = 400
+    """In a layout of crowds, number of combinations of animals and textures that are drawn: four scenes in a view."""
+    least_visible: Annotated[float, SHARE] = 0.25
+    """Least share of each thing that others leave visible; else a quartet is left out, in all views."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        plain = {field.name: field.default for field in fields(self)}
+        for name in OF_TRAINING:
+            if (value := getattr(self, name)) != plain[name]:
+                raise UserError(f"a probe set has nothing to train on: leave out {name}, got {value:g}")
+        if self.mention_order:
+            raise UserError("captions of a probe set mention things in both orders: leave out mention_order")
+        if not self.layout and self.things != 2:
+            raise not_allowed("things", self.things, "2 unless there is a layout of crowds; take layout apart")
+
+    def planned(self, world: World) -> dict[str, list[Scene]]:
+        animals, textures = chosen(self, world)
+        views = range(self.first_view, self.first_view + self.probe_views)
+        if self.layout:
+            sample = self.layout, self.things, self.quartets
+            scenes = list(crowded(world, animals, textures, views, self.seed, sample))
+        else:
+            scenes = list(side_by_side(world, animals, textures, views, self.seed, self.facing == "inward"))
+        return {"train": [], "validation": [], **{name: list(scenes) for name in self.tests}}
+
+    def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
+        """The caption and the swapped one, in the order of mention of the subset and the phrasing of the quartet."""
+        several = len(self.wording.phrasings) > 1
+        phrasing = phrasing_of(min(quartet(scene)) if several else scene, self.seed, self.wording)
+        both = (from_left(one)[:: -1 if subset == RIGHT_FIRST else 1] for one in (scene, self.swap(scene)))
+        true, false = (build_caption(phrasing, scene, things) for things in both)
+        return true, false
+
+    def groups_of(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"]:
+        """For each scene the number of the pair of animals that swap and mirror exchange."""
+        names = ({scene.things[i].animal for i in probed(scene)} for scene in scenes)
+        known = sorted({thing.animal for scene in scenes for thing in scene.things})
+        number = {pair: i for i, pair in enumerate(map(frozenset, combinations(known, 2)))}
+        return np.array([number[frozenset(pair)] for pair in names], np.int64)
+
+    def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
+        """The entropies, in bits: every bag is there equally often, in two equally frequent assignments."""
+        bags = len({bag_of(scene) for scene in subsets[self.tests[0]]})
+        if not bags:
+            raise UserError(f"least_visible {self.least_visible:g} leaves no scene of the probe set; lower it")
+        return {ENTROPIES: {"bags": bags, "which": log2(bags), "binding": 1.0}}
+
+    def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
+        """With a scene goes its whole quartet, in all views, so that what stays is complete."""
+        left = {}
+        for name, numbers in hidden.items():
+            torn = {bag_of(planned[name][i]) for i in numbers}
+            left[name] = [i for i, scene in enumerate(planned[name]) if bag_of(scene) in torn]
+        return left
+
+    def counts(self) -> PairCounts:
+        """None: nothing is trained."""
+        return PairCounts(0, 0, 0)
+
+
+def chosen(recipe: ProbeRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The animals and textures of a probe set, in the world's order; raises if they are too few, or unknown."""
+    found = []
+    for kind in ("animals", "textures"):
+        given, known = getattr(recipe, kind), getattr(world, kind)
+        for name in given:
+            choose(kind[:-1], name, known)
+        names = tuple(name for name in known if name in given or not given)
+        if len(names) < recipe.things:
+            raise UserError(
+                f"a probe set of {recipe.things} different things needs {recipe.things} {kind}, but there are "
+                f"{len(names)}: {', '.join(names)}; take more, or another world than {recipe.world!r}"
+            )
+        found.append(names)
+    return found[0], found[1]

@@ -1,0 +1,128 @@
+"""The scenes of a probe set, in quartets: a scene, its swap, its mirror and the mirror's swap.
+
+All draws for a scene depend on the seed, its view, its animals and its textures, which all four have in common: so they
+have one background, and a set of fewer animals shows what a set of more shows.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import permutations, product
+from math import comb
+from typing import NamedTuple
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import generator
+from menagerie.envs.layouts import LAYOUTS
+from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.slots import CROWD, facings, place_of
+from menagerie.envs.world import World
+from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
+from menagerie.generators.splits.dealing import TRIES, Deck
+
+Names = tuple[str, ...]
+Bag = tuple[frozenset[str], frozenset[str]]  # animals and textures of a scene
+DEPTH = ("front", "near", "back", "high")
+
+
+class Draws(NamedTuple):
+    """What is drawn for all scenes of a bag in a view."""
+
+    background: str
+    sizes: dict[str, str]
+    """By animal; "" in a world without sizes."""
+    slots: tuple[str, ...]
+    """On the left and on the right, with the facing there."""
+
+
+@cache
+def draws(
+    world: World, seed: int, inward: bool, view: int, animals: tuple[str, ...], textures: tuple[str, ...]
+) -> Draws:
+    """What is drawn for a bag, whose names are sorted."""
+    random = generator(seed, "probe", view, *animals, *textures)
+    background = world.backgrounds[random.integers(len(world.backgrounds))]
+    slots = tuple(facings(place)[0 if inward else random.integers(2)] for place in ("left", "right"))
+    sizes = {animal: world.sizes[random.integers(len(world.sizes))] if world.sizes else "" for animal in animals}
+    return Draws(background, sizes, slots)
+
+
+def drawn_for(world: World, seed: int, inward: bool, view: int, cells: Sequence[tuple[str, str]]) -> Draws:
+    animals, textures = (tuple(sorted(names)) for names in zip(*cells, strict=True))
+    return draws(world, seed, inward, view, animals, textures)
+
+
+def side_by_side(
+    world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, inward: bool
+) -> Iterator[Scene]:
+    """Yield every ordered pair of animals, left and right, in every ordered pair of different textures, in each view:
+    in an order that an array (views, pairs of animals, pairs of textures) can have."""
+    for view, pair, worn in product(views, permutations(animals, 2), permutations(textures, 2)):
+        drawn = drawn_for(world, seed, inward, view, list(zip(pair, worn, strict=True)))
+        things = (Thing(a, t, slot, drawn.sizes[a]) for a, t, slot in zip(pair, worn, drawn.slots, strict=True))
+        yield Scene(drawn.background, tuple(things), view)
+
+
+def crowded(
+    world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, crowd: tuple[str, int, int]
+) -> Iterator[Scene]:
+    """Yield quartets of a crowd, in each view the same ones; `crowd` is the layout, its number of things and the number
+    of quartets."""
+    dealt = arrangements(animals, textures, seed, *crowd)
+    for view, (cells, places) in product(views, dealt):
+        drawn = drawn_for(world, seed, True, view, cells)
+        things = (Thing(*cell, place, drawn.sizes[cell[0]]) for cell, place in zip(cells, places, strict=True))
+        yield from quartet(Scene(drawn.background, tuple(things), view))
+
+
+def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
+    """A scene, its swap, its mirror, and the mirror's swap."""
+    mirror = mirror_probed(scene)
+    return scene, swap_probed(scene), mirror, swap_probed(mirror)
+
+
+def arrangements(
+    animals: Sequence[str], textures: Sequence[str], seed: int, layout: str, things: int, number: int
+) -> list[tuple[list[tuple[str, str]], tuple[str, ...]]]:
+    """Cells and their places, drawn from shuffled decks: `number` of them, each with another bag."""
+    most = comb(len(animals), things) * comb(len(textures), things)
+    random = generator(seed, "probe crowds", layout, things)
+    decks = Deck(animals, random), Deck(textures, random)
+    places = Deck(LAYOUTS[layout].choices(things), random)
+    found: dict[Bag, tuple[list[tuple[str, str]], tuple[str, ...]]] = {}
+    vain = 0
+    while len(found) < min(number, most) and vain < TRIES:
+        names = [dealt(deck, things) for deck in decks]
+        bag = frozenset(names[0]), frozenset(names[1])
+        vain = vain + 1 if bag in found else 0
+        if bag not in found:
+            found[bag] = list(zip(*names, strict=True)), places.deal()
+    if len(found) < number:
+        raise UserError(
+            f"quartets {number} asks for more than the {len(found)} combinations of {things} of {len(animals)} animals "
+            f"and of {len(textures)} textures; lower it, or take more animals and textures"
+        )
+    return list(found.values())
+
+
+def dealt(deck: Deck[str], number: int) -> list[str]:
+    """Different cards of a deck, in random order."""
+    cards: list[str] = []
+    while len(cards) < number:
+        cards.append(deck.deal(lambda card: card not in cards))
+    return [cards[i] for i in deck.random.permutation(number)]
+
+
+def from_left(scene: Scene) -> list[Thing]:
+    """The things of a scene from left to right, in one column from front to back and up."""
+
+    def place(thing: Thing) -> tuple[float, int]:
+        if thing.slot not in CROWD:
+            return float(("left", "right").index(place_of(thing.slot))), 0
+        column, row = CROWD[thing.slot]
+        return float(column), DEPTH.index(row)
+
+    return sorted(scene.things, key=place)
+
+
+def bag_of(scene: Scene) -> Bag:
+    return frozenset(thing.animal for thing in scene.things), frozenset(thing.texture for thing in scene.things)

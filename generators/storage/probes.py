@@ -1,0 +1,85 @@
+"""Which records of a probe set belong together, as arrays of their numbers: what measures of codes index."""
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from jaxtyping import Int64
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.scene import Scene
+from menagerie.envs.slots import place_of
+from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.generators.splits.probe_scenes import quartet
+from menagerie.generators.storage.split_file import Records, Split
+
+
+@dataclass(frozen=True)
+class ProbeGrid:
+    """The records of two things side by side: codes (n, d) of records become codes[grid.records] (v, p, q, d)."""
+
+    records: Int64[np.ndarray, "v p q"]
+    """The number of a record by view, ordered pair of animals (left, right) and ordered pair of their textures."""
+    animals: Int64[np.ndarray, "p 2"]
+    """Indices in the split's vocabulary."""
+    textures: Int64[np.ndarray, "q 2"]
+    group: Int64[np.ndarray, " p"]
+    """The recorded group: the same for both orders of a pair of animals. Fit and test probes on different groups."""
+    mirror: Int64[np.ndarray, " p"]
+    """The index of the pair with the animals in each other's places."""
+    swap: Int64[np.ndarray, " q"]
+    """The index of the pair with the textures exchanged."""
+
+
+def probe_grid(split: Split, subset: str = ProbeRecipe.tests[0]) -> ProbeGrid:
+    """The grid of a probe set; raises for another kind of split, or a crowd."""
+    records = records_of(split, subset)
+    if split.recipe["layout"]:
+        raise UserError(f"{split.path} is a drawn sample of crowds, which has no grid of all pairs; take its quartets")
+    v = split.vocabulary
+    names = split.recipe["animals"] or v.animals, split.recipe["textures"] or v.textures
+    animals, textures = (
+        list(permutations(sorted(map(known.index, some)), 2))
+        for known, some in zip((v.animals, v.textures), names, strict=True)
+    )
+    number = {key_of(scene, split): i for i, scene in enumerate(records.scenes)}
+    views = sorted({scene.view for scene in records.scenes})
+    table = np.array([[[number[view, p, q] for q in textures] for p in animals] for view in views], np.int64)
+    assert records.groups is not None  # `records_of` has checked it
+    return ProbeGrid(
+        records=table,
+        animals=np.array(animals, np.int64),
+        textures=np.array(textures, np.int64),
+        group=records.groups[table[0, :, 0]],
+        mirror=np.array([animals.index(pair[::-1]) for pair in animals], np.int64),
+        swap=np.array([textures.index(pair[::-1]) for pair in textures], np.int64),
+    )
+
+
+def key_of(scene: Scene, split: Split) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """The view of a scene, and the indices of its animals and textures, the left thing's first."""
+    v, things = split.vocabulary, sorted(scene.things, key=lambda thing: place_of(thing.slot))
+    animals = tuple(v.animals.index(thing.animal) for thing in things)
+    return scene.view, animals, tuple(v.textures.index(thing.texture) for thing in things)
+
+
+def quartets_of(split: Split, subset: str = ProbeRecipe.tests[0]) -> Int64[np.ndarray, "v s 4"]:
+    """The numbers of the records of each quartet in each view: scene, swap, mirror, the mirror's swap. A quartet has
+    one index s in all views."""
+    records = records_of(split, subset)
+    number, rows = {scene: i for i, scene in enumerate(records.scenes)}, {}
+    done: set[int] = set()
+    for i, scene in enumerate(records.scenes):
+        if i not in done:
+            four = [number[one] for one in quartet(scene)]
+            rows.setdefault(scene.view, []).append(four)
+            done.update(four)
+    return np.array([rows[view] for view in sorted(rows)], np.int64)
+
+
+def records_of(split: Split, subset: str) -> Records:
+    """The records of a test of a probe set; raises for another kind of split."""
+    records = split.subsets.get(subset)
+    if split.recipe["kind"] != ProbeRecipe.kind or records is None or records.groups is None:
+        raise UserError(f"{split.path} has no probe set {subset!r}; make one with 'menagerie make probe'")
+    return records

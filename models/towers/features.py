@@ -1,0 +1,158 @@
+"""Layers of a tower by name, seen while a scorer encodes: after the stem, after each block, and the tokens.
+
+Hooks see what the scorer itself computes, in the same pass and in one way for all libraries. open_clip's and timm's
+`forward_intermediates` and transformers' `hidden_states`, with which the tests compare them, would take a second pass,
+each has a form of its own, and the first two don't give the stem.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.towers.places import Places
+
+STEM, TOKENS = "stem", "tokens"
+
+
+class Layer(NamedTuple):
+    """What a layer gives for n images or texts."""
+
+    states: Float[Tensor, "n t d"]
+    present: Bool[Tensor, "n t"] | None = None
+    """Whether each token is there, and no padding; None if all are."""
+
+
+class Rows(NamedTuple):
+    """Of which rows each text is composed, for a scorer whose text tower reads something else than one row a text."""
+
+    number: Int64[Tensor, "m k"]
+    """Rows in all passes of the tower, one pass after the other."""
+    present: Bool[Tensor, "m k"]
+
+
+class Features(dict[str, Tensor]):
+    """Float tensors (n, t, d) by the names of layers, in the order in which they are computed.
+
+    `present[name]` (n, t) says which tokens are there. All others are padding, and 0.
+    """
+
+    def __init__(self, layers: Mapping[str, Layer]) -> None:
+        for name, (states, _) in layers.items():
+            if states.ndim != 3:
+                raise UserError(f"the layer {name!r} has the shape {tuple(states.shape)}, not (n, t, d)")
+        super().__init__({name: filled(layer) for name, layer in layers.items()})
+        self.present = {name: there(layer) for name, layer in layers.items()}
+
+    def layers(self) -> dict[str, Layer]:
+        """Each layer with its mask."""
+        return {name: Layer(states, self.present[name]) for name, states in self.items()}
+
+    def mean(self, name: str) -> Float[Tensor, "n d"]:
+        """The mean over the tokens that are there."""
+        shares = self.present[name].to(self[name].dtype)
+        return (self[name] * shares[..., None]).sum(1) / shares.sum(1, keepdim=True).clamp_min(1)
+
+
+def filled(layer: Layer) -> Float[Tensor, "n t d"]:
+    """A layer's states, with 0 for padding."""
+    return layer.states if layer.present is None else layer.states.masked_fill(~layer.present[..., None], 0)
+
+
+def there(layer: Layer) -> Bool[Tensor, "n t"]:
+    """A layer's mask."""
+    if layer.present is not None:
+        return layer.present
+    return torch.ones(layer.states.shape[:2], dtype=torch.bool, device=layer.states.device)
+
+
+def joined(parts: Sequence[Features]) -> Features:
+    """The features of several blocks of images or texts as those of all, padded to the longest; float32 on the CPU."""
+    blocks = [part.layers() for part in parts]
+    return Features({name: joined_layer([block[name] for block in blocks]) for name in blocks[0]})
+
+
+def joined_layer(layers: Sequence[Layer]) -> Layer:
+    """One layer of several blocks, on the CPU."""
+    longest = max(layer.states.shape[1] for layer in layers)
+    more = [longest - layer.states.shape[1] for layer in layers]
+    states = [F.pad(layer.states.float().cpu(), (0, 0, 0, n)) for layer, n in zip(layers, more, strict=True)]
+    present = [F.pad(there(layer).cpu(), (0, n)) for layer, n in zip(layers, more, strict=True)]
+    return Layer(torch.cat(states), torch.cat(present))
+
+
+class Passes:
+    """Watches a tower, and keeps what its layers give in each of its passes: the tokens, and the layers `wanted`."""
+
+    def __init__(self, places: Places, wanted: Collection[str] | None = None) -> None:
+        """None wants all layers."""
+        self.places, self.wanted = places, wanted
+        self.passes: list[dict[str, Tensor]] = []
+        self.masks: list[Tensor | None] = []
+
+    @contextmanager
+    def watching(self) -> Iterator["Passes"]:
+        """Watch the tower until the end of the block."""
+        handles = [self.places.blocks[0].register_forward_pre_hook(self._start)]
+        for k, block in enumerate(self.places.blocks, start=1):
+            handles.append(block.register_forward_hook(lambda *given, k=k: self._block(k, given[-1])))
+        handles.append(self.places.norm.register_forward_hook(lambda *given: self._norm(given[-1])))
+        if self.places.reads is not None:
+            handles.append(self.places.reads.register_forward_pre_hook(self._read, with_kwargs=True))
+        try:
+            yield self
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def layers(self, count: int, rows: Rows | None = None) -> dict[str, Layer]:
+        """The layers of `count` images or texts; empty if the tower's rows can't be told to be theirs."""
+        shapes = {each[TOKENS].shape[1:] if TOKENS in each else None for each in self.passes}
+        if len(shapes) != 1 or None in shapes:
+            return {}
+        names = [name for name in self.places.names if name in self.passes[0]]
+        mask = None if any(mask is None for mask in self.masks) or not self.masks else torch.cat(self.masks)
+        found = {name: Layer(torch.cat([each[name] for each in self.passes]), mask) for name in names}
+        if rows is not None:
+            return {name: composed(layer, rows) for name, layer in found.items()}
+        return found if len(found[TOKENS].states) == count else {}
+
+    def _start(self, block: nn.Module, given: tuple) -> None:
+        self.passes.append({})
+        self._keep(STEM, given[0])
+
+    def _block(self, number: int, given: Any) -> None:
+        # Blocks of transformers 4 give tuples.
+        states = given[0] if isinstance(given, tuple) else given
+        self._keep(f"block {number}", states)
+        if number == len(self.places.blocks):
+            # Tokens have the same LayerNorm whether the tower applies it to all of them or to the pooled one alone.
+            whole = self._turned(states)
+            self.passes[-1][TOKENS] = self.places.norm(whole) if self.places.pools_first else whole
+
+    def _norm(self, normed: Tensor) -> None:
+        """Take tokens after the last LayerNorm, if it was applied to all tokens and not to a pooled vector."""
+        last = self.passes[-1].get(TOKENS) if self.passes else None
+        if last is not None and normed.shape == last.shape:
+            self.passes[-1][TOKENS] = normed
+
+    def _read(self, module: nn.Module, given: tuple, named: Mapping[str, Any]) -> None:
+        self.masks.append(self.places.present(given, named))
+
+    def _keep(self, name: str, states: Tensor) -> None:
+        if self.wanted is None or name in self.wanted:
+            self.passes[-1][name] = self._turned(states)
+
+    def _turned(self, states: Tensor) -> Float[Tensor, "n t d"]:
+        return states if self.places.batch_first else states.transpose(0, 1)
+
+
+def composed(layer: Layer, rows: Rows) -> Layer:
+    """The tokens of each text: those of its rows, one row after the other (n, k t, d)."""
+    states = layer.states[rows.number].flatten(1, 2)
+    return Layer(states, (there(layer)[rows.number] & rows.present[..., None]).flatten(1, 2))

@@ -1,0 +1,103 @@
+"""Where a tower's layers are: its blocks and its last LayerNorm, in modules of open_clip, timm and transformers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Int64
+from open_clip.transformer import TextTransformer, VisionTransformer
+from timm.models.eva import Eva
+from timm.models.vision_transformer import VisionTransformer as TimmTransformer
+from torch import Tensor, nn
+
+from menagerie.models.towers.hugging_face import HuggingFaceImages, HuggingFaceTexts
+from menagerie.models.towers.towers import ImageTower, TextTower, ends_of
+
+# From the arguments with which `Places.reads` is called.
+Mask = Callable[[tuple, Mapping[str, Any]], Tensor | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The modules of a tower that give its layers."""
+
+    blocks: nn.ModuleList | nn.Sequential
+    norm: nn.Module
+    """The last LayerNorm."""
+    batch_first: bool = True
+    """Whether blocks give (n, t, d); else (t, n, d)."""
+    pools_first: bool = False
+    """Whether the tower applies `norm` only to the token that it pools."""
+    reads: nn.Module | None = None
+    """The module whose arguments tell which tokens are padding; None if no token is."""
+    present: Mask = lambda given, named: None
+    """Which tokens (n, t) have a part in the tower's vector; None if all have."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the layers, from the first to the last."""
+        return ("stem", *(f"block {k}" for k in range(1, len(self.blocks) + 1)), "tokens")
+
+
+def image_places(tower: ImageTower) -> Places | None:
+    """The places of an image tower; None unless it is a plain ViT."""
+    if isinstance(tower, HuggingFaceImages):
+        vision = tower.model.vision_model
+        return Places(vision.encoder.layers, vision.post_layernorm, pools_first=tower.model.config.model_type == "clip")
+    visual = getattr(tower.model, "visual", None)
+    if isinstance(visual, VisionTransformer):
+        return Places(visual.transformer.resblocks, visual.ln_post, visual.transformer.batch_first)
+    trunk = getattr(visual, "trunk", None)
+    return Places(trunk.blocks, trunk.norm) if isinstance(trunk, TimmTransformer | Eva) else None
+
+
+def text_places(tower: TextTower) -> Places | None:
+    """The places of a text tower; None if there is none, or if it isn't open_clip's transformer or Hugging Face's."""
+    if isinstance(tower, HuggingFaceTexts):
+        text = tower.model.text_model
+        return Places(text.encoder.layers, text.final_layer_norm, reads=text, present=attention_mask)
+    model = tower.model
+    text = getattr(model, "text", model)
+    if getattr(text, "transformer", None) is None or not hasattr(text, "ln_final"):
+        return None
+
+    def present(given: tuple, named: Mapping[str, Any]) -> Tensor | None:
+        return words_of(tower, text, given[0])
+
+    transformer = text.transformer
+    return Places(
+        transformer.resblocks, text.ln_final, transformer.batch_first, reads=text.token_embedding, present=present
+    )
+
+
+def attention_mask(given: tuple, named: Mapping[str, Any]) -> Bool[Tensor, "m context"] | None:
+    """The mask that a text model of transformers is called with."""
+    mask = named.get("attention_mask")
+    return None if mask is None else mask.bool()
+
+
+def words_of(tower: TextTower, text: nn.Module, ids: Int64[Tensor, "m context"]) -> Bool[Tensor, "m t"] | None:
+    """Which tokens of open_clip's text tower are no padding; None where the tower reads padding like words (SigLIP)."""
+    if isinstance(text, TextTransformer) and (text.use_pad_mask or text.cls_emb is not None):
+        words = ids != text.pad_id
+        return words if text.cls_emb is None else torch.cat([words, words.new_ones(len(words), 1)], dim=1)
+    pool, end = getattr(text, "pool_type", getattr(text, "text_pool_type", "argmax")), tower.end_token
+    if pool not in ("argmax", "eos") or text.attn_mask is None:
+        return None
+    if isinstance(text, TextTransformer) and pool == "eos":
+        end = text.eos_id
+    return torch.arange(ids.shape[1], device=ids.device) <= ends_of(ids, end)[:, None]
+
+
+def grid_of(tower: ImageTower) -> tuple[int, int] | None:
+    """Rows and columns of an image tower's patches, which are its last tokens, row by row; None unless a plain ViT."""
+    if isinstance(tower, HuggingFaceImages):
+        config = tower.model.config.vision_config
+        side = config.image_size // config.patch_size
+        return side, side
+    if image_places(tower) is None:
+        return None
+    visual = tower.model.visual
+    rows, columns = visual.grid_size if isinstance(visual, VisionTransformer) else visual.trunk.patch_embed.grid_size
+    return rows, columns

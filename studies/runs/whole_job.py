@@ -1,0 +1,74 @@
+"""A cell's job: trains and evaluates it, unless it is finished, and makes the states of `--keep-states` it lacks."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from menagerie.models.kept_states import STATES, Unusable, keeper, take_over, take_over_states
+from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
+from menagerie.studies.runs.graphs import give_readers, read_graphs
+from menagerie.studies.runs.machine import settle_torch
+from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.train import fresh_scorer, material_of, run_cell
+from menagerie.studies.runs.training_log import Latest
+
+if TYPE_CHECKING:
+    from menagerie.models.scorer import Scorer
+    from menagerie.models.training.loop import Progress
+
+
+def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], None]) -> None:
+    """Train and evaluate a cell, unless it is finished, and keep the states that it lacks then.
+
+    `report` is told of the last row of the training log with each step.
+    """
+    latest = Latest()
+    if finished(job.folder) is None:
+        run_cell(job, lambda step: report(step, latest.text), [latest], release)
+    keep_lacking(job, lambda step: report(step, "again, for its states"))
+
+
+def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
+    """Keep the states that a finished cell lacks: it was finished or stopped before they were asked for, or went on
+    from what others had trained before. A fresh scorer takes the same steps again; the result stays as it is.
+
+    It prepares its batches itself, so that it can be ended at any moment.
+    """
+    from menagerie.models.training.loop import train
+    from menagerie.models.training.state import StateFile
+
+    file = StateFile(job.folder / STATES / STATE, job.id)
+    while job.lacking:  # twice where this was stopped behind a step that is asked for only now
+        settle_torch(job.threads)
+        material = material_of(job)
+        graphs = read_graphs(job, material)
+        scorer = fresh_scorer(job, material, report, graphs)
+        give_readers(scorer, graphs)
+        take_over_finished(job, scorer)
+        if not (steps := job.lacking):
+            break
+        keep = keeper(job.folder, steps, job.cell.model, scorer)
+        keep(0)
+
+        def pass_on(progress: "Progress", keep: Callable[[int], None] = keep) -> None:
+            keep(progress.step)
+            report(progress.step)
+
+        train(
+            *(scorer, material.train, job.cell.recipe, job.cell.seed, file),
+            report=pass_on,
+            until=max(steps),
+            negatives=job.cell.negatives,
+        )
+        file.path.unlink(missing_ok=True)  # else the next round would begin behind its steps
+    file.path.unlink(missing_ok=True)
+
+
+def take_over_finished(job: Job, scorer: "Scorer") -> None:
+    """Keep what needs no training: the states of a cell with the same training, and the cell's last weights."""
+    other = replace(job, cell=job.cell.trained_as)
+    take_over_states(other.folder, job.folder, job.lacking, job.cell.model, scorer)
+    if job.steps in job.lacking:
+        with suppress(Unusable):
+            take_over(job.folder / CHECKPOINT, job.folder, job.steps, job.cell.model, scorer)

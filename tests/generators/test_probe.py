@@ -1,0 +1,321 @@
+"""Probe sets: what they hold, and planted faults that the audit must find. One is rendered, of cut-out photographs."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import permutations
+from math import comb, log2
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import VIEWS
+from menagerie.envs.layouts import LAYOUTS
+from menagerie.envs.slots import place_of
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit import probes, texts
+from menagerie.generators.audit.run import CHECKS_OF, audit, check_records
+from menagerie.generators.benchmarks.split_tests import cluster_of
+from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.generators.storage.probes import probe_grid, quartets_of
+from menagerie.generators.storage.split_file import describe, read_split, recorded, split_name, without
+from tests.helpers.cutout_files import draw, world_of
+from tests.helpers.planting import only, taken, with_subsets
+from tests.helpers.splits import in_memory, make_split
+
+SMALL = ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit"))
+SIZED = ProbeRecipe(world="pug-sizes", animals=("cat", "lion", "bear"), template="free-conjunction", facing="inward")
+CROWD = ProbeRecipe(world="pug-textures", layout="overlap", things=4, quartets=30)
+SOUND = {"small": SMALL, "sized": SIZED, "crowd": CROWD, "two": replace(CROWD, things=2, layout="apart", probe_views=1)}
+
+
+def failed(check, split):
+    return [finding.claim for finding in check(split) if not finding.holds]
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_probe_sets_pass(name):
+    findings = check_records(in_memory(SOUND[name]))
+    assert [finding for finding in findings if not finding.holds or finding.skipped] == []
+
+
+def test_every_pair_is_there_in_every_view():
+    """Twelve animals in four textures: 3168 images, log2(66 * 6) bits."""
+    recipe = ProbeRecipe(animals=load_world("pug").animals[:12])
+    scenes = recipe.subsets()["left_first"]
+    shown = Counter((s.view, *((t.animal, t.texture, place_of(t.slot)) for t in s.things)) for s in scenes)
+    assert (len(scenes), set(shown.values())) == (3168, {1})
+    assert Counter(scene.view for scene in scenes) == {20_000: 1584, 20_001: 1584}
+    assert recipe.measured({"left_first": scenes})["entropies"] == {"bags": 396, "which": log2(396), "binding": 1.0}
+
+
+def test_the_four_scenes_of_a_quartet_differ_in_what_they_should():
+    for recipe in (SMALL, SIZED, CROWD):
+        scenes = set(recipe.subsets()["left_first"])
+        for scene in scenes:
+            swap, mirror = swap_probed(scene), mirror_probed(scene)
+            assert {swap, mirror, swap_probed(mirror)} <= scenes, "in one view, on one background"
+            assert len({scene, swap, mirror, swap_probed(mirror)}) == 4
+            assert swap_probed(swap) == mirror_probed(mirror) == scene
+            assert swap_probed(mirror) == mirror_probed(swap)
+            cells = [{thing[:2] for thing in one.things} for one in (scene, swap, mirror)]
+            assert cells[0] == cells[2] != cells[1]
+            assert len(cells[0] - cells[1]) == 2, "others keep their textures"
+
+
+def test_fewer_animals_show_what_more_show():
+    few, many = (set(recipe.subsets()["left_first"]) for recipe in (SMALL, replace(SMALL, animals=())))
+    assert few < many
+
+
+def test_no_training_shares_a_view():
+    """Not even the one with the most views that a recipe can have."""
+    probed = {scene.view for scene in SMALL.subsets()["left_first"]}
+    for recipe in (BindingRecipe(world="tiny", views=3), CrowdRecipe(world="eight-textures", train_scenes=200)):
+        trained = {scene.view for scenes in recipe.subsets().values() for scene in scenes}
+        assert not trained & probed
+    assert min(probed) >= 2 * VIEWS.high, "views, and test views after them"
+    with pytest.raises(UserError, match="first_view must be at least 20000"):
+        replace(SMALL, first_view=16)
+
+
+def test_captions_mention_both_orders():
+    split = in_memory(SMALL)
+    left, right = split.subsets["left_first"], split.subsets["right_first"]
+    assert left.scenes == right.scenes
+    for scene, one, other in zip(left.scenes, left.graphs, right.graphs, strict=True):
+        (a, b, ground), things = one.nodes, scene.things
+        assert (a, b) == tuple(f"{thing.texture} {thing.animal}" for thing in things)
+        assert other.nodes == (b, a, ground)
+    for r in (left, right):
+        caption = dict(zip(r.scenes, r.captions, strict=True))
+        assert all(caption[swap_probed(s)] == false for s, false in zip(r.scenes, r.negatives, strict=True))
+
+
+def test_groups_and_grid_keep_swaps_and_mirrors_together():
+    split = in_memory(SMALL)
+    r, grid = split.subsets["left_first"], probe_grid(split)
+    assert grid.records.shape == (2, 6, 6)
+    assert sorted(grid.records.ravel().tolist()) == list(range(len(r)))
+    assert len(set(grid.group.tolist())) == 3
+    v = split.vocabulary
+    for (view, p, q), i in np.ndenumerate(grid.records):
+        scene = r.scenes[i]
+        assert [v.animals.index(thing.animal) for thing in scene.things] == grid.animals[p].tolist()
+        assert [v.textures.index(thing.texture) for thing in scene.things] == grid.textures[q].tolist()
+        assert r.scenes[grid.records[view, p, grid.swap[q]]] == swap_probed(scene)
+        assert r.scenes[grid.records[view, grid.mirror[p], grid.swap[q]]] == mirror_probed(scene)
+        assert r.groups[i] == grid.group[p] == grid.group[grid.mirror[p]]
+
+
+def test_quartets_of_crowds_are_the_same_in_all_views():
+    split = in_memory(CROWD)
+    r, table = split.subsets["left_first"], quartets_of(split)
+    assert table.shape == (2, 30, 4)
+    for s in range(30):
+        things = [[replace(r.scenes[i], view=0, background="").things for i in four] for four in table[:, s]]
+        assert things[0] == things[1]
+        assert len(set(r.groups[table[:, s]].ravel().tolist())) == 1
+        assert len({cluster_of("probe", r.scenes[i]) for i in table[:, s].ravel()}) == 1
+    with pytest.raises(UserError, match="no grid of all pairs"):
+        probe_grid(split)
+    with pytest.raises(UserError, match="menagerie make probe"):
+        quartets_of(in_memory(BindingRecipe(world="tiny", views=1, test_views=1)))
+
+
+def test_a_hidden_thing_takes_its_whole_quartet_along():
+    planned = CROWD.subsets()
+    left = CROWD.left_out(planned, {name: [0, 17] for name in CROWD.tests})
+    kept = without(planned, left)
+    assert {len(numbers) for numbers in left.values()} == {2 * 4 * 2}
+    assert CROWD.measured(kept)["entropies"]["which"] == log2(28)
+    row_of = {scene: row for row, scene in enumerate(CROWD.with_partners(planned))}
+    described = {name: describe(name, scenes, row_of, CROWD) for name, scenes in kept.items()}
+    recipe = recorded(CROWD) | {"left_out": left} | CROWD.measured(kept)
+    split = replace(in_memory(CROWD), recipe=recipe, subsets=described)
+    assert [finding for finding in check_records(split) if not finding.holds] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pairs": 0.2}, "nothing to train on: leave out pairs, got 0.2"),
+        ({"views": 8}, "leave out views, got 8"),
+        ({"hard_negatives": 0.5}, "no hard_negatives"),
+        ({"mention_order": "slots"}, "in both orders: leave out mention_order"),
+        ({"things": 3}, "things must be 2 unless there is a layout"),
+        ({"animals": ("goldfsh", "camel")}, "unknown animal 'goldfsh'; did you mean 'goldfish'"),
+        ({"animals": ("camel",)}, "needs 2 animals, but there are 1: camel"),
+        ({"textures": ("red",)}, "needs 2 textures, but there are 1: red"),
+        ({"layout": "apart", "things": 3, "quartets": 2}, "more than the 1 combinations of 3"),
+        ({"layout": "apart", "things": 4}, "needs 4 animals, but there are 3"),
+    ],
+)
+def test_impossible_recipes_are_refused(change, words):
+    with pytest.raises(UserError, match=words):
+        replace(SMALL, **change).subsets()
+
+
+def changed(split, name, **columns):
+    return with_subsets(split, **{name: replace(split.subsets[name], **columns)})
+
+
+def scene_changed(split, change, number=0):
+    """The split in which one scene is what `change` makes of it."""
+    scenes = list(split.subsets["left_first"].scenes)
+    scenes[number] = change(scenes[number])
+    return changed(split, "left_first", scenes=scenes)
+
+
+def captions_exchanged(split):
+    r = split.subsets["left_first"]
+    texts_of = {"captions": r.negatives, "graphs": r.negative_graphs}
+    return changed(split, "left_first", **texts_of, negatives=r.captions, negative_graphs=r.graphs)
+
+
+def another_background(scene):
+    return replace(scene, background="city" if scene.background != "city" else "desert")
+
+
+def in_training(scene):
+    return replace(scene, view=3)
+
+
+def one_group_torn(split):
+    groups = split.subsets["left_first"].groups.copy()
+    groups[7] = groups.max() - groups[7] + 1
+    return changed(split, "left_first", groups=groups)
+
+
+def one_background(split):
+    """All scenes with a camel are in one place."""
+    r = split.subsets["left_first"]
+    camels = ["camel" in {thing.animal for thing in scene.things} for scene in r.scenes]
+    scenes = [replace(s, background="desert") if camel else s for s, camel in zip(r.scenes, camels, strict=True)]
+    return changed(split, "left_first", scenes=scenes)
+
+
+def claimed(**fields):
+    return lambda split: replace(split, recipe={**split.recipe, **fields})
+
+
+def without_pair(split):
+    return only(split, lambda s: {t.animal for t in s.things} != {"camel", "rabbit"}, ["left_first", "right_first"])
+
+
+def half_left_out(split):
+    return claimed(left_out={name: list(range(8 * 40)) for name in CROWD.tests}, quartets=70)(split)
+
+
+ENTROPY = {"bags": 9, "which": 3.2, "binding": 1.0}
+FAULTS = {
+    "swapped captions exchanged": (SMALL, texts.check_texts, captions_exchanged),
+    "another background": (SMALL, probes.check_probe_quartets, lambda s: scene_changed(s, another_background)),
+    "another facing": (
+        SMALL,
+        probes.check_probe_quartets,
+        lambda s: scene_changed(s, lambda one: replace(one, things=(turned(one.things[0]), one.things[1]))),
+    ),
+    "a view of training": (
+        SMALL,
+        probes.check_probe_views,
+        lambda s: scene_changed(s, lambda one: replace(one, view=3)),
+    ),
+    "views of training": (SMALL, probes.check_probe_views, claimed(first_view=16)),
+    "a pair is missing": (SMALL, probes.check_probe_complete, without_pair),
+    "a scene is missing": (
+        SMALL,
+        probes.check_probe_complete,
+        lambda s: with_subsets(s, right_first=taken(s.subsets["right_first"], range(1, 72))),
+    ),
+    "an arrangement is missing in a view": (
+        CROWD,
+        probes.check_probe_complete,
+        lambda s: with_subsets(s, left_first=taken(s.subsets["left_first"], range(4, 240))),
+    ),
+    "another pair": (SMALL, probes.check_probe_complete, claimed(animals=["camel", "rabbit", "crow"])),
+    "a group is torn": (SMALL, probes.check_probe_groups, one_group_torn),
+    "two groups are one": (
+        SMALL,
+        probes.check_probe_groups,
+        lambda s: changed(s, "left_first", groups=s.subsets["left_first"].groups * 0),
+    ),
+    "no groups": (SMALL, probes.check_probe_groups, lambda s: changed(s, "left_first", groups=None)),
+    "another entropy": (SMALL, probes.check_probe_entropies, claimed(entropies=ENTROPY)),
+    "less than a bit": (
+        SMALL,
+        probes.check_probe_entropies,
+        lambda s: only(s, one_assignment),
+    ),
+    "another order": (
+        SMALL,
+        probes.check_probe_mentions,
+        lambda s: with_subsets(s, left_first=s.subsets["right_first"]),
+    ),
+    "other scenes": (
+        SMALL,
+        probes.check_probe_mentions,
+        lambda s: with_subsets(s, right_first=taken(s.subsets["right_first"], range(71, -1, -1))),
+    ),
+    "a text is always true": (
+        SMALL,
+        probes.check_probe_answers,
+        lambda s: changed(s, "left_first", negatives=s.subsets["left_first"].captions[:1] * 72),
+    ),
+    "one place for an animal": (replace(SMALL, animals=()), probes.check_probe_draws, one_background),
+    "something to train on": (
+        SMALL,
+        probes.check_probe_trains_nothing,
+        lambda s: with_subsets(s, train=s.subsets["left_first"]),
+    ),
+    "more quartets asked": (CROWD, probes.check_probe_crowd, claimed(quartets=31)),
+    "too much is left out": (CROWD, probes.check_probe_crowd, half_left_out),
+    "pairs are left out": (SMALL, probes.check_probe_crowd, claimed(left_out={"left_first": [0]})),
+    "another layout": (CROWD, probes.check_probe_crowd, claimed(layout="apart")),
+    "more things asked": (CROWD, probes.check_probe_crowd, claimed(things=3)),
+}
+
+
+def one_assignment(scene):
+    one, other = sorted(scene.things)
+    return one.texture < other.texture
+
+
+def turned(thing):
+    place = place_of(thing.slot)
+    return thing._replace(slot=place if thing.slot != place else f"{place} outward")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_found(fault):
+    recipe, check, plant = FAULTS[fault]
+    split = in_memory(recipe)
+    assert check in CHECKS_OF["probe"] or check is texts.check_texts
+    assert failed(check, split) == []
+    assert failed(check, plant(split))
+
+
+def test_a_world_of_cut_outs(tmp_path):
+    """Rendered, written, read and audited, every pixel."""
+    draw(tmp_path / "beast.png")
+    draw(tmp_path / "pale.png", color=(200, 200, 200))
+    entries = '[animal.beast]\ncutouts = ["beast.png"]\n[animal.pale]\ncutouts = ["pale.png"]\n'
+    world = world_of(tmp_path, entries, '["beast", "pale"]')
+    recipe = ProbeRecipe(world=world)
+    path = make_split(tmp_path / "store", recipe, resolution=32)
+    split = read_split(path)
+    textures = len(load_world(world).textures)
+    assert len(split.subsets["left_first"]) == 2 * 2 * len(list(permutations(range(textures), 2)))
+    assert split.recipe["entropies"]["which"] == log2(comb(textures, 2))
+    assert split.subsets["left_first"].groups.tolist() == [0] * len(split.subsets["left_first"])
+    assert [finding for finding in audit(path, "all", world_file=tmp_path / "mine.toml") if not finding.holds] == []
+    assert path.name == split_name(recipe)
+
+
+def test_every_layout_can_be_probed():
+    for layout in LAYOUTS:
+        scenes = replace(CROWD, layout=layout, things=3, quartets=5).subsets()["left_first"]
+        assert {tuple(thing.slot for thing in scene.things) in LAYOUTS[layout].choices(3) for scene in scenes} == {True}

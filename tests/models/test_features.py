@@ -1,0 +1,366 @@
+"""Features by name: the layers of every scorer, against the libraries' own intermediates and the scorers' own codes."""
+
+import pytest
+import torch
+from torch import nn
+
+from menagerie import load_scorer
+from menagerie.envs.core.errors import UserError
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.contract import CAPTIONS, GRAPHS, build, check_contract
+from menagerie.models.library.loaded import NO_GRAPH, LoadedScorer
+from menagerie.models.registry import spec_of, specs
+from menagerie.models.texts import Texts
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Features, Layer, joined
+from tests.helpers.hugging_face import CAPTIONS as WORDS
+from tests.helpers.hugging_face import make_folder
+
+NANO = TowerConfig("nano", resolution=32)
+MINI = TowerConfig("mini", resolution=32)
+TEXTS = Texts(CAPTIONS, GRAPHS)
+TOWER = ["stem", "block 1", "tokens"]
+
+
+def scorer(name, towers=NANO, **options):
+    torch.manual_seed(0)
+    return build(name, towers, dict(spec_of(name).smoke) | options)
+
+
+def images(n=3, side=32):
+    return torch.randint(0, 256, (n, 3, side, side), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+def same(one, other):
+    torch.testing.assert_close(one, other, atol=1e-6, rtol=0)
+
+
+@pytest.fixture(params=specs())
+def any_scorer(request):
+    return scorer(request.param)
+
+
+def test_every_scorer_has_its_towers_layers_first_and_its_vector_last(any_scorer):
+    features = any_scorer.features(images())
+    assert list(features)[:3] == TOWER
+    assert {tuple(features[name].shape) for name in TOWER} == {(3, 17, 32)}
+    assert any_scorer.grid == (4, 4)
+    with torch.no_grad():
+        code = any_scorer.eval().encode_images(any_scorer.pixel_scale(images()))
+    assert ("code" in features) == (isinstance(code, torch.Tensor) and code.ndim == 2)
+    if "code" in features:
+        assert list(features)[-1] == "code"
+        assert torch.equal(features["code"][:, 0], code)
+    assert any_scorer.layers == tuple(features)
+    assert any_scorer.text_layers == tuple(any_scorer.text_features(TEXTS))
+
+
+def test_a_changed_image_changes_its_features_alone(any_scorer):
+    pixels = images()
+    before = any_scorer.features(pixels)
+    pixels[1] = 255 - pixels[1]
+    after = any_scorer.features(pixels)
+    for name, states in before.items():
+        assert (states != after[name]).flatten(1).any(1).tolist() == [False, True, False], name
+
+
+def test_one_image_or_text_has_the_features_that_it_has_among_others(any_scorer):
+    for whole, alone, row in (
+        (any_scorer.features(images()), any_scorer.features(images()[2:]), 2),
+        (any_scorer.text_features(TEXTS), any_scorer.text_features(Texts(CAPTIONS[3:], GRAPHS[3:])), 3),
+    ):
+        for name in whole:
+            there = whole[name][row][whole.present[name][row]], alone[name][0][alone.present[name][0]]
+            torch.testing.assert_close(*there, atol=1e-5, rtol=0)
+
+
+def test_it_leaves_the_mode_and_keeps_no_gradients_or_hooks(any_scorer):
+    any_scorer.train()
+    frozen = next(module for module in any_scorer.modules() if isinstance(module, nn.LayerNorm))
+    frozen.eval()
+    modes = [module.training for module in any_scorer.modules()]
+    features = any_scorer.features(images(), ["tokens"]), any_scorer.text_features(TEXTS)
+    with pytest.raises(UserError):
+        any_scorer.features(images(), "no such")
+    assert [module.training for module in any_scorer.modules()] == modes
+    assert not any(states.requires_grad for part in features for states in part.values())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in any_scorer.modules())
+    assert any_scorer.features(images(), "block 1", gradients=True)["block 1"].requires_grad or all(
+        not parameter.requires_grad for parameter in any_scorer.backbones()["vision"]
+    )
+
+
+def test_dropout_is_off():
+    model = scorer("clip").train()
+    model.model.visual.transformer.resblocks[0].attn.dropout = 0.5
+    assert torch.equal(model.features(images())["code"], model.features(images())["code"])
+
+
+def test_layers_are_what_open_clip_gives():
+    """Two blocks. The tokens are those that CLS and the end token are taken from."""
+    model = scorer("clip", MINI).eval()
+    seen = model.features(images())
+    assert list(seen) == ["stem", "block 1", "block 2", "tokens", "code"]
+    pixels = model.pixel_scale(images())
+    with torch.no_grad():
+        given = model.model.visual.forward_intermediates(pixels, output_fmt="NLC", output_extra_tokens=True)
+        for k in range(2):
+            parts = given["image_intermediates_prefix"][k], given["image_intermediates"][k]
+            same(seen[f"block {k + 1}"], torch.cat(parts, dim=1))
+        stem = model.model.visual.transformer.resblocks[0](seen["stem"])
+        same(seen["block 1"], stem)
+        same(seen["tokens"], model.towers.image.tokens(pixels).states)
+        same(nn.functional.normalize(seen["tokens"][:, 0] @ model.model.visual.proj, dim=-1), seen["code"][:, 0])
+
+
+def test_layers_of_texts_are_what_open_clip_gives_and_padding_is_zero():
+    model = scorer("clip", MINI).eval()
+    seen, ids = model.text_features(TEXTS), model.read(CAPTIONS, GRAPHS)
+    with torch.no_grad():
+        given, tokens = model.model.forward_intermediates(text=ids), model.towers.text.tokens(ids)
+    lengths = [len(caption.split()) + 1 for caption in CAPTIONS]
+    assert seen.present["block 2"].sum(1).tolist() == lengths
+    for k in range(2):
+        states = given["text_intermediates"][k]
+        assert not seen[f"block {k + 1}"][~tokens.present].any()
+        same(seen[f"block {k + 1}"][tokens.present], states[tokens.present])
+    ends = seen["tokens"][range(4), [length - 1 for length in lengths]]
+    same(ends, tokens.pooled)
+    same(nn.functional.normalize(ends @ model.model.text_projection, dim=-1), seen["code"][:, 0])
+    same(seen.mean("stem")[2], seen["stem"][2, : lengths[2]].mean(0))
+
+
+def test_gap_has_the_tokens_that_it_averages_and_fdt_those_before_the_norm():
+    for name in ("clip-gap", "fdt"):
+        seen = scorer(name).features(images())
+        assert torch.equal(seen["tokens"], seen["block 1"])
+    model = scorer("clip-gap").eval()
+    mean = model.towers.image.norm(model.features(images())["tokens"].mean(1))
+    same(nn.functional.normalize(model.towers.image.project(mean), dim=-1), model.features(images())["code"][:, 0])
+
+
+def test_what_scorers_add_is_what_their_codes_are_made_of():
+    model = scorer("fdt").eval()
+    for seen in (model.features(images()), model.text_features(TEXTS)):
+        same(seen["weights"].sum(-1), torch.ones(len(seen["weights"]), 1))
+        same(nn.functional.normalize(seen["weights"] @ model.codes, dim=-1), seen["code"])
+    sparo = scorer("sparo").features(images())
+    same(sparo["slots"].flatten(1), sparo["code"][:, 0])
+    mixed = scorer("sparo", attention="separate", slot_projection=False)
+    assert "slots" not in mixed.layers
+    assert "slots" in scorer("sparo", attention="separate").layers
+    names = scorer("classifier").text_features(TEXTS)
+    assert list(names) == ["classes"]
+    assert names["classes"].sum(-1).max() == 1
+
+
+def test_oc_clips_keys_values_and_slots_are_its_own():
+    model = scorer("oc-clip").eval()
+    pixels = images(4)
+    code, read = model.encode_images(model.pixel_scale(pixels)), model.read(CAPTIONS, GRAPHS)
+    seen, texts = model.features(pixels), model.encode_texts(read)
+    same(seen["keys"], code.keys.detach())
+    same(seen["values"], code.values.detach())
+    same(seen["tokens"][:, 1:], model.towers.image.patches(model.pixel_scale(pixels)).detach())
+    slots = model.slots(pixels, TEXTS)
+    assert slots.present["slots"].sum(1).tolist() == [len(graph.nodes) for graph in GRAPHS]
+    phrases = model.text_features(TEXTS)["phrases"]
+    cosines = nn.functional.cosine_similarity(slots["slots"], phrases, dim=-1)
+    nodes = [graph for graph in range(4) if not GRAPHS[graph].edges]  # whose score is the mean of its nodes' cosines
+    means = cosines.sum(1) / slots.present["slots"].sum(1)
+    torch.testing.assert_close(means[nodes], model.paired(code, texts).detach()[nodes], atol=1e-5, rtol=0)
+
+
+def test_a_graphs_tokens_are_those_of_its_phrases_one_after_the_other():
+    """OC-CLIP reads the predicates in a second pass, which a batch without edges doesn't have."""
+    for name, phrases in (("oc-clip", ["red cat", "dog", "city", "to the left of"]), ("clip-phrases", ["dog"])):
+        model = scorer(name).eval()
+        row = 1 if name == "oc-clip" else 2
+        seen = model.text_features(TEXTS, "tokens")
+        tokenizer = model.reader.tokenizer
+        alone = model.towers.text.tokens(tokenizer(phrases, model.reader.context))
+        same(seen["tokens"][row][seen.present["tokens"][row]], alone.states[alone.present].detach())
+    without = scorer("oc-clip").text_features(Texts(CAPTIONS[2:], GRAPHS[2:]))
+    assert without["predicates"].shape[:2] == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["filip-phrases", "flair"])
+def test_slots_are_what_texts_are_compared_with(name):
+    model = scorer(name).eval()
+    slots, texts = model.slots(images(4), TEXTS), model.text_features(TEXTS)
+    compared = texts["phrases" if name == "filip-phrases" else "whole"]
+    cosines = nn.functional.cosine_similarity(slots["slots"], compared, dim=-1)
+    code = model.encode_images(model.pixel_scale(images(4)))
+    scores = model.paired(code, model.encode_texts(model.read(CAPTIONS, GRAPHS))).detach()
+    torch.testing.assert_close(cosines.sum(1) / slots.present["slots"].sum(1), scores, atol=1e-5, rtol=0)
+
+
+def test_names_that_there_are_not_are_refused_with_the_nearest():
+    model = scorer("clip", MINI)
+    with pytest.raises(UserError, match=r"unknown image layer of CLIPScorer 'blok 2'; did you mean 'block 2'"):
+        model.features(images(), ["stem", "blok 2"])
+    with pytest.raises(UserError, match=r"unknown text layer .* 'tokns'; did you mean 'tokens'"):
+        model.text_features(TEXTS, "tokns")
+    for pairs in ("oc-clip", "dcsm"):
+        with pytest.raises(UserError, match=r"has no 'code', a single vector for each image; its layers are stem, "):
+            scorer(pairs).features(images(), "code")
+    with pytest.raises(UserError, match="in CLIPScorer texts take no slots"):
+        scorer("clip").slots(images(4), TEXTS)
+    with pytest.raises(UserError, match="3 images and 4 texts"):
+        scorer("oc-clip").slots(images(3), TEXTS)
+
+
+def test_a_pretrained_image_tower_of_timm():
+    """DINOv2's architecture has all but a text tower of timm; patches are those that OC-CLIP binds."""
+    torch.manual_seed(0)
+    towers = TowerConfig("ViT-B-14-DINOv2", resolution=28)
+    model = build_scorer("oc-clip", towers, TextSpace(context=20), {"dim": 16, "relation_dim": 8, "layers": 0}).eval()
+    trunk, pixels = model.model.visual.trunk, model.pixel_scale(images(1, 28))
+    seen = model.features(images(1, 28))
+    assert len([name for name in seen if name.startswith("block")]) == len(trunk.blocks) == 12
+    assert model.grid == (2, 2)
+    with torch.no_grad():
+        given = trunk.forward_intermediates(
+            pixels, return_prefix_tokens=True, output_fmt="NLC", intermediates_only=True
+        )
+        same(seen["tokens"], trunk.forward_features(pixels))
+        same(seen["tokens"][:, -4:], model.towers.image.patches(pixels))
+    for k, (patches, prefix) in enumerate(given, start=1):
+        same(seen[f"block {k}"], torch.cat([prefix, patches], dim=1))
+
+
+def test_a_tower_without_blocks_has_its_vector_alone():
+    torch.manual_seed(0)
+    model = build_scorer("clip", TowerConfig("RN50", resolution=32), TextSpace(context=20))
+    assert model.layers == ("code",)
+    assert model.grid is None
+    assert len(model.text_layers) == 15
+    with pytest.raises(UserError, match="unknown image layer of CLIPScorer 'block 1'; known: code"):
+        model.features(images(1), "block 1")
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip"])
+def test_hugging_faces_layers_are_its_hidden_states(kind, tmp_path):
+    make_folder(kind, tmp_path)
+    loaded = load_scorer(tmp_path)
+    model, pixels = loaded.scorer.model, loaded.scorer.pixel_scale(images())
+    seen, texts = loaded.features(images()), loaded.text_features(WORDS)
+    assert list(seen) == list(texts) == ["stem", "block 1", "tokens", "code"]
+    assert loaded.grid == (4, 4)
+    read = loaded.scorer.read(WORDS, [NO_GRAPH] * 2)
+    with torch.no_grad():
+        vision = model.vision_model(pixels, output_hidden_states=True)
+        text = model.text_model(read.ids, attention_mask=read.mask, output_hidden_states=True)
+    for features, output, mask in ((seen, vision, None), (texts, text, read.mask)):
+        there = slice(None) if mask is None else mask.bool()
+        same(features["stem"][there], output.hidden_states[0][there])
+        same(features["block 1"][there], output.hidden_states[1][there])
+    same(texts["tokens"][texts.present["tokens"]], text.last_hidden_state[texts.present["tokens"]])
+    assert texts.present["tokens"].sum(1).tolist() == ([7, 4] if kind == "clip" else [12, 12])
+    if kind == "clip":  # it normalises CLS alone
+        same(seen["tokens"], model.vision_model.post_layernorm(vision.last_hidden_state))
+        same(seen["tokens"][:, 0], vision.pooler_output)
+    else:
+        same(seen["tokens"], vision.last_hidden_state)
+    same(seen["code"][:, 0], loaded.embed(images()))
+    same(texts["code"][:, 0], loaded.embed(captions=WORDS))
+
+
+OWN = """
+import torch
+import torch.nn.functional as F
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.towers.features import Layer
+
+class Mine(CLIPScorer):
+    def image_parts(self, code, tokens):
+        return {"squares": Layer(tokens.states.square())}
+
+class Twice(CLIPScorer):
+    def encode_images(self, pixels):
+        return F.normalize(super().encode_images(pixels) + super().encode_images(pixels.flip(3)), dim=-1)
+
+class Taken(CLIPScorer):
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.layers = torch.nn.Linear(3, 3)
+
+class Neighbours(CLIPScorer):
+    def image_parts(self, code, tokens):
+        return {"odd": Layer(tokens.states - tokens.states.mean(0))}
+
+class Vectors(CLIPScorer):
+    def image_parts(self, code, tokens):
+        return {"flat": Layer(code)}
+
+class Vector(CLIPScorer):
+    def image_parts(self, code, tokens):
+        return {"code": Layer(2 * code[:, None])}
+
+class Fewer(CLIPScorer):
+    def image_parts(self, code, tokens):
+        return {"few": Layer(tokens.states[:1])}
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    return lambda name: f"{tmp_path}/mine.py:{name}"
+
+
+def test_a_class_of_ones_own_adds_layers_by_one_method(own):
+    check_contract(own("Mine"), NANO, {})
+    seen = build(own("Mine"), NANO, {}).features(images(), ["block 1", "squares", "tokens"])
+    assert list(seen) == ["block 1", "squares", "tokens"]
+    same(seen["squares"], seen["tokens"].square())
+
+
+def test_a_tower_that_reads_other_rows_gives_no_layers(own):
+    """They can't be told to be those of the images; its vector can."""
+    check_contract(own("Twice"), NANO, {})
+    model = build(own("Twice"), NANO, {})
+    assert model.layers == ("code",)
+    with pytest.raises(UserError, match=r"Twice: 'block 1' can't be told apart by image"):
+        model.features(images(), "block 1")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("Taken", "self.layers of a scorer is taken"),
+        ("Neighbours", "the image layer 'odd' depends on what else is in the batch"),
+        ("Vectors", r"the layer 'flat' has the shape \(4, 32\), not \(n, t, d\)"),
+        ("Vector", "Vector adds a layer 'code', which is taken"),
+        ("Fewer", r"the image layer 'few' must have finite numbers of shape \(4, t, d\), not \(1, 17, 32\)"),
+    ],
+)
+def test_the_contract_names_layers_that_are_wrong(own, name, problem):
+    with pytest.raises(UserError, match=problem):
+        check_contract(own(name), NANO, {})
+
+
+def test_blocks_of_other_lengths_are_joined():
+    short = Features({"a": Layer(torch.ones(1, 2, 3), torch.tensor([[True, False]]))})
+    both = joined([short, Features({"a": Layer(torch.full((2, 4, 3), 2.0))})])
+    assert both["a"].shape == (3, 4, 3)
+    assert both.present["a"].sum(1).tolist() == [1, 4, 4]
+    assert both["a"][0].sum() == 3
+    assert both.mean("a")[:, 0].tolist() == [1, 2, 2]
+
+
+def test_a_notebook_gets_blocks_of_any_number(monkeypatch):
+    monkeypatch.setattr("menagerie.models.library.loaded.BLOCK", 3)
+    model = scorer("oc-clip")
+    loaded = LoadedScorer("it", model, ("graphs",))
+    assert (loaded.layers, loaded.text_layers, loaded.grid) == (model.layers, model.text_layers, (4, 4))
+    torch.testing.assert_close(loaded.features(images(4), "values")["values"], model.features(images(4))["values"])
+    for made, given in (
+        (loaded.text_features(CAPTIONS, "tokens", GRAPHS), model.text_features(TEXTS, "tokens")),
+        (loaded.slots(images(4), CAPTIONS, GRAPHS), model.slots(images(4), TEXTS)),
+    ):
+        (name,) = made
+        torch.testing.assert_close(made[name], given[name])
+        assert torch.equal(made.present[name], given.present[name])
+    with pytest.raises(UserError, match="3 images and 4 captions"):
+        loaded.slots(images(3), CAPTIONS, GRAPHS)
