@@ -1,0 +1,106 @@
+"""Alignment: how far images' and texts' codes agree on what a swap changes, and what one matrix could mend."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Num
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.codes.axes import ProbeAxes
+from menagerie.studies.codes.bits import bits
+from menagerie.studies.codes.geometry import differences
+from menagerie.studies.codes.linear import one_core
+from menagerie.studies.codes.measured import Measured, refused
+
+FOLDS = 5
+PENALTY = 1e-3
+STEPS = 40
+Units = Float[np.ndarray, "v p q d"]
+
+
+class Alignment(NamedTuple):
+    """Of an image's code x, its text's t and the swapped text's t', as unit vectors."""
+
+    gap: Measured
+    """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is that of means at right angles."""
+    cosine: Measured
+    """Mean cos(D_image, D_text), where D is a code less its swap's."""
+    before: Measured
+    """Share of swaps right, x'(t - t') > 0."""
+    after: Measured
+    """The same by one matrix, x'(I + A)(t - t')."""
+    bits: Measured
+    """Of the margins before."""
+    bits_after: Measured
+
+
+@one_core
+def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Alignment:
+    """The matrix is fitted to the logistic loss on other pairs of animals: what LABCLIP (Koishigarina et al.,
+    2502.03566) could repair."""
+    for codes in (images, texts):
+        axes.check(codes)
+    if images.shape != texts.shape:
+        raise UserError(f"codes of images {images.shape} and of texts {texts.shape} aren't of one space")
+    x, t = units(images), units(texts)
+    d = t - t[:, :, axes.swaps]
+    before, after = (x * d).sum(-1), mapped(x, d, axes)
+    return Alignment(
+        gap(x, t),
+        cosine(x, t, axes),
+        Measured((before > 0).mean(), 0.5),
+        Measured((after > 0).mean(), 0.5),
+        bits(before),
+        bits(after),
+    )
+
+
+def units(codes: Num[np.ndarray, "v p q d"]) -> Units:
+    sizes = np.linalg.norm(codes.astype(np.float64), axis=-1, keepdims=True)
+    if not sizes.all():
+        raise UserError("a code of the probe set is 0 and has no direction")
+    return codes / sizes
+
+
+def gap(x: Units, t: Units) -> Measured:
+    one, two = x.mean((0, 1, 2)), t.mean((0, 1, 2))
+    return Measured(((one - two) ** 2).sum(), (one**2).sum() + (two**2).sum())
+
+
+def cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
+    one, two = differences(x, axes), differences(t, axes)
+    sizes = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
+    moved = sizes > 1e-12
+    if not moved.any():
+        return refused("a swap changes no code", 0.0)
+    return Measured(((one * two).sum(-1)[moved] / sizes[moved]).mean(), 0.0)
+
+
+def mapped(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
+    """Held-out margins x'(I + A)d."""
+    margins, folds = np.zeros(x.shape[:3]), axes.folds(FOLDS)
+    for fold in range(FOLDS):
+        train = folds != fold
+        matrix = fitted(*(part[:, train].reshape(-1, part.shape[-1]).astype(np.float32) for part in (x, d)))
+        margins[:, ~train] = ((x[:, ~train] @ matrix) * d[:, ~train]).sum(-1)
+    return margins
+
+
+def fitted(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
+    """I + A at the least of mean log(1 + exp(-b x'(I + A)d)) + penalty |A|^2, b > 0 fitted too."""
+    width = x.shape[1]
+    unit = np.eye(width, dtype=np.float32)
+
+    def loss(flat: Float[np.ndarray, " k"]) -> tuple[float, Float[np.ndarray, " k"]]:
+        a, scale = flat[:-1].reshape(width, width).astype(np.float32), float(np.exp(flat[-1]))
+        margins = ((x @ (unit + a)) * d).sum(-1).astype(np.float64)
+        slope = -scale * expit(-scale * margins) / len(x)
+        gradient = x.T @ (slope[:, None].astype(np.float32) * d) + 2 * PENALTY * a
+        value = np.logaddexp(0, -scale * margins).mean() + PENALTY * (a.astype(np.float64) ** 2).sum()
+        return float(value), np.append(gradient.reshape(-1).astype(np.float64), slope @ margins)
+
+    start = np.append(np.zeros(width * width), 3.0)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+    return np.eye(width) + found[:-1].reshape(width, width)

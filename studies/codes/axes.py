@@ -1,0 +1,165 @@
+"""What the axes of codes mean: z[view, p, q, ...] is the code of a scene in a view, p an ordered pair of animals (left,
+right), q an ordered pair of different textures (of the left, of the right)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Num, Shaped
+
+from menagerie.envs.core.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeAxes:
+    """The ordered pairs of a probe set. Every pair stands there in both orders, else `UserError`.
+
+    Animals and textures are numbers from 0.
+    """
+
+    animals: Int[np.ndarray, "p 2"]
+    textures: Int[np.ndarray, "q 2"]
+    backgrounds: Int[np.ndarray, "v p q"]
+    """The same for a scene, its swap and its mirror in a view, drawn anew for each view."""
+
+    def __post_init__(self) -> None:
+        for name, pairs in (("animals", self.animals), ("textures", self.textures)):
+            known = set(map(tuple, pairs.tolist()))
+            if len(known) < len(pairs) or not len(pairs):
+                raise UserError(
+                    f"a probe set holds each ordered pair of {name} once; here pairs repeat, or are missing"
+                )
+            for one, two in known:
+                if one == two or (two, one) not in known:
+                    raise UserError(
+                        f"a probe set holds each pair of different {name} in both orders, not {one, two} alone"
+                    )
+            if set(np.unique(pairs)) != set(range(pairs.max() + 1)):
+                raise UserError(f"{name} of a probe set are numbered from 0 without gaps")
+        if self.backgrounds.shape[1:] != (len(self.animals), len(self.textures)):
+            raise UserError(f"backgrounds {self.backgrounds.shape} don't fit the pairs of the probe set")
+        drawn = self.backgrounds
+        if (drawn != drawn[:, :, self.swaps]).any() or (drawn != drawn[:, self.mirrors]).any():
+            raise UserError("a scene of the probe set has another background than its swap or mirror in the same view")
+
+    @property
+    def kinds(self) -> tuple[int, int]:
+        """How many animals and textures there are."""
+        return int(self.animals.max()) + 1, int(self.textures.max()) + 1
+
+    @cached_property
+    def swaps(self) -> Int[np.ndarray, " q"]:
+        """The number of the pair of textures in the other order."""
+        return turned(self.textures)
+
+    @cached_property
+    def mirrors(self) -> Int[np.ndarray, " p"]:
+        """The number of the pair of animals in the other order."""
+        return turned(self.animals)
+
+    @cached_property
+    def groups(self) -> Int[np.ndarray, " p"]:
+        """The number of the unordered pair of animals, by which scenes are held out: a scene, its swap, its mirror and
+        their views share it. Random splits of scenes leak."""
+        return np.unique(np.sort(self.animals, 1), axis=0, return_inverse=True)[1].reshape(-1)
+
+    @cached_property
+    def half(self) -> Int[np.ndarray, " h"]:
+        """One order of each pair of textures."""
+        return np.flatnonzero(self.textures[:, 0] < self.textures[:, 1])
+
+    def folds(self, count: int) -> Int[np.ndarray, " p"]:
+        """A fold for each ordered pair of animals; both orders share it."""
+        number = int(self.groups.max()) + 1
+        if number < count:
+            raise UserError(f"{count} folds need as many pairs of animals, and the probe set has {number}")
+        return (np.random.default_rng(0).permutation(number) % count)[self.groups]
+
+    def sides(self, animal: int) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+        """The pairs p that an animal is in, and whether it is left (0) or right (1) there."""
+        return np.nonzero(self.animals == animal)
+
+    def check(self, codes: Num[np.ndarray, "v p q *rest"], least: int = 1) -> None:
+        """Raise `UserError` unless codes fit these axes, are finite, and have so many views."""
+        if codes.shape[1:3] != (len(self.animals), len(self.textures)):
+            shape = (len(self.backgrounds), len(self.animals), len(self.textures))
+            raise UserError(f"codes {codes.shape} don't fit the probe set's views, pairs and pairs {shape}")
+        if len(codes) != len(self.backgrounds):
+            raise UserError(f"codes of {len(codes)} views don't fit backgrounds of {len(self.backgrounds)}")
+        if len(codes) < least:
+            raise UserError(f"codes of {least} views are needed, and there are those of {len(codes)}")
+        if not np.isfinite(codes).all():
+            raise UserError("a code of the probe set isn't finite")
+
+
+def turned(pairs: Int[np.ndarray, "n 2"]) -> Int[np.ndarray, " n"]:
+    """The number of each pair's other order."""
+    number = {(one, two): k for k, (one, two) in enumerate(pairs.tolist())}
+    return np.array([number[two, one] for one, two in pairs.tolist()])
+
+
+def axes_of(
+    animals: Shaped[np.ndarray, "n 2"],
+    textures: Shaped[np.ndarray, "n 2"],
+    views: Shaped[np.ndarray, " n"],
+    backgrounds: Shaped[np.ndarray, " n"],
+) -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
+    """The axes of a list of scenes, of names or numbers, and the number in the list of each scene: `codes[numbers]` is
+    z[view, p, q, ...] of the codes of the list.
+
+    Raises `UserError` unless each view holds each pair of animals with each pair of textures once.
+    """
+    named = (views, backgrounds, animals, textures)
+    view, background, animal, texture = (np.unique(names, return_inverse=True)[1].reshape(-1) for names in named)
+    animal, texture = animal.reshape(-1, 2), texture.reshape(-1, 2)
+    pairs, p = np.unique(animal, axis=0, return_inverse=True)
+    bags, q = np.unique(texture, axis=0, return_inverse=True)
+    shape = (int(view.max()) + 1, len(pairs), len(bags))
+    place = np.ravel_multi_index((view, p.reshape(-1), q.reshape(-1)), shape)
+    if not np.array_equal(np.sort(place), np.arange(np.prod(shape))):
+        parts = f"{shape[0]} views, {shape[1]} pairs of animals and {shape[2]} of textures"
+        raise UserError(f"a probe set of {parts} holds each scene once, and here are {len(place)} scenes")
+    numbers = np.argsort(place).reshape(shape)
+    return ProbeAxes(pairs, bags, background[numbers]), numbers
+
+
+def in_both_orders(
+    codes: Num[np.ndarray, "v p q *rest"], axes: ProbeAxes
+) -> tuple[Num[np.ndarray, "w p q *rest"], ProbeAxes]:
+    """Codes of texts that name the left thing first, with those of texts that name the right thing first as further
+    views, so that a probe of "left" can't read what is named first.
+
+    "a blue dog and a red cat" is the text of the scene with both exchanged. Texts that name places have no such.
+    """
+    axes.check(codes)
+    other = codes[:, axes.mirrors][:, :, axes.swaps]
+    twice = np.concatenate([axes.backgrounds, axes.backgrounds])
+    return np.concatenate([codes, other]), ProbeAxes(axes.animals, axes.textures, twice)
+
+
+def object_means(
+    codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"] | None = None
+) -> Num[np.ndarray, "2 a t d"]:
+    """The mean code of the scenes that have an object (animal, texture) in a place, left or right, over all views; only
+    of kept pairs of animals, each animal in both places."""
+    chosen = np.ones(len(axes.animals), bool) if kept is None else kept
+    animals, textures = axes.kinds
+    mean = codes.mean(0)
+    means = []
+    for place in (0, 1):
+        by_animal = np.tensordot(averaging(axes.animals[:, place], chosen, animals), mean, 1)
+        by_object = np.tensordot(
+            averaging(axes.textures[:, place], np.ones(len(axes.textures), bool), textures), by_animal, (1, 1)
+        )
+        means.append(by_object.swapaxes(0, 1).astype(codes.dtype))
+    return np.stack(means)
+
+
+def averaging(values: Int[np.ndarray, " n"], kept: Bool[np.ndarray, " n"], kinds: int) -> Float[np.ndarray, "kinds n"]:
+    """Weights of the mean over the kept entries of each kind."""
+    members = (values == np.arange(kinds)[:, None]) & kept
+    if not members.any(1).all():
+        raise UserError(
+            "the probe set is too small: without the scenes that are held out something has no scene in a place"
+        )
+    return members / members.sum(1, keepdims=True)

@@ -1,0 +1,57 @@
+"""Bits of a fair coin that margins tell: what belongs to what, of two captions or of two things."""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.codes.measured import Measured
+
+SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, where margins are 1 in the mean
+
+
+def bits(margins: Float[np.ndarray, "..."]) -> Measured:
+    """1 - min over b >= 0 of mean log2(1 + exp(-b m)), in bits; chance is 0, and 1 is all.
+
+    A lower bound of the mutual information between margins and a fair coin that they are positive for, by the entropy
+    less the loss of a reader (2606.03976); ours conditions on which things and textures a scene has, so that exactly 1
+    bit is left. The margins are those of held-out probes, or s(x, c) - s(x, c') of any scorer for an image x, its
+    caption c and the swapped one c'. Only b is fitted to them, which adds less than 0.001 bit to a thousand margins.
+    """
+    flat = checked_margins(margins)
+    if (flat > 0).all():
+        return Measured(1.0, 0.0)  # what a growing b tends to
+    scale = np.abs(flat).mean() or 1.0
+    loss = least_loss(lambda b: float(np.logaddexp(0, -b / scale * flat).mean()))
+    return Measured(max(0.0, 1 - loss / np.log(2)), 0.0)
+
+
+def checked_margins(margins: Float[np.ndarray, "..."]) -> Float[np.ndarray, " n"]:
+    flat = np.asarray(margins, np.float64).reshape(-1)
+    if not len(flat) or not np.isfinite(flat).all():
+        raise UserError("margins of scenes must be finite numbers, and there must be some")
+    return flat
+
+
+def least_loss(loss: Callable[[float], float]) -> float:
+    """The least value over all b >= 0 of a convex function of b."""
+    found = minimize_scalar(
+        lambda log: loss(float(np.exp(log))), bounds=SCALES, method="bounded", options={"xatol": 1e-4}
+    )
+    return min(float(found.fun), loss(0.0))
+
+
+def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+    """The log-odds that two coins fall alike, from the log-odds of each: 2 atanh(tanh(a / 2) tanh(t / 2))."""
+    return np.logaddexp(0, one + two) - np.logaddexp(one, two)
+
+
+def set_bits(scores: Float[np.ndarray, "n s"], true: np.ndarray) -> tuple[float, float]:
+    """Bits that scores tell of which of s equally likely sets is the true one, and the entropy, log2(s)."""
+    scale = np.abs(scores - scores.mean(1, keepdims=True)).mean() or 1.0
+    own = scores[np.arange(len(scores)), true]
+    loss = least_loss(lambda b: float((logsumexp(b / scale * scores, axis=1) - b / scale * own).mean()))
+    return max(0.0, float(np.log2(scores.shape[1]) - loss / np.log(2))), float(np.log2(scores.shape[1]))

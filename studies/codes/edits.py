@@ -1,0 +1,79 @@
+"""Edits: whether a code that is moved from a scene towards its swap is judged as the swap."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Num
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.codes.axes import ProbeAxes, object_means
+from menagerie.studies.codes.measured import Measured, refused
+
+FOLDS = 2
+OBJECTS, OTHERS, PLACES, RANDOM = "objects", "others", "places", "random"
+Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
+"""From codes, s(x, c) - s(x, c') for each scene's caption c and the swapped one c'."""
+
+
+class Edits(NamedTuple):
+    """Share of the scenes judged rightly that flip to the swapped caption; chance is a random direction as long."""
+
+    objects: Measured
+    """Moved by the mean codes of the scene's objects in their places."""
+    others: Measured
+    """By those of objects of two other animals."""
+    places: Measured
+    """By those of textures in places, over all animals."""
+
+
+def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
+    """Move z to z + sum(omega_target - omega_source), omega the mean code of an object in its place in other pairs.
+
+    Codes of several parts, such as keys and values of all patches, go in as one vector each. Our causal test of the
+    vectors of objects of which Uselis et al. (2605.31503) ask how they are made.
+    """
+    axes.check(codes)
+    right = margins(codes) > 0
+    flipped = {}
+    for name, moved in edited(codes, axes, seed):
+        flipped[name] = ((margins(moved) < 0) & right).sum() / max(1, right.sum())
+    if not right.any():
+        return Edits(*[refused("no scene is judged rightly before the edit")] * 3)
+    return Edits(*(Measured(flipped[name], flipped[RANDOM]) for name in (OBJECTS, OTHERS, PLACES)))
+
+
+def edited(
+    codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0
+) -> Iterator[tuple[str, Num[np.ndarray, "v p q d"]]]:
+    """The codes after each edit, one after another, for they may be large."""
+    if axes.kinds[0] < 4:
+        raise UserError(f"edits by objects of two other animals need 4 animals, not {axes.kinds[0]}")
+    random = np.random.default_rng(seed)
+    folds = axes.folds(FOLDS)
+    means = [object_means(codes, axes, folds != fold) for fold in range(FOLDS)]
+    others = np.array(
+        [random.choice(np.setdiff1d(np.arange(axes.kinds[0]), pair), 2, replace=False) for pair in axes.animals]
+    )
+    ways = {
+        OBJECTS: lambda p: exchange(means[folds[p]], axes, axes.animals[p]),
+        OTHERS: lambda p: exchange(means[folds[p]], axes, others[p]),
+        PLACES: lambda p: exchange(means[folds[p]].mean(1, keepdims=True), axes, np.zeros(2, int)),
+        RANDOM: lambda p: as_long(exchange(means[folds[p]], axes, axes.animals[p]), random),
+    }
+    for name, way in ways.items():
+        yield name, codes + np.stack([way(p) for p in range(len(folds))]).astype(codes.dtype)
+
+
+def exchange(
+    means: Num[np.ndarray, "2 a t d"], axes: ProbeAxes, animals: Num[np.ndarray, " 2"]
+) -> Num[np.ndarray, "q d"]:
+    """What two animals' codes change by when they exchange textures."""
+    (left, right), (t, u) = animals, axes.textures.T
+    return means[0, left, u] - means[0, left, t] + means[1, right, t] - means[1, right, u]
+
+
+def as_long(moves: Num[np.ndarray, "q d"], random: np.random.Generator) -> Num[np.ndarray, "q d"]:
+    """Random directions of the same lengths."""
+    drawn = random.normal(size=moves.shape)
+    return drawn * np.linalg.norm(moves, axis=-1, keepdims=True) / np.linalg.norm(drawn, axis=-1, keepdims=True)

@@ -1,0 +1,209 @@
+"""Geometry: how much of a code says what belongs to what, and of what form it is.
+
+D is a scene's code less its swap's. Products of two views are free of each view's noise.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Num
+from scipy.special import gammaln
+
+from menagerie.studies.codes.axes import ProbeAxes
+from menagerie.studies.codes.linear import one_core, ridge
+from menagerie.studies.codes.measured import Measured, refused
+
+FOLDS = 5
+PENALTY = 1.0  # of additive fits: that of one scene
+SURE = 4  # standard errors that D must be from 0
+EXPLAINED = 0.95
+ROUNDING = 1e-9  # of a code's mean square: less is no code
+Codes = Float[np.ndarray, "v p q d"]
+
+
+class Geometry(NamedTuple):
+    """Shares of variance, and directions. Where D isn't sure, what divides by it is refused."""
+
+    share: Measured
+    """The binding share S = E[D1 . D2] / 4V: the share of the variance between scenes that views agree on, V, which the
+    assignment makes. Backgrounds are taken out of V."""
+    objects: Measured
+    """R2 of D as the sum of an object's code each, the same in both places."""
+    placed_objects: Measured
+    """The same with codes of an object's own for each place."""
+    concepts: Measured
+    """R2 of codes as animals + textures + background, which predicts D = 0."""
+    components: Measured
+    """k95: principal components of D with 95 % of it; chance is a D that is spread evenly."""
+    cosine: Measured
+    """Mean |cos| of an animal's and a texture's direction."""
+    leak: Measured
+    """Share of the animals' directions within the span of the textures'."""
+
+
+@one_core
+def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
+    """The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2, k95 and |cos| as in 2602.24264;
+    sums over objects as in Uselis et al. (2605.31503). For codes of more than some hundred dimensions, give their
+    principal components (`readable` scales them; that is another geometry)."""
+    axes.check(codes, least=2)
+    z = codes.astype(np.float64)
+    z = z - z.mean((1, 2), keepdims=True)
+    d = differences(z, axes)
+    power = agreed(d)
+    unsure = unsure_reason(power, axes, size_of(z))
+    objects, placed = (
+        refused(unsure, 0.0) if unsure else Measured(additive(d, power, axes, places), 0.0) for places in (False, True)
+    )
+    alpha, tau = directions(z, axes)
+    return Geometry(
+        share(z, power, axes),
+        objects,
+        placed,
+        concepts(z, axes),
+        components(d, unsure),
+        cosine(alpha, tau),
+        leak(alpha, tau),
+    )
+
+
+def differences(z: Codes, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
+    """A scene's code less that of its swap, for one order of each pair of textures."""
+    return z[:, :, axes.half] - z[:, :, axes.swaps[axes.half]]
+
+
+def agreed(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
+    """The mean product of two views."""
+    views = len(d)
+    return ((d.sum(0) ** 2).sum(-1) - (d**2).sum((0, -1))) / (views * (views - 1))
+
+
+def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float) -> str:
+    """Why nothing can be divided by E[D1 . D2]; "" if it can. Standard errors are over pairs of animals."""
+    by_pair = np.bincount(axes.groups, power.mean(1)) / np.bincount(axes.groups)
+    error = by_pair.std(ddof=1) / np.sqrt(len(by_pair))
+    if by_pair.mean() > max(SURE * error, ROUNDING * size):
+        return ""
+    return f"views don't agree on what a swap changes: D is under {SURE} standard errors from 0"
+
+
+def share(z: Codes, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measured:
+    varied = agreed(less_backgrounds(z, axes)).mean()
+    if varied <= ROUNDING * size_of(z):
+        return refused("views don't agree on how scenes differ", 0.0)
+    return Measured(power.mean() / (4 * varied), 0.0)
+
+
+def less_backgrounds(z: Codes, axes: ProbeAxes) -> Codes:
+    """Codes less the mean of their background's in the view: backgrounds are drawn anew for each view, so that their
+    products across views are noise, which once made S negative."""
+    without = z.copy()
+    for codes, drawn in zip(without, axes.backgrounds, strict=True):
+        for background in np.unique(drawn):
+            codes[drawn == background] -= codes[drawn == background].mean(0)
+    return without
+
+
+def size_of(z: Codes) -> float:
+    return float((z**2).sum(-1).mean())
+
+
+def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool) -> float:
+    """R2 = E[2 D^ . D - |D^|^2] / E[D1 . D2]: D^ is fitted in one view on other pairs and judged in the other views.
+
+    A view treats all pairs alike in what is noise to the others: judged in the view of the fit, R2 can be above 1.
+    """
+    x = exchanged(axes, placed)
+    folds, gain = axes.folds(FOLDS), 0.0
+    for fold in range(FOLDS):
+        train, test = folds != fold, folds == fold
+        for view in range(len(d)):
+            weights = ridge(flat(x[train]), flat(d[view, train]), PENALTY)
+            told, others = x[test] @ weights, np.delete(d[:, test], view, 0).mean(0)
+            gain += (2 * told * others - told**2).sum() / len(d)
+    return gain / power.sum()
+
+
+def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
+    """1 for each object of a scene, -1 for each of its swap; with places an object has two columns."""
+    textures = axes.textures[axes.half]
+    kinds = int(np.prod(axes.kinds))
+    x = np.zeros((len(axes.animals), len(textures), 2 if placed else 1, kinds))
+    p, h = np.ogrid[: len(axes.animals), : len(textures)]
+    for place in (0, 1):
+        animal = axes.animals[:, None, place] * axes.kinds[1]
+        np.add.at(x, (p, h, place * placed, animal + textures[:, place]), 1)
+        np.add.at(x, (p, h, place * placed, animal + textures[:, 1 - place]), -1)
+    return x.reshape(*x.shape[:2], -1)
+
+
+def flat(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
+    return x.reshape(-1, x.shape[-1])
+
+
+def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
+    """How often each animal, texture and background is in a scene."""
+    shape = axes.backgrounds.shape
+    animals = (axes.animals[:, :, None] == np.arange(axes.kinds[0])).sum(1)[:, None]
+    textures = (axes.textures[:, :, None] == np.arange(axes.kinds[1])).sum(1)
+    backgrounds = axes.backgrounds[..., None] == np.unique(axes.backgrounds)
+    return np.concatenate(
+        [np.broadcast_to(x, (*shape, x.shape[-1])) for x in (animals, textures, backgrounds)], -1, dtype=float
+    )
+
+
+def concepts(z: Codes, axes: ProbeAxes) -> Measured:
+    """R2 of mu + sum(alpha_animal + tau_texture) + beta_background, fitted in one view on other pairs and judged in the
+    other views: of all that varies there, noise included."""
+    x, folds = counted(axes), axes.folds(FOLDS)
+    missed = varied = 0.0
+    for fold in range(FOLDS):
+        train, test = folds != fold, folds == fold
+        for view in range(len(z)):
+            weights = ridge(flat(x[view, train]), flat(z[view, train]), PENALTY)
+            others = np.delete(z[:, test], view, 0)
+            missed += ((others - np.delete(x[:, test], view, 0) @ weights) ** 2).sum()
+            varied += (others**2).sum()
+    if not varied:
+        return refused("all scenes have one code", 0.0)
+    return Measured(1 - missed / varied, 0.0)
+
+
+def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
+    """The codes of animals and of textures, less their means."""
+    weights = ridge(flat(counted(axes)), flat(z), PENALTY)
+    animals, textures = axes.kinds
+    alpha, tau = weights[:animals], weights[animals : animals + textures]
+    return alpha - alpha.mean(0), tau - tau.mean(0)
+
+
+def cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
+    """Chance is that of two random directions."""
+    width = alpha.shape[1]
+    chance = float(np.exp(gammaln(width / 2) - gammaln((width + 1) / 2)) / np.sqrt(np.pi))
+    sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (alpha, tau)]
+    if not all((size > 0).all() for size in sizes):
+        return refused("an animal or a texture moves no code", chance)
+    return Measured(np.abs((alpha / sizes[0]) @ (tau / sizes[1]).T).mean(), chance)
+
+
+def leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
+    span = min(len(tau) - 1, tau.shape[1])
+    chance = span / tau.shape[1]
+    if not (alpha.any() and tau.any()):
+        return refused("animals or textures move no code", chance)
+    basis = np.linalg.svd(tau, full_matrices=False)[2][:span]
+    return Measured(((alpha @ basis.T) ** 2).sum() / (alpha**2).sum(), chance)
+
+
+def components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
+    """By the symmetrised E[D1 D2'], whose negative eigenvalues are noise."""
+    v, p, h, width = d.shape
+    even = float(np.ceil(EXPLAINED * min(width, p * h)))
+    if unsure:
+        return refused(unsure, even)
+    each = d.reshape(v, -1, width)
+    total = flat(each.sum(0))
+    both = (total.T @ total - flat(each).T @ flat(each)) / 2
+    values = np.clip(np.linalg.eigvalsh(both), 0, None)[::-1]
+    return Measured(float(np.searchsorted(np.cumsum(values), EXPLAINED * values.sum()) + 1), even)

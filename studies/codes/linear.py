@@ -1,0 +1,55 @@
+"""Linear readers of codes: standardised codes, logistic regressions with parts held out."""
+
+import numpy as np
+from jaxtyping import Float, Int, Num
+from threadpoolctl import threadpool_limits  # of scikit-learn
+
+from menagerie.envs.core.errors import UserError
+
+WIDEST = 128  # dimensions of codes that are read as they are; of wider ones, as many principal components
+one_core = threadpool_limits.wrap(limits=1)  # small matrices: several threads mostly wait for one another
+PENALTY = 1e-2  # of the mean loss, times half of the squared weights
+
+
+def readable(codes: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.ndarray, "*n e"]:
+    """Codes with mean 0 and variance 1 in each dimension that varies, in the principal components if they are wide."""
+    flat = codes.reshape(-1, codes.shape[-1])
+    flat = flat - flat.mean(0)
+    if flat.shape[1] > widest:
+        from sklearn.utils.extmath import randomized_svd
+
+        flat = flat.astype(np.float32)
+        directions = randomized_svd(flat, widest, n_iter=2, random_state=0)[2]
+        flat = flat @ directions.T
+    flat = flat.astype(np.float64)
+    spread = flat.std(0)
+    alive = spread > 1e-6 * spread.max()  # a dead unit's rounding is no code
+    return np.where(alive, flat / np.where(alive, spread, 1), 0).reshape(*codes.shape[:-1], -1)
+
+
+def held_out(
+    x: Float[np.ndarray, "n d"], y: Int[np.ndarray, "n ..."], fold: Int[np.ndarray, " n"], classes: int
+) -> Float[np.ndarray, "n classes"]:
+    """The logits of each row by a multinomial logistic regression that was trained on the other folds.
+
+    A row may have several classes, each as likely. Raises `UserError` where training lacks a class.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    logits = np.zeros((len(x), classes))
+    many = y.reshape(len(y), -1)
+    for f in np.unique(fold):
+        train = fold != f
+        labels = many[train].T.reshape(-1)
+        if len(np.unique(labels)) < classes:
+            raise UserError("the probe set is too small: without the scenes that are held out a probe lacks a class")
+        rows = np.concatenate([x[train]] * many.shape[1])
+        reader = LogisticRegression(C=1 / (PENALTY * len(rows)), max_iter=1000).fit(rows, labels)
+        found = reader.decision_function(x[~train])
+        logits[~train] = np.stack([0 * found, found], 1) if classes == 2 else found
+    return logits
+
+
+def ridge(x: Float[np.ndarray, "n k"], y: Float[np.ndarray, "n d"], penalty: float) -> Float[np.ndarray, "k d"]:
+    """The weights of a linear map, with a penalty on their squares."""
+    return np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)

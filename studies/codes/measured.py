@@ -1,0 +1,38 @@
+"""A measured number with its chance, or why there is none."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a measure says of a code."""
+
+    value: float | None
+    """None where it is refused."""
+    chance: float | None
+    """What a code says that knows nothing of what is measured."""
+    refused: str = ""
+    """Why there is no number."""
+
+    def __post_init__(self) -> None:
+        if (self.value is None) != bool(self.refused):
+            raise ValueError("a measure has either a value or a reason why it has none")
+        for name in ("value", "chance"):
+            number = getattr(self, name)
+            if number is not None and not np.isfinite(number):
+                raise ValueError(f"{name} is {number}")
+            object.__setattr__(self, name, None if number is None else float(number))
+
+
+def refused(reason: str, chance: float | None = None) -> Measured:
+    return Measured(None, chance, reason)
+
+
+def rows(found: tuple) -> Iterator[dict[str, Any]]:
+    """A row for each number of what a measure returns, a named tuple: measure, value, chance, refused."""
+    for name, measured in found._asdict().items():
+        yield {"measure": name, "value": measured.value, "chance": measured.chance, "refused": measured.refused}

@@ -1,0 +1,175 @@
+"""Probes: what a linear reader tells of what belongs to what, on pairs of animals that its training lacks."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Num
+
+from menagerie.studies.codes.axes import ProbeAxes
+from menagerie.studies.codes.bits import bits, exclusive_or
+from menagerie.studies.codes.linear import held_out, one_core, readable
+from menagerie.studies.codes.measured import Measured
+
+FOLDS = 3
+
+
+class Bound(NamedTuple):
+    """What probes tell of the textures of animals. A linear probe at chance is no code without binding: one that gives
+    each place coordinates of its own has 0 bits here and 1 by place."""
+
+    right: Measured
+    """Share of things whose texture is first among all."""
+    right_of_two: Measured
+    """Share of things whose texture is above the other thing's: a reader of the bag has one half."""
+    scene: Measured
+    """Share of scenes whose margin is positive."""
+    bits: Measured
+    """Of the scene's margin: of exactly 1 bit."""
+    place_scene: Measured
+    """Share of scenes whose margin by place is positive."""
+    place_bits: Measured
+    """Bits by way of places: which animal is left, and which texture is left."""
+    animal_left: Measured
+    """Share of scenes where the probe says which animal is left."""
+    texture_left: Measured
+
+
+@one_core
+def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
+    """Read the texture of each animal by a multinomial logistic probe of the animal's own, trained on other pairs.
+
+    The scene's margin is the sum over both things of the logit of the thing's texture less that of the other's.
+    Probes as in Koishigarina et al. (2502.03566), swaps and mirrors kept together; bits after 2606.03976.
+    """
+    axes.check(codes)
+    x = readable(codes)
+    margin, right, right_of_two = texture_margins(texture_logits(x, axes), axes)
+    animal, texture = left_margins(x, axes)
+    both = exclusive_or(animal, texture)
+    return Bound(
+        Measured(right.mean(), 1 / axes.kinds[1]),
+        Measured(right_of_two.mean(), 0.5),
+        Measured((margin > 0).mean(), 0.5),
+        bits(margin),
+        Measured((both > 0).mean(), 0.5),
+        bits(both),
+        Measured((animal > 0).mean(), 0.5),
+        Measured((texture > 0).mean(), 0.5),
+    )
+
+
+def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q 2 t"]:
+    """For the left and the right thing, the logits of all textures by the probe of its animal."""
+    logits = np.zeros((*x.shape[:3], 2, axes.kinds[1]))
+    folds = axes.folds(FOLDS)
+    for animal in range(axes.kinds[0]):
+        rows, side = axes.sides(animal)
+        shown = axes.textures[:, side].T  # m q
+        y = np.broadcast_to(shown, (len(x), *shown.shape))
+        logits[:, rows, :, side] = of_rows(x[:, rows], y, folds[rows][:, None], axes.kinds[1]).swapaxes(0, 1)
+    return logits
+
+
+def of_rows(
+    x: Float[np.ndarray, "*n d"], y: Int[np.ndarray, "*n"], fold: Int[np.ndarray, "..."], classes: int
+) -> Float[np.ndarray, "*n classes"]:
+    """Held-out logits of codes with any leading axes."""
+    folds = np.broadcast_to(fold, y.shape).reshape(-1)
+    return held_out(x.reshape(-1, x.shape[-1]), y.reshape(-1), folds, classes).reshape(*y.shape, classes)
+
+
+def texture_margins(
+    logits: Float[np.ndarray, "v p q 2 t"], axes: ProbeAxes
+) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Bool[np.ndarray, "v p q 2"]]:
+    """The scene's margin; whether each thing's texture is first among all; and whether it is above the other's."""
+    wanted, other = (
+        np.broadcast_to(t[..., None], (*logits.shape[:4], 1)) for t in (axes.textures, axes.textures[:, ::-1])
+    )
+    above = (np.take_along_axis(logits, wanted, -1) - np.take_along_axis(logits, other, -1))[..., 0]
+    return above.sum(-1), logits.argmax(-1) == axes.textures, above > 0
+
+
+def left_margins(
+    x: Float[np.ndarray, "v p q d"], axes: ProbeAxes
+) -> tuple[Float[np.ndarray, "v p q"], Float[np.ndarray, "v p q"]]:
+    """Margins that the left animal is left, and that the left texture is: by a probe of each animal and of each
+    texture, which says whether it is left."""
+    folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
+    of_animals = sides_told(x, axes.animals, folds, axes.kinds[0])
+    of_textures = sides_told(x.swapaxes(1, 2), axes.textures, folds.T, axes.kinds[1])
+    return of_animals, of_textures.swapaxes(1, 2)
+
+
+def sides_told(
+    x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"], kinds: int
+) -> Float[np.ndarray, "v r s"]:
+    """For scenes whose second axis is of ordered pairs: the margin that the first of the pair is left."""
+    told = np.zeros((*x.shape[:3], 2))
+    for kind in range(kinds):
+        rows, side = np.nonzero(pairs == kind)
+        y = np.broadcast_to((side == 0)[:, None].astype(int), (len(x), len(rows), x.shape[2]))
+        told[:, rows, :, side] = of_rows(x[:, rows], y, folds[rows], 2)[..., 1].swapaxes(0, 1)
+    return told[..., 0] - told[..., 1]
+
+
+class Control(NamedTuple):
+    """Probes that are trained in one view and tested in the others, on all pairs."""
+
+    true: Measured
+    """Share right of the animals' textures."""
+    dealt: Measured
+    """Share right of textures dealt at random: what the probe learns by heart."""
+    selectivity: Measured
+    """The difference."""
+
+
+@one_core
+def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
+    """The control task of Hewitt and Liang (1909.03368): a texture is dealt to each thing of each (p, q), the same in
+    all views, so that only what identifies a scene tells it."""
+    axes.check(codes, least=2)
+    x, textures = readable(codes), axes.kinds[1]
+    dealt = np.random.default_rng(seed).integers(textures, size=(*codes.shape[1:3], 2))
+    shares = [in_other_views(x, axes, labels) for labels in (np.broadcast_to(axes.textures, dealt.shape), dealt)]
+    true, by_heart = shares
+    return Control(Measured(true, 1 / textures), Measured(by_heart, 1 / textures), Measured(true - by_heart, 0.0))
+
+
+def in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
+    """Share of things whose label a probe of the animal tells in the views that it wasn't trained in."""
+    right = []
+    for animal in range(axes.kinds[0]):
+        rows, side = axes.sides(animal)
+        y = np.broadcast_to(labels[rows, :, side], (len(x), len(rows), x.shape[2]))
+        logits = of_rows(x[:, rows], y, np.arange(len(x))[:, None, None], axes.kinds[1])
+        right.append((logits.argmax(-1) == y).reshape(-1))
+    return float(np.concatenate(right).mean())
+
+
+class Shared(NamedTuple):
+    """One probe for the textures of all animals."""
+
+    right: Measured
+    """Share of things whose texture is first among all, on pairs of animals that training lacks."""
+    right_of_two: Measured
+    right_objects: Measured
+    """The same on objects (animal with texture) that training lacks."""
+    right_of_two_objects: Measured
+
+
+@one_core
+def shared(codes: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> Shared:
+    """Read textures from a code for each thing, left and right: the patches of its mask, or a slot.
+
+    Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503).
+    """
+    axes.check(codes)
+    x, textures = readable(codes), axes.kinds[1]
+    y = np.broadcast_to(axes.textures, codes.shape[:4])
+    by_object = (axes.animals[:, None] + axes.textures) % textures
+    found = []
+    for fold in (axes.folds(FOLDS)[:, None, None], by_object):
+        logits = of_rows(x, y, fold, textures)
+        _, right, right_of_two = texture_margins(logits, axes)
+        found += [Measured(right.mean(), 1 / textures), Measured(right_of_two.mean(), 0.5)]
+    return Shared(*found)

@@ -1,0 +1,99 @@
+"""Products: whether the codes of objects that a fit never saw follow from those of others."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Num
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.codes.linear import one_core, ridge
+from menagerie.studies.codes.measured import Measured, refused
+
+STARTS = 3  # random ones, of which the best on the objects of the fit is taken
+SWEEPS = 80
+PENALTY = 1e-2
+SUM_PENALTY = 1e-3
+
+
+class Products(NamedTuple):
+    """R2 on held-out objects; chance is the mean of the others."""
+
+    sum: Measured
+    """Of alpha_animal + tau_texture."""
+    ranks: dict[int, Measured]
+    """Of the sum with a product of so many terms."""
+
+
+@one_core
+def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) -> Products:
+    """Fit the codes of objects by sums and by sum + sum_r A_ar B_tr C_r, alternating least squares.
+
+    Each object is held out once, one texture of each animal at a time, as in Uselis et al. (2605.31503). `omega` are
+    means over scenes (`object_means`, over both places), or codes of single things.
+    """
+    animals, textures = omega.shape[:2]
+    if textures < 3 or animals < textures:
+        raise UserError(f"product fits need 3 textures and as many animals, not {textures} and {animals}")
+    y = omega.astype(np.float64)
+    y = y - y.mean((0, 1))
+    number = np.add.outer(np.arange(animals), np.arange(textures)) % textures
+    missed, varied = dict.fromkeys((0, *ranks), 0.0), 0.0
+    for fold in range(textures):
+        kept = number != fold
+        varied += ((y[~kept] - y[kept].mean(0)) ** 2).sum()
+        for rank in missed:
+            missed[rank] += ((y - fitted(y, kept, rank))[~kept] ** 2).sum()
+    if varied <= 0:
+        none = refused("all objects have one code", 0.0)
+        return Products(none, dict.fromkeys(ranks, none))
+    return Products(
+        Measured(1 - missed[0] / varied, 0.0), {rank: Measured(1 - missed[rank] / varied, 0.0) for rank in ranks}
+    )
+
+
+def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int) -> Float[np.ndarray, "a t d"]:
+    """All objects' codes by a fit of the kept ones."""
+    if not rank:
+        return added(y, kept)
+    found = (alternated(y, kept, rank, seed) for seed in range(STARTS))
+    return min(found, key=lambda fit: ((y - fit)[kept] ** 2).sum())
+
+
+def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
+    """The sum of an animal's and a texture's code."""
+    animals, textures, width = y.shape
+    x = np.concatenate([np.repeat(np.eye(animals), textures, 0), np.tile(np.eye(textures), (animals, 1))], 1)
+    mean = y[kept].mean(0)
+    return (x @ ridge(x[kept.reshape(-1)], y[kept] - mean, SUM_PENALTY)).reshape(animals, textures, width) + mean
+
+
+def alternated(
+    y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
+) -> Float[np.ndarray, "a t d"]:
+    """Sum and product, each fitted to what the other leaves, in turn."""
+    sum_, random = added(y, kept), np.random.default_rng(seed)
+    scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12
+    a, b, c = (random.normal(size=(n, rank)) for n in y.shape)
+    product = np.zeros_like(y)
+    for _ in range(SWEEPS):
+        rest = (y - sum_) / scale
+        a = factor(rest, kept, b, c)
+        b = factor(rest.swapaxes(0, 1), kept.T, a, c)
+        terms = (a[:, None] * b)[kept]
+        c = ridge(terms, rest[kept], PENALTY).T
+        product = (a[:, None] * b) @ c.T * scale
+        sum_ = added(y - product, kept)
+    return sum_ + product
+
+
+def factor(
+    rest: Float[np.ndarray, "n m d"],
+    kept: Bool[np.ndarray, "n m"],
+    other: Float[np.ndarray, "m r"],
+    c: Float[np.ndarray, "d r"],
+) -> Float[np.ndarray, "n r"]:
+    """The factor of the first axis by least squares, given the two others."""
+    squares = np.einsum("nm,mr,ms->nrs", kept, other, other) * (c.T @ c)
+    targets = np.einsum("nm,mr,nmr->nr", kept, other, rest @ c)
+    return np.linalg.solve(squares + PENALTY * len(c) * np.eye(len(squares[0])), targets[..., None])[..., 0]

@@ -1,0 +1,150 @@
+"""Codes of things out of codes of patches, and whether two patches' codes tell that they are of one thing."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Num
+from scipy.optimize import minimize
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.codes.axes import ProbeAxes
+from menagerie.studies.codes.linear import one_core
+from menagerie.studies.codes.measured import Measured, refused
+
+FOLDS = 3
+SCENES = 1500  # drawn
+PAIRS = 6  # of patches of each scene, half of them of one thing
+RANK = 16
+PENALTY = 1e-3
+MOST = 0.95  # of pairs that places alone may tell, so that there is something to measure
+
+
+def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarray, "v p q n 2"]:
+    """How much of each patch is of the left (1 in masks) and of the right thing (2), patches row by row."""
+    side, (height, width) = round(patches**0.5), masks.shape[-2:]
+    if side**2 != patches or height % side or width % side:
+        raise UserError(f"{patches} patches don't divide masks of {height} x {width} into equal squares")
+    cut = masks.reshape(*masks.shape[:3], side, height // side, side, width // side)
+    found = np.stack([(cut == thing).mean((4, 6)) for thing in (1, 2)], -1)
+    return found.reshape(*masks.shape[:3], patches, 2)
+
+
+def mask_means(
+    tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"]
+) -> Num[np.ndarray, "v p q 2 d"]:
+    """The mean code of the patches of each thing, each as much as it is of the thing."""
+    weights = shares(masks, tokens.shape[3])
+    sizes = weights.sum(3, keepdims=True)
+    if not sizes.all():
+        raise UserError("a thing of the probe set has no pixel in its mask")
+    return np.matmul((weights / sizes).swapaxes(3, 4).astype(tokens.dtype), tokens)
+
+
+class Same(NamedTuple):
+    """Share of pairs of patches that are told right; chance is what a reader of their places tells."""
+
+    tokens: Measured
+    less_places: Measured
+    """Tokens less the mean of their place over all scenes."""
+
+
+class Drawn(NamedTuple):
+    """m pairs of patches."""
+
+    scenes: tuple[Int[np.ndarray, " m"], ...]
+    """Their view, p and q."""
+    patches: Int[np.ndarray, "m 2"]
+    same: Bool[np.ndarray, " m"]
+    """Whether both are of one thing."""
+
+
+@one_core
+def same_object(
+    tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"], axes: ProbeAxes, seed: int = 0
+) -> Same:
+    """IsSameObject (2510.24709): a reader x'(L'L - M'M)y + c of rank 16 for two patches, each with over half of its
+    pixels on a thing; half of the pairs are of one thing; trained on other pairs of animals.
+
+    Left and right things are told apart by places alone, of which no code is needed: where those tell more than 95 %,
+    the measure is refused. It needs scenes whose things overlap, or stand anywhere.
+    """
+    axes.check(tokens)
+    drawn = pairs_of_patches(shares(masks, tokens.shape[3]), seed)
+    fold = axes.folds(FOLDS)[drawn.scenes[1]]
+    places = told(np.eye(tokens.shape[3])[drawn.patches], drawn.same, fold)
+    if places > MOST:
+        reason = f"places of patches alone tell {100 * places:.0f} %: things must overlap, or stand anywhere"
+        return Same(refused(reason, places), refused(reason, places))
+    kinds = (tokens, tokens - tokens.mean((0, 1, 2)))
+    scenes = tuple(numbers[:, None] for numbers in drawn.scenes)
+    found = (told(kind[(*scenes, drawn.patches)].astype(float), drawn.same, fold) for kind in kinds)
+    return Same(*(Measured(share, places) for share in found))
+
+
+def pairs_of_patches(share: Float[np.ndarray, "v p q n 2"], seed: int) -> Drawn:
+    """Draw scenes in which each thing has two patches or more, and pairs of these."""
+    random = np.random.default_rng(seed)
+    there = share > 0.5
+    enough = np.argwhere((there.sum(3) >= 2).all(-1))
+    if not len(enough):
+        raise UserError("in no scene of the probe set both things have two patches that are mostly theirs")
+    scenes = np.repeat(enough[random.integers(len(enough), size=SCENES)], PAIRS, 0)
+    same = np.arange(len(scenes)) % 2 == 0
+    patches = [drawn_pair(there[tuple(scene)], bool(one), random) for scene, one in zip(scenes, same, strict=True)]
+    return Drawn(tuple(scenes.T), np.array(patches), same)
+
+
+def drawn_pair(there: Bool[np.ndarray, "n 2"], same: bool, random: np.random.Generator) -> list[int]:
+    """Two patches of one thing, or one of each."""
+    of_things = [np.flatnonzero(column) for column in there.T]
+    if not same:
+        return [int(of_thing[random.integers(len(of_thing))]) for of_thing in of_things]
+    one = of_things[random.integers(2)]
+    first, step = random.integers(len(one)), random.integers(1, len(one))
+    return [int(one[first]), int(one[(first + step) % len(one)])]
+
+
+def told(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"], fold: Int[np.ndarray, " m"]) -> float:
+    """Share of pairs that a reader tells whose training lacks their fold."""
+    spread = x.std((0, 1))
+    x = (x - x.mean((0, 1))) / np.where(spread > 0, spread, 1)
+    right = 0
+    for f in np.unique(fold):
+        train, test = fold != f, fold == f
+        right += ((reader_scores(fitted(x[train], same[train]), x[test]) > 0) == same[test]).sum()
+    return float(right / len(x))
+
+
+Reader = tuple[Float[np.ndarray, "d r"], Float[np.ndarray, "d r"], float]
+"""L', M' and c."""
+
+
+def fitted(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"]) -> Reader:
+    """By the logistic loss."""
+    width, sign = x.shape[2], np.where(same, 1.0, -1.0)
+    random = np.random.default_rng(0)
+    start = np.append(0.1 * random.normal(size=2 * width * RANK), 0.0)
+
+    def loss(flat: Float[np.ndarray, " k"]) -> tuple[float, Float[np.ndarray, " k"]]:
+        reader = unpacked(flat, width)
+        margins = sign * reader_scores(reader, x)
+        slope = -sign / (1 + np.exp(np.clip(margins, -500, 500))) / len(x)
+        gradients = [
+            kind * (x[:, 0].T @ (slope[:, None] * (x[:, 1] @ part)) + x[:, 1].T @ (slope[:, None] * (x[:, 0] @ part)))
+            + 2 * PENALTY * part
+            for kind, part in ((1, reader[0]), (-1, reader[1]))
+        ]
+        value = np.logaddexp(0, -margins).mean() + PENALTY * (flat[:-1] ** 2).sum()
+        return float(value), np.concatenate([*(part.reshape(-1) for part in gradients), [slope.sum()]])
+
+    return unpacked(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 60}).x, width)
+
+
+def unpacked(flat: Float[np.ndarray, " k"], width: int) -> Reader:
+    alike, unlike = flat[:-1].reshape(2, width, -1)
+    return alike, unlike, float(flat[-1])
+
+
+def reader_scores(reader: Reader, x: Float[np.ndarray, "m 2 d"]) -> Float[np.ndarray, " m"]:
+    alike, unlike, constant = reader
+    return (x @ alike).prod(1).sum(-1) - (x @ unlike).prod(1).sum(-1) + constant

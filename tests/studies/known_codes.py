@@ -1,0 +1,62 @@
+"""Codes made by hand, of which it is known what belongs to what and how."""
+
+from itertools import permutations
+
+import numpy as np
+
+from menagerie.studies.codes.axes import ProbeAxes
+
+WIDTH, NOISE = 64, 0.1
+
+
+def axes(animals=20, textures=4, views=2, backgrounds=5):
+    """All ordered pairs; a background for each scene, its swap and its mirror in a view."""
+    p, q = (np.array(list(permutations(range(n), 2))) for n in (animals, textures))
+    drawn = np.random.default_rng(0).integers(backgrounds, size=(views, animals, animals, textures, textures))
+    low = [(pairs.min(1), pairs.max(1)) for pairs in (p, q)]
+    (a, b), (t, u) = low
+    return ProbeAxes(p, q, drawn[:, a[:, None], b[:, None], t, u])
+
+
+def code(kind, made, noise=NOISE, width=WIDTH):
+    """Codes by name, such as "object": a vector of its own for each object."""
+    random = np.random.default_rng(1)
+    animals, textures = made.kinds
+    animal, texture = random.normal(size=(animals, 1, width)), random.normal(size=(textures, width))
+    whole = random.normal(size=(animals, textures, width))
+    random.normal(size=(2, width))
+    factors = [random.normal(size=(n, 3)) for n in (animals, textures, width)]
+    factors[2] = factors[2].reshape(3, width)
+    alone = animal + texture
+    things = {
+        "concept": alone,
+        "object": whole,
+        "product": alone + (factors[0][:, None] * factors[1]) @ factors[2],
+        "scene": alone,
+    }
+    if kind == "place":
+        left = np.arange(width) % 2 == 0
+        codes = shown(made, np.where(left, alone, 0), np.where(left, 0, alone))
+    else:
+        codes = shown(made, things[kind], things[kind])
+    if kind == "scene":
+        codes = codes + signs(made, random, width)
+    return codes + noise * random.normal(size=(len(made.backgrounds), *codes.shape))
+
+
+def shown(made, left, right):
+    """The sum of the codes of the left and of the right object."""
+    (a, b), (t, u) = made.animals.T, made.textures.T
+    return left[a[:, None], t] + right[b[:, None], u]
+
+
+def signs(made, random, width):
+    """For each scene a random vector, less it for the swap: no rule leads from pair to pair."""
+    drawn, vectors = {}, np.zeros((len(made.animals), len(made.textures), width))
+    for p, (a, b) in enumerate(made.animals):
+        for q, (t, u) in enumerate(made.textures):
+            bag, order = (made.groups[p], min(t, u), max(t, u)), (a < b) == (t < u)
+            if bag not in drawn:
+                drawn[bag] = random.normal(size=width) * (1 if order else -1)
+            vectors[p, q] = drawn[bag] * (1 if order else -1)
+    return vectors

@@ -1,0 +1,175 @@
+"""Codes made by hand, of 20 animals and 4 textures, and what each measure must say of them."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from menagerie.studies.codes.alignment import alignment
+from menagerie.studies.codes.axes import object_means
+from menagerie.studies.codes.bits import bits
+from menagerie.studies.codes.edits import edits
+from menagerie.studies.codes.geometry import geometry
+from menagerie.studies.codes.ideal import IdealCode, least_margins
+from menagerie.studies.codes.measured import rows
+from menagerie.studies.codes.probes import bound, control
+from menagerie.studies.codes.products import products
+from menagerie.studies.codes.unbound import unbound
+from tests.studies.known_codes import axes, code, shown
+
+DIGITS = 0.0055  # two digits
+REFUSED = "D is under 4 standard errors"
+MADE = cache(axes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scene", "of_bits", "by_place", "share", "objects", "placed"),
+    [
+        ("concept", 0.50, 0.00, 0.00, 0.00, None, None),
+        ("object", 1.00, 1.00, 0.00, 0.50, 1.00, 1.00),
+        ("product", 0.86, 0.55, 0.00, 0.26, 1.00, 1.00),
+        ("place", 0.50, 0.00, 1.00, 0.32, 0.00, 1.00),
+        ("scene", 0.47, 0.00, 0.00, 0.25, -0.07, -0.07),
+    ],
+)
+def test_the_table(kind, scene, of_bits, by_place, share, objects, placed):
+    """A linear probe at chance is no code without binding: by place the fourth has all."""
+    z = code(kind, MADE())
+    probed, shaped = bound(z, MADE()), geometry(z, MADE())
+    said = (probed.scene, probed.bits, probed.place_bits, shaped.share, shaped.objects, shaped.placed_objects)
+    for measured, known in zip(said, (scene, of_bits, by_place, share, objects, placed), strict=True):
+        assert measured.value == (None if known is None else pytest.approx(known, abs=DIGITS))
+        assert (REFUSED in measured.refused) == (known is None)
+    assert (probed.scene.chance, probed.right.chance, probed.bits.chance) == (0.5, 0.25, 0)
+    assert bool(shaped.components.refused) == (kind == "concept")
+    if kind in ("product", "place"):  # 3 vectors, and the differences of 4 textures
+        assert shaped.components.value == 3
+    assert shaped.components.chance == 61
+    if kind == "concept":
+        assert shaped.concepts.value == pytest.approx(1, abs=DIGITS)
+        assert shaped.cosine.value == pytest.approx(shaped.cosine.chance, abs=0.02)
+        assert shaped.leak.value == pytest.approx(3 / 64, abs=0.02)
+
+
+def test_products_on_objects_that_the_fit_lacks():
+    found = products(object_means(code("product", MADE()), MADE()).mean(0), (1, 3))
+    assert found.sum.value == pytest.approx(0.19, abs=DIGITS)
+    assert found.ranks[3].value == pytest.approx(1.00, abs=DIGITS)
+    assert found.sum.value < found.ranks[1].value < 0.9
+
+
+@pytest.mark.parametrize(
+    ("snr", "known", "capacity"), [(0.1, 0.0686, 0.0687), (1, 0.4850, 0.4859), (10, 0.9964, 0.9968)]
+)
+def test_bits_of_gaussian_margins(snr, known, capacity):
+    """Beside the capacity of a coin in Gaussian noise, whatever the scale of the margins."""
+    found = []
+    for seed in range(3):
+        margins = snr**0.5 + np.random.default_rng(seed).normal(size=100_000)
+        found.append(bits(margins).value)
+        assert bits(1e-5 * margins).value == pytest.approx(found[-1], abs=1e-5)
+    assert np.mean(found) == pytest.approx(known, abs=DIGITS)
+    assert np.mean(found) == pytest.approx(capacity, abs=0.002)
+
+
+def test_bits_at_the_ends():
+    assert bits(np.ones(9)).value == 1
+    assert bits(np.zeros(9)).value == 0
+    assert bits(-np.ones(9)).value == 0, "b is at least 0"
+    assert bits(np.append(np.ones(99), 0)).value == pytest.approx(0.99, abs=1e-3), "a tie tells nothing"
+
+
+@cache
+def spaces(animals):
+    """Images and texts of concepts beside objects, and the directions of objects turned in some texts."""
+    made, random = axes(animals), np.random.default_rng(3)
+    animal, texture = random.normal(size=(animals, 64)), random.normal(size=(4, 64))
+    whole = random.normal(size=(animals, 4, 64))
+    whole = whole - whole.mean(0, keepdims=True) - whole.mean(1, keepdims=True) + whole.mean((0, 1))
+    turn = np.linalg.qr(random.normal(size=(64, 64)))[0]
+
+    def coded(objects):
+        parts = np.broadcast_arrays(animal[:, None], texture, objects)
+        z = shown(made, *[np.concatenate(parts, -1)] * 2)
+        z = z + 0.05 * random.normal(size=(2, *z.shape))
+        return z / np.linalg.norm(z, axis=-1, keepdims=True)
+
+    return made, coded(whole), coded(whole), coded(whole @ turn)
+
+
+def test_a_matrix_turns_the_texts_back():
+    made, images, _, turned = spaces(20)
+    found = alignment(images, turned, made)
+    assert found.before.value == pytest.approx(0.32, abs=0.01)
+    assert found.after.value == pytest.approx(0.91, abs=0.01)
+    assert abs(found.cosine.value) < 0.2
+
+
+def test_texts_that_are_not_turned_need_no_matrix():
+    made, images, texts, _ = spaces(8)
+    found = alignment(images, texts, made)
+    assert (found.before.value, found.after.value, found.bits.value) == (1, 1, 1)
+    assert found.cosine.value > 0.8
+    assert found.gap.value < 0.01 < found.gap.chance
+
+
+def test_edits_by_objects_alone_flip():
+    made, images, texts, _ = spaces(20)
+
+    def margins(codes):
+        return (codes * (texts - texts[:, :, made.swaps])).sum(-1)
+
+    found = edits(images, made, margins)
+    assert [measured.value for measured in found] == [1, 0, 0]
+    assert found.objects.chance == 0
+    refused = edits(images, made, lambda codes: -1 - 0 * margins(codes))
+    assert "no scene is judged rightly" in refused.objects.refused
+
+
+def test_what_is_in_a_scene_is_known_without_what_belongs_to_what():
+    made = axes(8)
+    found = unbound(code("concept", made), made)
+    assert found.entropy.value == pytest.approx(np.log2(28 * 6))
+    assert found.bits.value == pytest.approx(found.entropy.value, abs=DIGITS)
+    nothing = unbound(np.random.default_rng(0).normal(size=(2, 56, 12, 8)), made)
+    assert nothing.bits.value == pytest.approx(0, abs=DIGITS)
+    textures = code("concept", made) - code("concept", made).mean(2, keepdims=True)
+    assert unbound(textures, made).animals.value == pytest.approx(0, abs=0.05)
+    assert unbound(textures, made).textures.value == pytest.approx(np.log2(6), abs=DIGITS)
+
+
+def test_a_probe_that_learns_scenes_by_heart_has_no_selectivity():
+    made = axes(8)
+    by_heart = np.random.default_rng(0).normal(size=(1, 56, 12, 256)).repeat(2, 0)
+    found = control(by_heart, made)
+    assert found.true.value > 0.9
+    assert found.dealt.value > 0.9
+    assert found.selectivity.value == pytest.approx(0, abs=0.05)
+    assert control(code("object", made), made).selectivity.value > 0.3
+
+
+@pytest.mark.parametrize(
+    ("weight", "known"),
+    [
+        (0.0, (0.50, 0.00, 0.00, 0.33)),
+        (0.1, (0.50, 0.004, 0.005, 0.33)),
+        (0.3, (0.48, 0.03, 0.04, 0.33)),
+        (0.5, (0.44, 0.08, 0.10, 0.33)),
+        (1.0, (0.33, 0.24, 0.25, 0.33)),
+        (2.0, (0.17, 0.41, 0.40, 0.33)),
+    ],
+)
+def test_categorisation_against_binding(weight, known):
+    """All conditions hold at once as soon as conjunctions have any weight."""
+    margins = least_margins(IdealCode(weight))
+    assert tuple(margins.values()) == pytest.approx(known, abs=DIGITS)
+    assert margins["attribute binding"] == pytest.approx(known[1], abs=0.0005 if weight == 0.1 else DIGITS)
+    assert (min(margins.values()) > 1e-9) == (weight > 0)
+
+
+def test_rows_of_a_table():
+    z = code("concept", MADE())
+    found = {row["measure"]: row for row in rows(geometry(z, MADE()))}
+    assert found["objects"]["value"] is None
+    assert REFUSED in found["objects"]["refused"]
+    assert found["concepts"]["refused"] == ""
