@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\((?:docs/)?measured/([\w-]+\.csv)\)")
 # How columns begin whose numbers are not of these files, and rows.
-OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha")
+OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha", "what changes", "opposite in the batch")
 OTHER_ROWS = re.compile(r"difference, 95 % interval|.*, before the mends")
 UNSEEN = "unseen pairs: "  # before a task, with deviation
 SHORT = {"seen pairs, swapped": "seen_pairs", "different bag: other textures": "different_bag"}  # names of tests
