@@ -1,0 +1,196 @@
+"""The page of probes: how much of one bit each layer holds, and how that grows in training."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.parts import Heading, OwnFigure, Part, Rows, Sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+STAGES = {
+    ("image", "tokens", "all tokens"): "all patches",
+    ("image", "code", "mean"): "image code",
+    ("text", "code", "mean"): "text code",
+    ("image and text", "score", "score"): "score",
+}
+"""Where binding may be lost, by part, layer and what is read of it: the stages of the sentences."""
+SIDES = {("image", "mean"): "images", ("text", "mean"): "texts"}
+LAYERS_SAYS = """Of exactly 1 bit, which animal has which texture, what a linear probe reads of the mean token of each
+layer, on pairs of animals that its training lacks; 0 is chance. Bands are 95 % intervals over seeds. A probe at 0 may
+still hold binding by place: see the table."""
+STEPS_SAYS = """The same over training. “All patches” are the last layer's tokens side by side; the score is read by the
+captions' difference, and not by a probe."""
+TABLE_SAYS = """Bits that are read of animals' textures, and by way of places: which animal is left, and which texture
+is left. Means over seeds with 95 % intervals."""
+
+
+class Mean(NamedTuple):
+    """The mean of seeds, and its 95 % interval by Student's t; without one where there is one seed."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        interval = "" if np.isnan(self.low) else f" [{self.low:.2f}, {self.high:.2f}]"
+        return f"{self.value:.2f}{interval}"
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """The mean of a number of each seed. Bits are from 0 to 1, and so are their intervals."""
+    from scipy.special import stdtrit
+
+    n, mean = len(values), float(np.mean(values))
+    if n < 2:
+        return Mean(mean, float("nan"), float("nan"))
+    half = float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n))
+    return Mean(mean, max(0.0, mean - half), min(1.0, mean + half))
+
+
+def parts(found: "pd.DataFrame", axes: Sequence[str], lengths: Mapping[str, int]) -> Iterator[Part]:
+    """What the rows of the measure say; `axes` tell places of the grid apart, `lengths` are models' steps."""
+    if not len(found):
+        return
+    chosen = found[found["measure"].isin(("bits", "place_bits")) & found["value"].notna()]
+    last = chosen[chosen["step"].isna()]
+    bits = last[last["measure"] == "bits"]
+    for where, rows in placed(bits, axes):
+        for model in dict.fromkeys(rows["model"]):
+            yield Sentence(sentence(model, rows[rows["model"] == model]) + where)
+    yield Layers("bits-by-layer", bits, says=LAYERS_SAYS)
+    if len(last) < len(chosen):
+        yield Heading("Over training")
+        ended = chosen.assign(step=chosen["step"].astype(float).fillna(chosen["model"].map(lengths)))
+        yield Steps("bits-over-training", ended[ended["measure"] == "bits"], says=STEPS_SAYS)
+    yield Heading("All layers")
+    yield Rows("layers", ("model", "of", "layer", "bits", "bits by place"), table(last), says=TABLE_SAYS)
+
+
+def placed(bits: "pd.DataFrame", axes: Sequence[str]) -> "Iterator[tuple[str, pd.DataFrame]]":
+    """The rows of each place of the grid, and what sentences say of it where there are several."""
+    if not axes:
+        yield "", bits
+        return
+    for values, rows in bits.groupby(list(axes), sort=False):
+        where = ", ".join(f"{value:.0%} {name.replace('_', ' ')}" for name, value in zip(axes, values, strict=True))
+        yield f" ({where})", rows
+
+
+def by_seed(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mean]:
+    """The mean over seeds for each combination of keys; places of a grid are pooled within a seed."""
+    each = rows.groupby([*keys, "seed"], sort=False)["value"].mean()
+    return {key: mean_of(list(values)) for key, values in each.groupby(level=list(range(len(keys))), sort=False)}
+
+
+def sentence(model: str, rows: "pd.DataFrame") -> str:
+    """Where a model has its bit, and where it is lost."""
+    means = by_seed(rows, ("part", "layer", "read"))
+    held = [f"{name} {means[stage]}" for stage, name in STAGES.items() if stage in means]
+    return f"{title_of(model)} holds, of 1 bit: {', '.join(held)}."
+
+
+def table(last: "pd.DataFrame") -> list[tuple[str, ...]]:
+    """A row for each layer of each model: what is read of textures of animals, and by place."""
+    means = by_seed(last, ("model", "part", "layer", "read", "measure"))
+    rows = dict.fromkeys(key[:-1] for key in means)
+    return [
+        (
+            title_of(model),
+            part,
+            layer if read in ("mean", "score") else f"{layer}, side by side",
+            *(str(means.get((model, part, layer, read, measure), "–")) for measure in ("bits", "place_bits")),
+        )
+        for model, part, layer, read in rows
+    ]
+
+
+@dataclass(frozen=True)
+class Layers(OwnFigure):
+    """A line a model over the layers of images, and of texts."""
+
+    rows: "pd.DataFrame"
+
+    @property
+    def lines(self) -> "dict[str, dict[str, dict[str, Mean]]]":
+        """By side, model and layer."""
+        found: dict[str, dict[str, dict[str, Mean]]] = {}
+        for (model, part, layer, read), its in by_seed(self.rows, ("model", "part", "layer", "read")).items():
+            if side := SIDES.get((part, read)):
+                found.setdefault(side, {}).setdefault(model, {})[layer] = its
+        return found
+
+    def numbers(self) -> list[dict[str, Any]]:
+        return [
+            {"of": side, "model": model, "layer": layer, **its._asdict()}
+            for side, models in self.lines.items()
+            for model, layers in models.items()
+            for layer, its in layers.items()
+        ]
+
+    def figure(self) -> "Figure | None":
+        return drawn(self.lines, "layer")
+
+
+@dataclass(frozen=True)
+class Steps(OwnFigure):
+    """A line a model over the steps of training, for each stage."""
+
+    rows: "pd.DataFrame"
+
+    @property
+    def lines(self) -> "dict[str, dict[str, dict[Any, Mean]]]":
+        """By stage, model and step."""
+        found: dict[str, dict[str, dict[Any, Mean]]] = {}
+        keys = ("model", "part", "layer", "read", "step")
+        for (model, part, layer, read, step), its in by_seed(self.rows, keys).items():
+            if stage := STAGES.get((part, layer, read)):
+                found.setdefault(stage, {}).setdefault(model, {})[int(step)] = its
+        ordered = {stage: found[stage] for stage in STAGES.values() if stage in found}
+        return {stage: {m: dict(sorted(line.items())) for m, line in lines.items()} for stage, lines in ordered.items()}
+
+    def numbers(self) -> list[dict[str, Any]]:
+        return [
+            {"stage": stage, "model": model, "step": step, **its._asdict()}
+            for stage, models in self.lines.items()
+            for model, steps in models.items()
+            for step, its in steps.items()
+        ]
+
+    def figure(self) -> "Figure | None":
+        return drawn(self.lines, "steps")
+
+
+def drawn(panels: Mapping[str, Mapping[str, Mapping[Any, Mean]]], along: str) -> "Figure | None":
+    """A panel each, with a line and a band for each model."""
+    if not panels:
+        return None
+    from menagerie.envs.core.figures import COLOURS
+    from menagerie.studies.frame.figures import dress, panel_axes
+
+    figure, axes = panel_axes(len(panels), (3.2, 2.6), sharey=True)
+    models = list(dict.fromkeys(model for lines in panels.values() for model in lines))
+    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
+        axis.set_title(title, fontsize=9)
+        dress(axis)
+        places = list(dict.fromkeys(x for line in lines.values() for x in line))
+        places.sort(key=lambda place: place == "code")  # after what scorers add of their own
+        numeric = all(isinstance(x, int) for x in places)
+        for model, line in lines.items():
+            points = sorted((place if numeric else places.index(place), its) for place, its in line.items())
+            x, means = zip(*points, strict=True)
+            colour = COLOURS[models.index(model) % len(COLOURS)]
+            axis.plot(x, [its.value for its in means], color=colour, marker="o", markersize=3, label=title_of(model))
+            axis.fill_between(x, [m.low for m in means], [m.high for m in means], color=colour, alpha=0.15, linewidth=0)
+        if not numeric:
+            axis.set_xticks(range(len(places)), places, rotation=45, ha="right", fontsize=8)
+        axis.set_ylim(-0.03, 1.03)
+        axis.set_xlabel(along, fontsize=9)
+    axes[0].set_ylabel("bits", fontsize=9)
+    axes[-1].legend(fontsize=7)
+    return figure

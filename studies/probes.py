@@ -1,0 +1,133 @@
+"""Inside the codes: where is binding, and where is it lost?
+
+A failed swap doesn't say whether binding was lost in the image's code, in the text's, or between them. Models are
+trained as in a binding grid, and each layer of theirs is read by probes on scenes and views that no training used: of
+exactly one bit, which animal has which texture, how much does it hold?
+
+    python studies/probes.py --preset smoke            # tiny, under 90 seconds on 2 cores
+    python studies/probes.py                           # laptop: 8 animals, 32 px, three seeds
+    python studies/probes.py --preset pug              # 12 animals, 64 px, five seeds
+    python studies/probes.py --keep-states 0 200 1000  # and over training
+
+Ends with `report.html`, `bits.csv`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import WHAT
+from menagerie.envs.core.validation import SHARE, Several
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grids import EIGHT, SMOKE
+from menagerie.studies.frame.options import Axis
+from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from menagerie.studies.measures.bits import Bits
+
+
+@dataclass(frozen=True)
+class Probes(SplitStudy):
+    """Inside the codes: where is binding, and where is it lost?"""
+
+    plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
+
+    pairs: Annotated[Axis[float], SHARE] = (0.2,)
+    """Fractions of the trainable animal pairs."""
+    hard_negatives: Annotated[Axis[float], SHARE] = (0.0,)
+    """Fractions of these pairs that have hard negatives too."""
+    probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
+    """Animals of the probe set; empty: all of the world."""
+    probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
+    """Textures of the probe set; empty: all of the world."""
+
+    def check_given(self, preset: AnyStudy) -> None:
+        if self.split:
+            raise UserError("--split: probes are of the world of a --recipe; leave it out")
+        super().check_given(preset)
+
+    def check(self) -> None:
+        """Raise for animals and textures of which there is no probe set."""
+        from menagerie.envs.worlds import load_world
+
+        super().check()
+        self.probe_set.planned(load_world(self.probe_set.world))
+
+    @property
+    def probe_set(self) -> ProbeRecipe:
+        """The scenes on which layers are read."""
+        return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures)
+
+    @property
+    def bits(self) -> "Bits":
+        from menagerie.studies.measures.bits import Bits
+
+        return Bits(self.probe_set, self.store, self.resolution)
+
+    @cached_property
+    def probed(self) -> "list[Bits]":
+        """The measure, its probe set rendered."""
+        self.bits.make(self.cores)
+        return [self.bits]
+
+    def plan(self, known: Known) -> Iterable[Arm]:
+        """Every model at every place."""
+        return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
+
+    def measurements(self, arm: Arm) -> "Sequence[Bits]":
+        return self.probed
+
+    def found(self, records: Records) -> "pd.DataFrame":
+        """All rows of the measure, after the last step ("step" is none) and at the states that were kept."""
+        found = records.measured(self.bits, (None, *self.keep_states))
+        return found if "step" in found else found.assign(step=None)
+
+    def page(self, records: Records) -> Iterator[Part]:
+        from menagerie.studies.pages.probes import parts
+
+        axes = [name for name in ("pairs", "hard_negatives") if len(getattr(self, name)) > 1]
+        return parts(self.found(records), axes, {arm.cell.model: arm.cell.recipe.steps for arm in records.arms})
+
+    def export(self, records: Records) -> None:
+        """Write all rows of the measure into `bits.csv`."""
+        from menagerie.envs.core.files import write_csv
+
+        found = self.found(records)
+        if len(found):
+            rows = found.astype(object).where(found.notna(), "")
+            write_csv(records.out / "bits.csv", rows.columns, rows.itertuples(index=False))
+
+
+FIVE = ("clip", "filip-phrases", "sparo", "fdt", "oc-clip")
+PRESETS = {
+    "smoke": Probes(
+        **SMOKE,
+        **{"pairs": (0.5,), "views": 4, "keep_states": (0, 30)},
+    ),
+    "laptop": Probes(
+        **EIGHT | {"recipe": Recipe(steps=2000, single_object_phase=0.25)},
+        **{"models": FIVE, "seeds": 3, "keep_states": (0, 250, 500, 1000, 1500)},
+    ),
+    "pug": Probes(
+        **{"models": FIVE, "seeds": 5, "keep_states": (0, 250, 500, 1000, 1500), "tuned": "laptop"},
+        probe_animals=(
+            *("goldfish", "caribou", "elephant", "camel", "penguin", "zebra"),
+            *("crow", "armadillo", "cat", "dog", "pig", "horse"),
+        ),
+    ),
+}
+
+if __name__ == "__main__":
+    main(PRESETS)
