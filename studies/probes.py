@@ -23,10 +23,9 @@ from menagerie.envs.core.validation import SHARE, Several
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.grids import EIGHT, SMOKE
+from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
 from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
@@ -117,8 +116,8 @@ PRESETS = {
         **{"pairs": (0.5,), "views": 4, "keep_states": (0, 30)},
     ),
     "laptop": Probes(
-        **EIGHT | {"recipe": Recipe(steps=2000, single_object_phase=0.25)},
-        **{"models": FIVE, "seeds": 3, "keep_states": (0, 250, 500, 1000, 1500)},
+        **BREADTH | {"models": FIVE, "keep_states": (0, 125, 250, 500, 750)},
+        **{"tuned": "breadth", "pairs": (0.25,), "base": BindingRecipe(**APART)},
     ),
     "pug": Probes(
         **{"models": FIVE, "seeds": 5, "keep_states": (0, 250, 500, 1000, 1500), "tuned": "laptop"},
