@@ -123,7 +123,7 @@ PRESETS = {
         **{"models": FIVE, "seeds": 5, "keep_states": (0, 250, 500, 1000, 1500), "tuned": "laptop"},
         probe_animals=(
             *("goldfish", "caribou", "elephant", "camel", "penguin", "zebra"),
-            *("crow", "armadillo", "cat", "dog", "pig", "horse"),
+            *("bear", "crocodile", "armadillo", "cat", "gecko", "crow"),
         ),
     ),
 }

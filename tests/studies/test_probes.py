@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from menagerie.envs.worlds import load_world
 from menagerie.studies.measures.bits import Bits, score_rows
 from menagerie.studies.pages.probes import Layers, Steps, mean_of, sentence, table
 from menagerie.studies.probes import PRESETS
@@ -55,6 +56,12 @@ def test_figures_and_the_table_hold_the_means_over_seeds(rows):
         ("all patches", 10, 0.46), ("all patches", 20, 0.91), ("image code", 10, 0.41), ("image code", 20, 0.81),
     ]  # fmt: skip
     assert len(table(last)) == len(PLACES)
+
+
+@pytest.mark.parametrize(("preset", "scenes"), [("smoke", 144), ("laptop", 672), ("pug", 3168)])
+def test_presets_probe_all_pairs_of_their_animals_and_textures_in_two_views(preset, scenes):
+    study = PRESETS[preset]
+    assert len(study.probe_set.planned(load_world(study.probe_set.world))["left_first"]) == scenes
 
 
 def test_the_measure_is_of_what_is_shown_wherever_it_lies(tmp_path):
