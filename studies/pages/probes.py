@@ -192,5 +192,5 @@ def drawn(panels: Mapping[str, Mapping[str, Mapping[Any, Mean]]], along: str) ->
         axis.set_ylim(-0.03, 1.03)
         axis.set_xlabel(along, fontsize=9)
     axes[0].set_ylabel("bits", fontsize=9)
-    axes[-1].legend(fontsize=7)
+    axes[0].legend(fontsize=7, loc="best")
     return figure

@@ -65,7 +65,31 @@ def lowest(scores, task):
     return f"{100 * min(mean(its) for _, its in tests):.1f}"
 
 
-@pytest.mark.parametrize(("header", "rows", "files"), list(all_tables()))
+BITS = "bits-"  # how files of bits begin
+STAGES = {"all patches": ("image", "tokens"), "image code": ("image", "code"), "text code": ("text", "code")}
+STAGES["score"] = ("image and text", "score")
+
+
+def tables(bits):
+    """Those of bits of codes, or all others."""
+    return [param for param in all_tables() if param.values[2][0].startswith(BITS) == bits]
+
+
+@pytest.mark.parametrize(("header", "rows", "files"), tables(True))
+def test_bits_are_those_of_the_results_they_name(header, rows, files):
+    results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
+    names = {spec.title: name for name, spec in specs().items()}
+    for title, *cells in rows:
+        for column, cell in zip(header[1:], cells, strict=True):
+            part, layer = STAGES[column]
+            found = results[
+                (results["model"] == names[title]) & (results["part"] == part) & (results["layer"] == layer)
+            ]
+            values = found["value"].tolist()
+            assert cell == (f"{mean(values):.2f} ± {stdev(values):.2f}" if values else "–"), f"{title}, {column}"
+
+
+@pytest.mark.parametrize(("header", "rows", "files"), tables(False))
 def test_tables_are_those_of_the_results_they_name(header, rows, files):
     results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
