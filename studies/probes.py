@@ -21,7 +21,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import WHAT
 from menagerie.envs.core.validation import SHARE, Several
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.generators.splits.probe import ProbeRecipe, chosen
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
@@ -30,6 +30,7 @@ from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
+from menagerie.studies.runs.data import FRACTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +63,7 @@ class Probes(SplitStudy):
         from menagerie.envs.worlds import load_world
 
         super().check()
-        self.probe_set.planned(load_world(self.probe_set.world))
+        chosen(self.probe_set, load_world(self.world))
 
     @property
     def probe_set(self) -> ProbeRecipe:
@@ -96,7 +97,7 @@ class Probes(SplitStudy):
     def page(self, records: Records) -> Iterator[Part]:
         from menagerie.studies.pages.probes import parts
 
-        axes = [name for name in ("pairs", "hard_negatives") if len(getattr(self, name)) > 1]
+        axes = [name for name in FRACTIONS if len(getattr(self, name)) > 1]
         return parts(self.found(records), axes, {arm.cell.model: arm.cell.recipe.steps for arm in records.arms})
 
     def export(self, records: Records) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 from jaxtyping import Float, Int, Num
-from threadpoolctl import threadpool_limits  # of scikit-learn
+from threadpoolctl import threadpool_limits
 
 from menagerie.envs.core.errors import UserError
 

@@ -1,8 +1,8 @@
 """How much of binding each layer of a scorer holds, on a probe set, as a measure of finished runs."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.models.scorer import Scorer
+    from menagerie.models.texts import Tensors
     from menagerie.models.towers.features import Features
     from menagerie.studies.codes.axes import ProbeAxes
     from menagerie.studies.runs.data import Material
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
 IMAGE, TEXT, BOTH = "image", "text", "image and text"
 MEAN, ALL = "mean", "all tokens"
 CODE, SCORE = "code", "score"
+NAMES = ("animal", "texture")  # of a thing
 BLOCK = 64  # images or texts that are encoded at once
 
 
 @dataclass(frozen=True)
 class Bits(Measure):
     """Rows of (part, layer, read, measure, value, chance, refused): what probes read of the mean token of each layer of
-    images and of texts, and of all tokens of images side by side; the geometry of codes, and how they agree; and the
-    bits of scores, s(x, c) - s(x, c') for an image x, its caption c and the swapped one c'."""
+    images and of texts, and of all tokens of images side by side; the geometry of codes; and the bits of scores,
+    s(x, c) - s(x, c') for an image x, its caption c and the swapped one c'."""
 
     recipe: ProbeRecipe
     """The probe set."""
@@ -78,34 +80,26 @@ class Bits(Measure):
 
 def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
     """The axes of a probe set, and the number of the record of each scene (v, p, q)."""
-    from menagerie.envs.slots import place_of
+    from menagerie.generators.splits.probe_scenes import from_left
     from menagerie.studies.codes.axes import axes_of
 
     scenes = data.records.scenes
-    things = [sorted(scene.things, key=lambda thing: place_of(thing.slot)) for scene in scenes]
+    things = list(map(from_left, scenes))
     if any(len(both) != 2 for both in things):
         raise UserError("layers are probed on scenes of two things side by side; make a probe set without a layout")
     animals, textures = (np.array([[getattr(it, name) for it in both] for both in things]) for name in NAMES)
     return axes_of(animals, textures, np.array([s.view for s in scenes]), np.array([s.background for s in scenes]))
 
 
-NAMES = ("animal", "texture")
-
-
 def image_rows(scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray) -> Iterator[Row]:
     """What each layer of images holds."""
-    from menagerie.studies.codes.geometry import geometry
+    from menagerie.models.towers.features import TOKENS
 
-    def encode(some: range) -> "Features":
-        return scorer.features(data.images(some))
-
-    means, widest = read_layers(encode, len(data), scorer.layers)
-    for layer, codes in means.items():
-        yield from probed(IMAGE, layer, MEAN, codes[numbers], axes)
-    for layer, codes in widest.items():
-        yield from probed(IMAGE, layer, ALL, codes[numbers], axes)
-    if CODE in means:
-        yield from named(IMAGE, CODE, MEAN, geometry(means[CODE][numbers], axes))
+    layers = scorer.layers
+    wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
+    found = read_layers(lambda some: scorer.features(data.images(some)), len(data), wanted)
+    for (layer, read), codes in found.items():
+        yield from probed(IMAGE, layer, read, codes[numbers], axes)
 
 
 def text_rows(
@@ -115,48 +109,39 @@ def text_rows(
     what is named first."""
     from menagerie.models.texts import Texts
     from menagerie.studies.codes.axes import ProbeAxes
-    from menagerie.studies.codes.geometry import geometry
 
-    found = []
-    for data in both:
+    def encode(data: "SplitDataset", some: range) -> "Features":
+        captions, graphs = zip(*data.captions(some, [0] * len(some)), strict=True)
+        return scorer.text_features(Texts(captions, graphs))
 
-        def encode(some: range, data: "SplitDataset" = data) -> "Features":
-            captions, graphs = zip(*data.captions(some, [0] * len(some)), strict=True)
-            return scorer.text_features(Texts(captions, graphs))
-
-        found.append(read_layers(encode, len(data), scorer.text_layers)[0])
+    wanted = [(layer, MEAN) for layer in scorer.text_layers]
+    found = [read_layers(partial(encode, data), len(data), wanted) for data in both]
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * 2))
-    for layer in found[0]:
-        codes = np.concatenate([of_order[layer][numbers] for of_order in found])
-        yield from probed(TEXT, layer, MEAN, codes, twice)
-        if layer == CODE:
-            yield from named(TEXT, CODE, MEAN, geometry(codes, twice))
+    for layer, read in wanted:
+        yield from probed(TEXT, layer, read, np.concatenate([each[layer, read][numbers] for each in found]), twice)
 
 
 def read_layers(
-    encode: "Callable[[range], Features]", count: int, layers: Iterable[str]
-) -> tuple[dict[str, Float[np.ndarray, "n d"]], dict[str, Float[np.ndarray, "n e"]]]:
-    """The mean token of each layer, and all tokens of the layer "tokens" side by side, if all are there in each."""
-    from menagerie.models.towers.features import TOKENS
-
-    means: dict[str, list[np.ndarray]] = {name: [] for name in layers}
-    side_by_side: list[np.ndarray] = []
+    encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
+    """Of each layer the mean token, or all tokens side by side, of which each image has as many."""
+    parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK):
         found = encode(range(start, min(start + BLOCK, count)))
-        for name, parts in means.items():
-            parts.append(found.mean(name).float().cpu().numpy())
-        if TOKENS in found and bool(found.present[TOKENS].all()):
-            side_by_side.append(found[TOKENS].flatten(1).float().cpu().numpy())
-    whole = len(side_by_side) == -(-count // BLOCK) and len({part.shape[1] for part in side_by_side}) == 1
-    return {name: np.concatenate(parts) for name, parts in means.items()}, (
-        {TOKENS: np.concatenate(side_by_side)} if whole else {}
-    )
+        for (layer, read), blocks in parts.items():
+            states = found.mean(layer) if read == MEAN else found[layer].flatten(1)
+            blocks.append(states.float().cpu().numpy())
+    return {place: np.concatenate(blocks) for place, blocks in parts.items()}
 
 
 def probed(part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: "ProbeAxes") -> Iterator[Row]:
+    """What probes read of a layer, and the geometry of a code."""
+    from menagerie.studies.codes.geometry import geometry
     from menagerie.studies.codes.probes import bound
 
     yield from named(part, layer, read, bound(codes, axes))
+    if layer == CODE:
+        yield from named(part, layer, read, geometry(codes, axes))
 
 
 def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[Row]:
@@ -169,7 +154,7 @@ def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> I
     """Bits of scores, and the share of scenes whose own caption has the higher one."""
     from menagerie.studies.codes.bits import bits
 
-    margins = np.concatenate([margins_of(scorer, data) for data in both])
+    margins = margins_of(scorer, both)
     right = float(((margins > 0) + 0.5 * (margins == 0)).mean())
     place = {"part": BOTH, "layer": SCORE, "read": SCORE}
     its = bits(margins)
@@ -177,19 +162,20 @@ def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> I
     yield place | {"measure": "scene", "value": right, "chance": 0.5, "refused": ""}
 
 
-def margins_of(scorer: "Scorer", data: "SplitDataset") -> Float[np.ndarray, " n"]:
-    """The score of each image with its caption less that with the swapped one."""
+def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:
+    """The score of each image with its caption less that with the swapped one, in both orders of mention."""
     import torch
+
+    def score(images: "Tensors", texts: Sequence[Any]) -> "torch.Tensor":
+        return scorer.paired(images, scorer.encode_texts(scorer.read(*zip(*texts, strict=True))))
 
     found: list[torch.Tensor] = []
     with torch.no_grad():
-        for start in range(0, len(data), BLOCK):
-            some = range(start, min(start + BLOCK, len(data)))
-            images = scorer.encode_images(scorer.pixel_scale(data.images(some).to(scorer.device)))
+        for start in range(0, len(both[0]), BLOCK):
+            some = range(start, min(start + BLOCK, len(both[0])))
             draws = [0] * len(some)
-            texts = data.captions(some, draws), data.negatives(some, draws)
-            true, false = (
-                scorer.paired(images, scorer.encode_texts(scorer.read(*zip(*these, strict=True)))) for these in texts
-            )
-            found.append((true - false).float().cpu())
+            images = scorer.encode_images(scorer.pixel_scale(both[0].images(some).to(scorer.device)))
+            for data in both:  # the same images in the same order
+                true, false = data.captions(some, draws), data.negatives(some, draws)
+                found.append((score(images, true) - score(images, false)).float().cpu())
     return torch.cat(found).numpy()

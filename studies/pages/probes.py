@@ -42,14 +42,20 @@ class Mean(NamedTuple):
         return f"{self.value:.2f}{interval}"
 
 
+Panels = dict[str, dict[str, dict[Any, Mean]]]
+"""By panel, model, and place along its axis."""
+
+
 def mean_of(values: Sequence[float]) -> Mean:
     """The mean of a number of each seed. Bits are from 0 to 1, and so are their intervals."""
     from scipy.special import stdtrit
 
+    from menagerie.studies.analysis.two_levels import CONFIDENCE
+
     n, mean = len(values), float(np.mean(values))
     if n < 2:
         return Mean(mean, float("nan"), float("nan"))
-    half = float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n))
+    half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2) * np.std(values, ddof=1) / np.sqrt(n))
     return Mean(mean, max(0.0, mean - half), min(1.0, mean + half))
 
 
@@ -63,11 +69,13 @@ def parts(found: "pd.DataFrame", axes: Sequence[str], lengths: Mapping[str, int]
     for where, rows in placed(bits, axes):
         for model in dict.fromkeys(rows["model"]):
             yield Sentence(sentence(model, rows[rows["model"] == model]) + where)
-    yield Layers("bits-by-layer", bits, says=LAYERS_SAYS)
+    yield BitLines("bits-by-layer", by_layer(bits), ("of", "layer"), says=LAYERS_SAYS)
     if len(last) < len(chosen):
         yield Heading("Over training")
         ended = chosen.assign(step=chosen["step"].astype(float).fillna(chosen["model"].map(lengths)))
-        yield Steps("bits-over-training", ended[ended["measure"] == "bits"], says=STEPS_SAYS)
+        ended = ended.sort_values("step", kind="stable")
+        grown = by_step(ended[ended["measure"] == "bits"])
+        yield BitLines("bits-over-training", grown, ("stage", "step"), says=STEPS_SAYS)
     yield Heading("All layers")
     yield Rows("layers", ("model", "of", "layer", "bits", "bits by place"), table(last), says=TABLE_SAYS)
 
@@ -110,64 +118,46 @@ def table(last: "pd.DataFrame") -> list[tuple[str, ...]]:
     ]
 
 
-@dataclass(frozen=True)
-class Layers(OwnFigure):
-    """A line a model over the layers of images, and of texts."""
+def by_layer(rows: "pd.DataFrame") -> Panels:
+    """The lines of models over the layers of images, and of texts."""
+    found: Panels = {}
+    for (model, part, layer, read), its in by_seed(rows, ("model", "part", "layer", "read")).items():
+        if side := SIDES.get((part, read)):
+            found.setdefault(side, {}).setdefault(model, {})[layer] = its
+    return found
 
-    rows: "pd.DataFrame"
 
-    @property
-    def lines(self) -> "dict[str, dict[str, dict[str, Mean]]]":
-        """By side, model and layer."""
-        found: dict[str, dict[str, dict[str, Mean]]] = {}
-        for (model, part, layer, read), its in by_seed(self.rows, ("model", "part", "layer", "read")).items():
-            if side := SIDES.get((part, read)):
-                found.setdefault(side, {}).setdefault(model, {})[layer] = its
-        return found
-
-    def numbers(self) -> list[dict[str, Any]]:
-        return [
-            {"of": side, "model": model, "layer": layer, **its._asdict()}
-            for side, models in self.lines.items()
-            for model, layers in models.items()
-            for layer, its in layers.items()
-        ]
-
-    def figure(self) -> "Figure | None":
-        return drawn(self.lines, "layer")
+def by_step(rows: "pd.DataFrame") -> Panels:
+    """The lines of models over the steps of training, for each stage."""
+    found: Panels = {stage: {} for stage in STAGES.values()}
+    for (model, part, layer, read, step), its in by_seed(rows, ("model", "part", "layer", "read", "step")).items():
+        if stage := STAGES.get((part, layer, read)):
+            found[stage].setdefault(model, {})[int(step)] = its
+    return {stage: lines for stage, lines in found.items() if lines}
 
 
 @dataclass(frozen=True)
-class Steps(OwnFigure):
-    """A line a model over the steps of training, for each stage."""
+class BitLines(OwnFigure):
+    """A panel each with a line a model, and its interval as a band."""
 
-    rows: "pd.DataFrame"
-
-    @property
-    def lines(self) -> "dict[str, dict[str, dict[Any, Mean]]]":
-        """By stage, model and step."""
-        found: dict[str, dict[str, dict[Any, Mean]]] = {}
-        keys = ("model", "part", "layer", "read", "step")
-        for (model, part, layer, read, step), its in by_seed(self.rows, keys).items():
-            if stage := STAGES.get((part, layer, read)):
-                found.setdefault(stage, {}).setdefault(model, {})[int(step)] = its
-        ordered = {stage: found[stage] for stage in STAGES.values() if stage in found}
-        return {stage: {m: dict(sorted(line.items())) for m, line in lines.items()} for stage, lines in ordered.items()}
+    panels: Panels
+    columns: tuple[str, str]
+    """What panels are, and what is along their axis."""
 
     def numbers(self) -> list[dict[str, Any]]:
+        panel, along = self.columns
         return [
-            {"stage": stage, "model": model, "step": step, **its._asdict()}
-            for stage, models in self.lines.items()
-            for model, steps in models.items()
-            for step, its in steps.items()
+            {panel: title, "model": model, along: place, **its._asdict()}
+            for title, lines in self.panels.items()
+            for model, line in lines.items()
+            for place, its in line.items()
         ]
 
     def figure(self) -> "Figure | None":
-        return drawn(self.lines, "steps")
+        return drawn(self.panels, self.columns[1])
 
 
-def drawn(panels: Mapping[str, Mapping[str, Mapping[Any, Mean]]], along: str) -> "Figure | None":
-    """A panel each, with a line and a band for each model."""
+def drawn(panels: Panels, along: str) -> "Figure | None":
     if not panels:
         return None
     from menagerie.envs.core.figures import COLOURS

@@ -10,7 +10,7 @@ import torch
 
 from menagerie.envs.worlds import load_world
 from menagerie.studies.measures.bits import Bits, score_rows
-from menagerie.studies.pages.probes import Layers, Steps, mean_of, sentence, table
+from menagerie.studies.pages.probes import BitLines, by_layer, by_step, mean_of, sentence, table
 from menagerie.studies.probes import PRESETS
 from tests.command import ROOT, run_here
 
@@ -47,11 +47,11 @@ def test_a_sentence_says_what_each_stage_holds(rows):
 
 def test_figures_and_the_table_hold_the_means_over_seeds(rows):
     last = rows[rows["step"] == 20]
-    layers = Layers("layers", last).numbers()
+    layers = BitLines("layers", by_layer(last), ("of", "layer")).numbers()
     assert [(row["of"], row["layer"], round(row["value"], 3)) for row in layers] == [
         ("images", "stem", 0.11), ("images", "code", 0.81), ("texts", "code", 0.31),
     ]  # fmt: skip
-    steps = Steps("steps", rows).numbers()
+    steps = BitLines("steps", by_step(rows), ("stage", "step")).numbers()
     assert [(row["stage"], row["step"], round(row["value"], 3)) for row in steps][:4] == [
         ("all patches", 10, 0.46), ("all patches", 20, 0.91), ("image code", 10, 0.41), ("image code", 20, 0.81),
     ]  # fmt: skip
