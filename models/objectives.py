@@ -28,13 +28,21 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
     white dog there. Such a text is masked: it isn't a negative of that image, because pushing it away teaches that a
     dog makes a red cat less red.
     """
+    by_image, by_text = contrastive_losses(similarity, scale, targets)
+    return (by_image + by_text) / 2
+
+
+def contrastive_losses(
+    similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The two halves of `contrastive_loss`: images among texts, and images' texts among images."""
     logits, same = scale * similarity, targets.same
     if targets.masked is not None:
         logits = logits.masked_fill(targets.masked, -torch.inf)
     by_image = cross_entropy(logits, shares(same))
     if targets.matched < similarity.shape[1]:
         logits, same = logits[:, : targets.matched], same[:, : targets.matched]
-    return (by_image + cross_entropy(logits.T, shares(same.T))) / 2
+    return by_image, cross_entropy(logits.T, shares(same.T))
 
 
 def sigmoid_loss(
