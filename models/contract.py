@@ -7,9 +7,10 @@ raises with the problem and the method; together they take a second or two.
 from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import torch
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
@@ -18,8 +19,9 @@ from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Scorer
-from menagerie.models.texts import Texts
+from menagerie.models.texts import Texts, leaves, mapped
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.features import Features
 from menagerie.models.towers.tokenizers import text_space
@@ -102,6 +104,13 @@ def check_config(subject: Subject) -> None:
     asdict(scorer.config)
 
 
+def check_names(subject: Subject) -> None:
+    """Check that no method of the scorer has taken the place of one that others call."""
+    for name in ("read", "cut_texts", "logit_scale"):
+        if getattr(type(subject.scorer), name) is not getattr(Scorer, name):
+            subject.refuse(f"self.{name} of a scorer is taken (models/scorer.py); call yours otherwise")
+
+
 def check_scores(subject: Subject) -> None:
     """Check that similarity gives one finite number for each image and text."""
     scores = subject.similarity([0, 1, 2], [0, 1, 2, 3])
@@ -130,10 +139,13 @@ def check_pairs(subject: Subject) -> None:
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])
         images = scorer.encode_images(scorer.pixel_scale(subject.images[order]))
-        scores = scorer.paired(images, scorer.encode_texts(scorer.read(CAPTIONS, GRAPHS)))
+        texts = scorer.encode_texts(scorer.read(CAPTIONS, GRAPHS))
+        scores = scorer.paired(images, texts)
     expected = subject.similarity(everything, everything)[order, everything]
     if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
+    if scorer.pairs_only and any(len(part) != len(TEXTS) for part in leaves(texts)):
+        subject.refuse("it reads pairs only, so the tensors of its text code need a row for each text")
 
 
 def check_features(subject: Subject) -> None:
@@ -164,20 +176,55 @@ def check_layer(subject: Subject, what: str, together: Features, alone: Features
 
 def check_gradients(subject: Subject) -> None:
     """Check that the loss depends on the parameters, and that its gradients are finite."""
-    scorer = subject.scorer.train()
-    n = len(TEXTS)
-    targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
-    images = scorer.encode_images(scorer.pixel_scale(subject.images))
-    texts = scorer.encode_texts(scorer.reader(Texts(CAPTIONS, GRAPHS), torch.Generator().manual_seed(0)))
-    loss = scorer.loss(images, texts, targets, Recipe())
+    scorer = subject.scorer
+    loss = training_loss(scorer, subject.images)
     if loss.shape != () or not loss.isfinite():
         subject.refuse(f"its loss is {loss.detach().tolist()}, not one finite number")
     loss.backward()
     gradients = [p.grad for p in scorer.parameters() if p.grad is not None]
     scorer.zero_grad(set_to_none=True)
-    scorer.eval()
     if not gradients or not all(gradient.isfinite().all() for gradient in gradients):
         subject.refuse("its loss gives no gradient, or one that is not finite")
+
+
+def training_loss(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Tensor, ""]:
+    """The loss of the contract's texts, in training mode and with draws that are always the same."""
+    n = len(TEXTS)
+    targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
+    scorer.train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        images = scorer.encode_images(scorer.pixel_scale(pixels))
+        read = scorer.reader(Texts(CAPTIONS, GRAPHS, targets=targets), torch.Generator().manual_seed(0))
+        loss = scorer.loss(images, scorer.encode_texts(read), targets, Recipe())
+    scorer.eval()
+    return loss
+
+
+def check_scored(subject: Subject) -> None:
+    """Check that no option of scores alone changes weights or the loss."""
+    scorer, spec = subject.scorer, spec_of(subject.model)
+    hints = get_type_hints(spec.config)
+    for name in spec.scored:
+        value = another(getattr(scorer.config, name), hints[name])
+        options = asdict(scorer.config) | {name: value}
+        try:
+            other = build_scorer(subject.model, scorer.towers_config, scorer.texts, options)
+        except UserError:  # an option that doesn't go with the others
+            continue
+        try:
+            other.load_state_dict(scorer.state_dict())
+        except RuntimeError:
+            subject.refuse(f"its option {name} changes weights, so it isn't one of scores alone (spec.scored)")
+        if not training_loss(other, subject.images).equal(training_loss(scorer, subject.images)):
+            subject.refuse(f"its option {name} changes the loss, so it isn't one of scores alone (spec.scored)")
+
+
+def another(value: Any, hint: Any) -> Any:
+    """Another value of an option of scores: a truth value, a number, or one of several words."""
+    if isinstance(value, bool):
+        return not value
+    return value + 0.5 if isinstance(value, float) else next(word for word in get_args(hint) if word != value)
 
 
 def check_negatives(subject: Subject) -> None:
@@ -191,11 +238,30 @@ def check_negatives(subject: Subject) -> None:
 
     with torch.no_grad():
         without, beside = loss(2), loss(4)
-    if not beside.isfinite() or not beside > without + TOLERANCE:  # smaller differences could be rounding
+    rises = beside.isfinite() and beside > without + TOLERANCE  # smaller differences could be rounding
+    if not (rises or (beside.isfinite() and scorer.pairs_only and lowers_negatives(subject))):
         subject.refuse(
             f"its loss takes no negatives ({without:.4f} without, {beside:.4f} beside two of them): of the texts only "
             "the first targets.matched belong to images; train it without --text-negatives, or have its loss add them"
         )
+
+
+def lowers_negatives(subject: Subject, draws: int = 8) -> bool:
+    """Whether a step down the loss lowers the scores of texts that belong to no image: where a loss is a mean over some
+    pairs, more of them may make it smaller."""
+    scorer, n = subject.scorer, 2
+    read = scorer.reader(Texts(CAPTIONS, GRAPHS, matched=n), torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        images, code = scorer.encode_images(scorer.pixel_scale(subject.images[:n])), scorer.encode_texts(read)
+    texts = mapped(code, lambda part: part.requires_grad_() if part.is_floating_point() else part)
+    inputs = [part for part in leaves(texts) if part.requires_grad]
+    targets, agreement = Targets(torch.eye(n, len(TEXTS), dtype=torch.bool), None, n), 0.0
+    for _ in range(draws):
+        loss, scores = scorer.loss(images, texts, targets, Recipe()), scorer.similarity(images, texts)[:, n:].sum()
+        pushes, gains = (torch.autograd.grad(what, inputs, allow_unused=True) for what in (loss, scores))
+        for push, gain in zip(pushes, gains, strict=True):
+            agreement += 0.0 if push is None or gain is None else (push * gain)[n:].sum().item()
+    return agreement > 0
 
 
 def check_backbones(subject: Subject) -> None:
@@ -225,11 +291,13 @@ def check_checkpoint(subject: Subject) -> None:
 
 CHECKS = (
     check_config,
+    check_names,
     check_scores,
     check_neighbours,
     check_pairs,
     check_features,
     check_gradients,
+    check_scored,
     check_backbones,
     check_checkpoint,
 )

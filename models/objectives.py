@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 
@@ -16,6 +16,8 @@ class Targets(NamedTuple):
     """Whether text j is neither a positive nor a negative of image i; None if no text is."""
     matched: int
     """Number of texts that belong to images; they come first, and all later ones are only negatives."""
+    owner: Int64[Tensor, " k"] | None = None
+    """The image of which each later text is a false caption; None if that isn't known."""
 
 
 def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets) -> Float[Tensor, ""]:

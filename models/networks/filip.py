@@ -11,6 +11,7 @@ Where we differ from the paper:
 
 - With `symmetric` the score of a pair, by which tests choose, is (s_I + s_T) / 2, because our tests need one number
   for a pair. Without it, both losses and the score use s_T alone.
+- `negatives` compares with some of the batch only: what the number of negatives does.
 - Patches without CLS; all tokens up to the end of the text, with start and end. Padding has no part, as in the paper.
 - All vectors are compared. The paper sends only the quarter of tokens that score highest between GPUs (section 3.1),
   and adds prompts and augmentations of texts (sections 3.2 and 3.3), which are not part of the similarity.
@@ -24,7 +25,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from menagerie.models.networks.clip import CLIPScorer
-from menagerie.models.objectives import Targets, contrastive_loss, contrastive_losses
+from menagerie.models.networks.drawn import info_nce, wrong_images, wrong_texts
+from menagerie.models.objectives import Targets, contrastive_losses
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorers.filip import FILIPConfig
 from menagerie.models.towers.features import Layer
@@ -83,13 +85,13 @@ class FILIPScorer(CLIPScorer):
         """One number for a pair."""
         return (sides.by_patches + sides.by_words) / 2 if self.config.symmetric else sides.by_words
 
-    def loss(
-        self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets, recipe: Recipe
-    ) -> Float[Tensor, ""]:
+    def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """InfoNCE, in each direction by the similarity that belongs to it."""
         sides, scale = self.sides(images, texts), self.logit_scale()
         if not self.config.symmetric:
-            return contrastive_loss(sides.by_words, scale, targets)
+            sides = Sides(sides.by_words, sides.by_words)
+        if self.config.negatives:
+            return few_negatives(Sides(*(scale * side for side in sides)), targets, self.config.negatives)
         by_image, _ = contrastive_losses(sides.by_patches, scale, targets)
         _, by_text = contrastive_losses(sides.by_words, scale, targets)
         return (by_image + by_text) / 2
@@ -106,6 +108,15 @@ class FILIPScorer(CLIPScorer):
         """The patch that fits each word best, for the words of text i on image i (n, t, d)."""
         chosen = (texts.vectors @ images.transpose(1, 2)).argmax(-1)
         return Layer(images.take_along_dim(chosen[..., None], dim=1), texts.present)
+
+
+def few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
+    """InfoNCE of each image's own text among it and `count` wrong texts, and of its text's image likewise."""
+    texts, images = wrong_texts(targets, count), wrong_images(targets, count)
+    by_image = info_nce(logits.by_patches.diagonal(), logits.by_patches.gather(1, texts.number), texts.usable)
+    rows = logits.by_words[:, : len(logits.by_words)].T
+    by_text = info_nce(rows.diagonal(), rows.gather(1, images.number), images.usable)
+    return (by_image + by_text) / 2
 
 
 def best(cosines: Float[Tensor, "*n m p t"], present: Bool[Tensor, "m t"]) -> Sides:

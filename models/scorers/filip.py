@@ -1,7 +1,9 @@
 """The spec of FILIP; free of torch."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from menagerie.envs.core.validation import COUNT
 from menagerie.models.scorers.clip import CLIP, CLIPConfig
 from menagerie.models.spec import ScorerSpec
 
@@ -13,6 +15,9 @@ class FILIPConfig(CLIPConfig):
     symmetric: bool = True
     """Whether images choose among texts by the mean over patches of the best word, as in the paper; otherwise both
     directions use the mean over words of the best patch, which doesn't ask a text to describe every patch."""
+    negatives: Annotated[int, COUNT] = 0
+    """Wrong texts for each image, and wrong images for each text, in the loss, drawn anew in each step; 0 takes all of
+    the batch, as in the paper."""
 
 
 FILIP = ScorerSpec(
