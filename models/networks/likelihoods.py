@@ -102,7 +102,8 @@ class LikelihoodScorer(Scorer):
         """What words see of the images over which the prior is a mean."""
         if self.config.prior == "null":
             return self.fused.read(self.null[None, None])
-        return self.seen(self.noise if self.config.prior == "noise" else self.pixel_scale(self.kept_images))
+        images = self.noise if self.config.prior == "noise" else self.pixel_scale(self.kept_images)
+        return self.seen(images.to(self.null.dtype))
 
     def log_likelihood(
         self, images: Seen, texts: WordCode, hidden: Bool[Tensor, "n c"] | None = None

@@ -5,6 +5,7 @@ import torch
 
 from menagerie.models.contract import CAPTIONS, GRAPHS
 from menagerie.models.networks import filip
+from menagerie.models.networks.drawn import wrong_images, wrong_texts
 from menagerie.models.networks.filip import Words
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
@@ -26,8 +27,8 @@ def codes():
     return patches, Words(words, torch.arange(T) < torch.tensor(LENGTHS)[:, None])
 
 
-def model_of(symmetric):
-    model = scorer("filip", symmetric=symmetric).double()
+def model_of(symmetric, **options):
+    model = scorer("filip", symmetric=symmetric, **options).double()
     with torch.no_grad():
         model.log_scale.fill_(1.3)
     return model
@@ -71,6 +72,30 @@ def test_the_loss_and_its_gradients_are_a_loop(symmetric, codes):
     torch.testing.assert_close(loss, total, atol=1e-12, rtol=1e-12)
     leaves = (patches, words.vectors, model.log_scale)
     for one, other in zip(torch.autograd.grad(loss, leaves), torch.autograd.grad(total, leaves), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-10)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_with_few_negatives_the_loss_is_a_loop_over_those_drawn(symmetric, codes):
+    """An equal caption, the third's, is never one of the first image's."""
+    model, (patches, words) = model_of(symmetric, negatives=2), codes
+    same = torch.eye(N, M, dtype=torch.bool)
+    same[0, 2] = same[2, 0] = True
+    targets = Targets(same, None, N)
+    torch.manual_seed(3)
+    loss = model.loss(patches, words, targets, Recipe())
+    torch.manual_seed(3)
+    texts, others = wrong_texts(targets, 2), wrong_images(targets, 2)
+    assert others.usable.sum(1).tolist() == [1, 2, 1]
+    scale, total = model.logit_scale(), 0.0
+    for own in range(N):
+        wrong = [own, *texts.number[own][texts.usable[own]].tolist()]
+        row = torch.stack([scale * loop(patches, words, own, j)[int(not symmetric)] for j in wrong])
+        wrong = [own, *others.number[own][others.usable[own]].tolist()]
+        column = torch.stack([scale * loop(patches, words, i, own)[1] for i in wrong])
+        total = total - (row.log_softmax(0)[0] + column.log_softmax(0)[0]) / (2 * N)
+    torch.testing.assert_close(loss, total, atol=1e-12, rtol=1e-12)
+    for one, other in zip(*(torch.autograd.grad(x, (patches, words.vectors)) for x in (loss, total)), strict=True):
         torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-10)
 
 
