@@ -100,7 +100,7 @@ def score_items(
 def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Callable[[Sequence[Caption]], Tensors]:
     """A function that gives the code of some of the texts: encoded when it is called, or, for a scorer that reads
     pairs, rows of what is encoded once. Its prior alone may take as long as all scores of a text."""
-    if not (scorer.pairs_only and len(texts) <= MOST_TEXTS):
+    if not (scorer.pairs_only and 0 < len(texts) <= MOST_TEXTS):
         return lambda some: encode_texts(scorer, some)
     blocks = filled([texts[k : k + TEXTS] for k in range(0, len(texts), TEXTS)])
     whole = stacked([encode_texts(scorer, block) for block in blocks])
