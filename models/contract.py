@@ -206,8 +206,7 @@ def check_scored(subject: Subject) -> None:
     scorer, spec = subject.scorer, spec_of(subject.model)
     hints = get_type_hints(spec.config)
     for name in spec.scored:
-        value = another(getattr(scorer.config, name), hints[name])
-        options = asdict(scorer.config) | {name: value}
+        options = asdict(scorer.config) | {name: another(getattr(scorer.config, name), hints[name])}
         try:
             other = build_scorer(subject.model, scorer.towers_config, scorer.texts, options)
         except UserError:  # an option that doesn't go with the others
@@ -221,10 +220,12 @@ def check_scored(subject: Subject) -> None:
 
 
 def another(value: Any, hint: Any) -> Any:
-    """Another value of an option of scores: a truth value, a number, or one of several words."""
+    """Another value of an option: a truth value, a number, or one of several words; the same if there is no telling."""
     if isinstance(value, bool):
         return not value
-    return value + 0.5 if isinstance(value, float) else next(word for word in get_args(hint) if word != value)
+    if isinstance(value, int | float):
+        return value + (1 if isinstance(value, int) else 0.5)
+    return next((word for word in get_args(hint) if isinstance(word, str) and word != value), value)
 
 
 def check_negatives(subject: Subject) -> None:

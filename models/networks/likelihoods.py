@@ -6,7 +6,7 @@ over the words of a text and its end. The score is log P(t | i) - alpha log P(t)
 these tokens. alpha = 0 is the likelihood (CapPa: Tschannen et al. 2023, section 3), alpha = 1 the pointwise mutual
 information (VisualGPTScore: Lin et al. 2024, section 3, where alpha is tuned). P(t) comes from the same network:
 
-- "null": one learned token in place of the image's, with which a share of the training captions are read.
+- "null": a learned token in place of each of the image's; so a share of the training captions are read.
 - "noise": the mean of P(t | i) over 8 images of Gaussian noise.
 - "images": the mean of P(t | i) over 32 training images, which the scorer keeps.
 
@@ -18,6 +18,7 @@ belong to no image have no part in it.
 """
 
 import math
+from abc import abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -101,9 +102,14 @@ class LikelihoodScorer(Scorer):
     def prior_images(self) -> Seen:
         """What words see of the images over which the prior is a mean."""
         if self.config.prior == "null":
-            return self.fused.read(self.null[None, None])
+            return self.nothing()
         images = self.noise if self.config.prior == "noise" else self.pixel_scale(self.kept_images)
         return self.seen(images.to(self.null.dtype))
+
+    def nothing(self) -> Seen:
+        """What words see without an image: the learned token in place of each of its tokens."""
+        count = 1 if self.config.tokens == "pooled" else self.towers.image.n_tokens - 1
+        return self.fused.read(self.null.expand(1, count, -1))
 
     def log_likelihood(
         self, images: Seen, texts: WordCode, hidden: Bool[Tensor, "n c"] | None = None
@@ -119,9 +125,9 @@ class LikelihoodScorer(Scorer):
         each = logits.log_softmax(-1).gather(-1, texts.tokens.ids[..., None])[..., 0]
         return each.masked_fill(~within(texts.tokens), 0)
 
+    @abstractmethod
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         """The LayerNorm before the head."""
-        raise NotImplementedError
 
     def generative_score(self, images: Seen, texts: WordCode) -> Float[Tensor, "n c"]:
         """log P(t | i) - alpha log P(t) of the c texts of each image."""
@@ -148,9 +154,8 @@ class LikelihoodScorer(Scorer):
         """
         n = len(images.keys)
         own = mapped(sliced(texts, 0, n), lambda tensor: tensor[:, None])
-        blind = own.tokens.chance[..., 0] < self.config.null_share
-        nothing = self.fused.read(self.null[None, None])
-        images = Seen(*(torch.where(blind[..., None, None, None], *pair) for pair in zip(nothing, images, strict=True)))
+        blind = (own.tokens.chance[..., 0] < self.config.null_share)[..., None, None, None]
+        images = Seen(*(torch.where(blind, *pair) for pair in zip(self.nothing(), images, strict=True)))
         hidden = own.tokens.chance[..., 1] < parallel if parallel else None
         return -self.by_token(images, own, hidden).sum() / own.tokens.length.sum()
 

@@ -27,8 +27,7 @@ FILIP = ScorerSpec(
     about="a vector for each word and each patch; the score is the mean of each one's best cosine with the other side",
     implementation="menagerie.models.networks.filip:FILIPScorer",
     config=FILIPConfig,
-    # Our captions say nothing of most patches. One seed on 25 % of the pairs of eight animals: 81.5 on unseen pairs by
-    # words alone.
+    # Our captions say nothing of most patches.
     small={"symmetric": False},
     # The paper trains with LAMB on 340M pairs; CLIP's recipes are used, because towers and temperature are CLIP's.
     scratch=CLIP.scratch,

@@ -94,8 +94,9 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
 def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
     """Raise where false captions are to be compared with, and no model's loss does so."""
     idle = {cell.model: None for cell in cells if not takes_negatives(cell)}
-    if isinstance(study, SplitStudy) and not cells and study.recipe.text_negatives:
-        idle = dict.fromkeys(study.models)
+    if isinstance(study, SplitStudy) and study.recipe.text_negatives:
+        left_out = [model for model in study.models if not spec_of(model).takes_negatives]
+        idle |= dict.fromkeys(left_out if len(left_out) == len(study.models) else ())
     if idle:
         raise UserError(f"no loss of {', '.join(idle)} takes false captions; leave out --text-negatives, or the model")
 

@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 from menagerie.models.networks.drawn import info_nce, wrong_images, wrong_texts
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
-from tests.models.fused_loops import (
+from tests.helpers.fused_loops import (
     CAT,
     DOG,
     END,

@@ -11,8 +11,7 @@ from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.texts import mapped
 from menagerie.models.training.loop import reference_items, train
-from tests.helpers.scorers import scorer
-from tests.models.fused_loops import (
+from tests.helpers.fused_loops import (
     CAT,
     END,
     TEXTS,
@@ -24,6 +23,7 @@ from tests.models.fused_loops import (
     log_likelihood,
     pixels,
 )
+from tests.helpers.scorers import scorer
 
 EYE = Targets(torch.eye(len(TEXTS), dtype=torch.bool), None, len(TEXTS))
 FUSIONS = ("early", "late", "prefix")
@@ -61,14 +61,16 @@ def test_the_likelihoods_of_all_captions_sum_to_one(fusion):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("prior", ["null", "noise", "images"])
-def test_the_prior_is_a_mean_of_probabilities(prior):
+@pytest.mark.parametrize(
+    ("prior", "fusion"), [("null", "early"), ("null", "prefix"), ("noise", "early"), ("images", "early")]
+)
+def test_the_prior_is_a_mean_of_probabilities(prior, fusion):
     """Of whole texts, over the images that it names."""
-    model = drawn_model("captioner", towers="nano", prior=prior, alpha=0.7, per_token=False)
+    model = drawn_model("captioner", towers="nano", fusion=fusion, prior=prior, alpha=0.7, per_token=False)
     kept = torch.randint(0, 256, model.kept_images.shape, generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
     model.keep_references(kept)
     seen = {"noise": model.noise, "images": model.pixel_scale(kept[:]).double()}.get(prior)
-    of_prior = [model.null[None]] if seen is None else [image_tokens(model, image) for image in seen]
+    of_prior = [model.null.expand(16, -1)] if seen is None else [image_tokens(model, image) for image in seen]
     found = model.similarity(*codes(model))
     for j, text in enumerate(TEXTS[:2]):
         blind = torch.stack([log_likelihood(model, image, text) for image in of_prior]).exp().mean().log()
@@ -114,7 +116,7 @@ def padded_likelihood(model, tokens, text, hidden):
 
 
 def behind(model, tokens, whole, length):
-    from tests.models.fused_loops import states
+    from tests.helpers.fused_loops import states
 
     found = model.model.ln_final(states(model, torch.stack([model.mask] * 4), tokens, True))
     logs = [model.head(state).log_softmax(-1)[word] for state, word in zip(found, whole, strict=True)]
