@@ -234,7 +234,7 @@ def check_negatives(subject: Subject) -> None:
 
     def loss(n_texts: int) -> Tensor:
         read = scorer.reader(Texts(CAPTIONS[:n_texts], GRAPHS[:n_texts], matched=2), torch.Generator().manual_seed(0))
-        targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2)
+        targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2, torch.arange(2) if n_texts == 4 else None)
         return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets, Recipe())
 
     with torch.no_grad():
