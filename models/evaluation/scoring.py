@@ -30,6 +30,7 @@ MOST_BYTES = 8 << 30  # of a matrix of scores
 MOST_PAIRS = 1_000_000  # in a pool, for a scorer that reads images and texts together
 MOST_TEXTS = 4096  # whose codes such a scorer keeps
 Phrasings = tuple[Caption, ...]
+Read = Callable[[Sequence[Caption]], Tensors]  # gives the code of texts
 T = TypeVar("T")
 
 
@@ -97,7 +98,7 @@ def score_items(
     return scores
 
 
-def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Callable[[Sequence[Caption]], Tensors]:
+def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:
     """A function that gives the code of some of the texts: encoded when it is called, or, for a scorer that reads
     pairs, rows of what is encoded once. Its prior alone may take as long as all scores of a text."""
     if not (scorer.pairs_only and 0 < len(texts) <= MOST_TEXTS):
@@ -125,10 +126,7 @@ def stacked(codes: Sequence[Tensors]) -> Tensors:
 
 
 def score_block(
-    scorer: Scorer,
-    read: Callable[[Sequence[Caption]], Tensors],
-    code: Tensors,
-    wanted: dict[int, list[Caption]],
+    scorer: Scorer, read: Read, code: Tensors, wanted: dict[int, list[Caption]]
 ) -> Iterator[tuple[Pair, float]]:
     """Yield the scores of a block of images with all their texts: first all first texts, then all second ones, and so
     on.

@@ -129,11 +129,8 @@ class LoadedScorer:
     def _vectors(self, what: str, codes: list[Tensors]) -> Float[Tensor, "n d"]:
         vectors = [vector for code in codes if (vector := self.scorer.vectors_of(code)) is not None]
         if len(vectors) < len(codes):
-            how = (
-                "it reads a text together with an image"
-                if self.scorer.pairs_only
-                else ("it compares parts of images with parts of texts")
-            )
+            pairs = "it reads a text together with an image"
+            how = pairs if self.scorer.pairs_only else "it compares parts of images with parts of texts"
             raise UserError(f"{type(self.scorer).__name__} has no single vector for each {what}: {how}; use score")
         return torch.cat([vector.detach().float().cpu() for vector in vectors])
 
