@@ -70,6 +70,13 @@ def least_margins(code: IdealCode) -> dict[str, float]:
     return {name: min(float(m) for triple in triples for m in of(code, *triple)) for name, of in conditions.items()}
 
 
+def pair_margins(code: IdealCode) -> tuple[float, float]:
+    """Of a scene of two things with attributes: by how much "a red cat" is nearer than a red thing that is absent, and
+    than a cat with the attribute of the other thing. Every scene has the same margins."""
+    scene, one = code.of((0, 0, None), (1, 1, None)), code.of((0, 0, None))
+    return float(scene @ one - scene @ code.of((2, 0, None))), float(scene @ one - scene @ code.of((0, 1, None)))
+
+
 def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
     """What shares an object is nearer than what doesn't, whatever its attribute and place."""
     one, two, three = (code.of((thing, None, None)) for thing in (x, y, z))
