@@ -17,6 +17,7 @@ Ends with `report.html`, `geometry.csv`, `conditions.csv`, `results.csv`, `cells
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
@@ -29,10 +30,10 @@ from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
-from menagerie.studies.frame.options import Axis
+from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
-from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
+from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,11 +55,11 @@ class Geometry(SplitStudy):
     """Fractions of the trainable animal pairs."""
     hard_negatives: Annotated[Axis[float], SHARE] = (0.0, 1.0)
     """Fractions of these pairs that have hard negatives too."""
-    further: Annotated[Axis[str], Several()] = ()
-    """Further scorers, at the first place alone: for the conditions, and without one vector a text."""
+    once: Annotated[tuple[str, ...], WHAT, GROWS, Several()] = ()
+    """Those of --models that are trained at the first place alone, for the conditions."""
     negated: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that a training caption also negates an absent object, in runs of all scorers beside the grid, at its
-    first place; 0: no such runs, and nothing of negation where the recipe's captions don't negate."""
+    """Probability that a training caption also negates an absent object, in runs of all models at the first place
+    beside the grid; 0: no such runs, and nothing of negation."""
     probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Animals of the probe set, at least 4; empty: all of the world."""
     probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
@@ -113,12 +114,17 @@ class Geometry(SplitStudy):
         return place | ({"negated": self.negated} if self.negated else {})
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Every model at every place; then all scorers at the first place, with captions that negate."""
-        plain = {"negated": (0.0,)} if self.negated else {}
-        yield from grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives, **plain)
+        """Every model at every place, but for `once`; then all models at the first place, with captions that negate."""
+        plain = {"negated": 0.0} if self.negated else {}
+        gridded = [model for model in self.models if model not in self.once]
         for seed in range(self.seeds):
-            for model in (*(self.models if self.negated else ()), *self.further):
-                yield self.at(model, seed, **self.first_place)
+            for pairs, hard in product(self.pairs, self.hard_negatives):
+                for model in gridded:
+                    yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
+        for seed in range(self.seeds):
+            for model in self.models if self.negated else self.once:
+                if model in self.models:
+                    yield self.at(model, seed, **self.first_place)
 
     def measurements(self, arm: Arm) -> "Sequence[ProbeMeasure]":
         return self.probed
@@ -146,17 +152,16 @@ VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")
 OTHERS = ("labclip", "oc-clip", "filip-phrases", "flair", "dcsm")
 PRESETS = {
     "smoke": Geometry(
-        **SMOKE | {"models": ("clip",), "recipe": SMOKE["recipe"]},
-        **{"pairs": (0.5,), "hard_negatives": (0.0,), "further": ("oc-clip",), "negated": 0.5, "views": 4},
+        **SMOKE | {"pairs": (0.5,), "hard_negatives": (0.0,), "once": ("oc-clip",), "negated": 0.5, "views": 4},
     ),
     "laptop": Geometry(
-        **BREADTH | {"models": VECTORS, "hard_negatives": (0.0, 1.0)},
-        **{"tuned": "breadth", "pairs": (0.25, 0.5, 1.0), "further": OTHERS, "negated": 0.5},
+        **BREADTH | {"models": VECTORS + OTHERS, "hard_negatives": (0.0, 1.0)},
+        **{"tuned": "breadth", "pairs": (0.25, 0.5, 1.0), "once": OTHERS, "negated": 0.5},
         base=BindingRecipe(**APART),
     ),
     "spatial": Geometry(
-        **BREADTH | {"models": VECTORS, "hard_negatives": (0.0,)},
-        **{"tuned": "breadth-spatial", "pairs": (0.5,), "further": OTHERS, "views": 2},
+        **BREADTH | {"models": VECTORS + OTHERS},
+        **{"tuned": "breadth-spatial", "pairs": (0.5,), "views": 2},
         base=SpatialRecipe(**APART),
     ),
 }
