@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int, Num
 
+from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, RESAMPLES
 
 Columns = Float64[np.ndarray, "draws n"]
@@ -23,6 +24,8 @@ class Correlation(NamedTuple):
     clusters: int
 
     def __str__(self) -> str:
+        if np.isnan(self.value):
+            return DASH
         interval = "no interval" if np.isnan(self.low) else f"{self.low:+.2f}, {self.high:+.2f}"
         return f"{self.value:+.2f} [{interval}]"
 

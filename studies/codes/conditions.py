@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Num
 
+from menagerie.envs.core.errors import UserError
 from menagerie.studies.codes.alignment import units
 from menagerie.studies.codes.axes import ProbeAxes
 from menagerie.studies.codes.measured import Measured, refused
@@ -35,10 +36,6 @@ SAYS = {
     "both swapped": "a white cat and a red dog",
     "placed": "a white dog to the right of a red cat",
     "turned": "a red cat to the right of a white dog",
-    "one placed": "a red cat to the left of a white bear",
-    "one turned": "a red cat to the right of a white bear",
-    "other placed": "a white dog to the right of a red pig",
-    "other turned": "a white dog to the left of a red pig",
     "one, not absent": "a red cat and no white bear",
     "one, not other": "a red cat and no white dog",
     "other, not absent": "a white dog and no red pig",
@@ -71,7 +68,6 @@ PARTS = (
     Part(BINDING, "right attribute above the other's", (("one", "one wrong"), ("other", "other wrong"))),
     Part(BINDING, "caption above swap, and in the swap", (("both", "both swapped"),), SWAP),
     Part(PLACE, "right order, and in the mirror", (("placed", "turned"),), MIRROR),
-    Part(PLACE, "right place beside what is absent", (("one placed", "one turned"), ("other placed", "other turned"))),
     Part(
         NEGATION,
         "absent negated, beside what is there",
@@ -79,6 +75,8 @@ PARTS = (
     ),
     Part(NEGATION, "absent negated, alone", (("no absent", "no other"), ("no absent one", "no one"))),
 )
+OTHER_ATTRIBUTES = "images: other attributes nearer than another object"
+OTHER_VIEW = "images: another view nearer than the swap"
 NEGATED = ("one", "other", "no one", "no other")  # texts of the conditions between texts
 Scores = Mapping[str, Float[np.ndarray, "v p q"]]
 """Of each scene with its text of a name."""
@@ -156,15 +154,19 @@ def by_codes(
     """The conditions between images, each in one view and compared with others in the next; and between texts of
     negation, if there are any."""
     axes.check(images, least=2)
-    x, turned = units(images), axes.swaps
+    x, swaps, mirrors = units(images), axes.swaps, axes.mirrors
     following = np.roll(x, -1, 0)
-    scene, swap = cosines(x, following), cosines(x, following[:, :, turned])
-    mirror = cosines(x, following[:, axes.mirrors][:, :, turned])
-    other = cosines(x, following[:, replaced(axes)][:, :, turned])
+    new = {side: following[:, replaced(axes, side)] for side in (0, 1)}
+    scene, swap, mirror = (
+        cosines(x, y) for y in (following, following[:, :, swaps], following[:, mirrors][:, :, swaps])
+    )
+    other = cosines(x, new[0][:, :, swaps])
+    stays, moves = cosines(x, new[1]), cosines(x, following[:, mirrors[replaced(axes, 1)]][:, :, swaps])
     pairs = {
-        (CATEGORISATION, "images: other attributes nearer than another object"): (swap, other),
-        (BINDING, "images: another view nearer than the swap"): (scene, swap),
+        (CATEGORISATION, OTHER_ATTRIBUTES): (swap, other),
+        (BINDING, OTHER_VIEW): (scene, swap),
         (PLACE, "images: another view nearer than the mirror"): (scene, mirror),
+        (PLACE, "images: the same place beside another object nearer than another place"): (stays, moves),
     }
     if texts:
         one, two, no_one, no_two = (units(texts[name]) for name in NEGATED)
@@ -172,20 +174,21 @@ def by_codes(
         pairs[NEGATION, "texts: two that deny nearer than two that don't"] = cosines(no_one, no_two), cosines(one, two)
     for (condition, name), (near, far) in pairs.items():
         yield Found(condition, name, "holds", Measured((near > far).mean(), 0.5))
+        yield Found(condition, name, "margin", Measured((near - far).mean(), 0.0))
 
 
 def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) -> Float[np.ndarray, "v p q"]:
     return (x * y).sum(-1)
 
 
-def replaced(axes: ProbeAxes) -> Num[np.ndarray, " p"]:
-    """The pair in which the left animal gives way to the next one that the pair doesn't show."""
+def replaced(axes: ProbeAxes, side: int) -> Num[np.ndarray, " p"]:
+    """The pair in which the left (0) or the right animal gives way to the next one that the pair doesn't show."""
     number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}
-    kinds = axes.kinds[0]
+    kinds, found = axes.kinds[0], []
     if kinds < 3:
-        raise ValueError("two animals leave no third one to compare with")
-    found = []
-    for left, right in axes.animals.tolist():
-        others = [(left + step) % kinds for step in range(1, kinds)]
-        found.append(number[next(animal for animal in others if animal != right), right])
+        raise UserError("two animals leave no third one to compare with; take a probe set of more")
+    for pair in axes.animals.tolist():
+        others = ((pair[side] + step) % kinds for step in range(1, kinds))
+        pair[side] = next(animal for animal in others if animal not in pair)
+        found.append(number[tuple(pair)])
     return np.array(found)

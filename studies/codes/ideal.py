@@ -71,10 +71,11 @@ def least_margins(code: IdealCode) -> dict[str, float]:
 
 
 def pair_margins(code: IdealCode) -> tuple[float, float]:
-    """Of a scene of two things with attributes: by how much "a red cat" is nearer than a red thing that is absent, and
-    than a cat with the attribute of the other thing. Every scene has the same margins."""
-    scene, one = code.of((0, 0, None), (1, 1, None)), code.of((0, 0, None))
-    return float(scene @ one - scene @ code.of((2, 0, None))), float(scene @ one - scene @ code.of((0, 1, None)))
+    """Of an image of two things with attributes: by how much its swap is nearer than an image with another object (in
+    the swap's attributes), and by how much it is itself nearer than its swap. Every image has the same margins."""
+    image, swap = code.of((0, 0, None), (1, 1, None)), code.of((0, 1, None), (1, 0, None))
+    other = code.of((2, 1, None), (1, 0, None))
+    return float(image @ swap - image @ other), float(1 - image @ swap)
 
 
 def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:

@@ -1,6 +1,6 @@
 """The cells of the study of geometry: what was measured of each, and whether it predicts accuracy on unseen pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -8,13 +8,14 @@ import numpy as np
 from menagerie.studies.analysis.ranks import Correlation, correlation, holm
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import BOTH, TEXT
+from menagerie.studies.runs.data import FRACTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ACCURACY = "unseen_pairs"
 TEST = ("unseen_pairs", "swap")
-PLACE = ("pairs", "hard_negatives", "negated")
+PLACE = (*FRACTIONS, "negated")
 CHOSEN_ON: tuple[dict[str, Any], ...] = (
     {"pairs": 0.2, "hard_negatives": 0.0, "seeds": range(5)},
     *({"pairs": pairs, "hard_negatives": hard, "seeds": (0,)} for pairs in (0.2, 0.8) for hard in (0.0, 1.0)),
@@ -56,28 +57,23 @@ class Tested(NamedTuple):
     outcome: str
 
 
-def took_part(world: str, resolution: int, model: str, seed: int, place: dict[str, Any]) -> bool:
+def took_part(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
     """Whether a cell is one of those among which the measures were chosen."""
-    if (world, resolution) != ("pug", 64) or model not in CHOSEN_MODELS:
+    if (world, resolution) != ("pug", 64) or cell["model"] not in CHOSEN_MODELS:
         return False
-    return any(
-        seed in its["seeds"] and all(place.get(name) == its[name] for name in ("pairs", "hard_negatives"))
-        for its in CHOSEN_ON
-    )
+    return any(cell["seed"] in its["seeds"] and all(cell[name] == its[name] for name in FRACTIONS) for its in CHOSEN_ON)
 
 
-def cells(
-    records: Records, measured: "pd.DataFrame", predictors: Sequence[Predictor] = (NAMED, *NEXT)
-) -> "pd.DataFrame":
+def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
     """A row for each finished cell that has all predictors: its labels, they, and accuracy on swaps of unseen pairs."""
     import pandas as pd
 
     scores = records.where(test=(TEST,)).scores
     if not len(scores) or not len(measured):
-        return pd.DataFrame()
+        return pd.DataFrame(columns=[*PLACE, "model", "seed", ACCURACY, NAMED.name, *(its.name for its in NEXT)])
     labels = ["model", "seed", *(name for name in PLACE if name in scores)]
     found = scores[[*labels, "accuracy"]].rename(columns={"accuracy": ACCURACY}).dropna()
-    for its in predictors:
+    for its in (NAMED, *NEXT):
         chosen = measured[(measured["part"] == its.part) & (measured["measure"] == its.measure)]
         found = found.merge(chosen[[*labels, "value"]].rename(columns={"value": its.name}), on=labels)
     return found.dropna().reset_index(drop=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 CURVE = [0.05 * k for k in range(61)]
 MARKED = (0.0, 0.3, 0.5, 1.0, 2.0)
+MARGIN = "margin"
 SIZE = (3.3, 2.9)
 
 
@@ -56,8 +57,9 @@ class TradeOff(OwnFigure):
     """Of shares."""
 
     def numbers(self) -> list[dict[str, Any]]:
-        ideal = [{"model": f"by hand, weight {weight:.2f}"} | self.of_hand(weight) for weight in CURVE]
-        return [*ideal, *self.margins.to_dict("records"), *self.shares.assign(unit="share").to_dict("records")]
+        ideal = [{"model": f"by hand, weight {weight:.2f}", "unit": MARGIN} | self.of_hand(weight) for weight in CURVE]
+        cells = self.margins.assign(unit=MARGIN), self.shares.assign(unit="share of scenes")
+        return [*ideal, *(row for frame in cells for row in frame.to_dict("records"))]
 
     def of_hand(self, weight: float) -> dict[str, float]:
         return dict(zip((self.across, self.up), pair_margins(IdealCode(weight)), strict=True))
@@ -73,9 +75,9 @@ class TradeOff(OwnFigure):
         dots(other, self.shares, self.across, self.up, scale=(100, 100))
         for name, line in ((self.across, other.axvline), (self.up, other.axhline)):
             line(100 * self.chances[name], color="0.6", linewidth=1, linestyle=":")
-        for axis, unit in ((one, "mean margin, in cosines"), (other, "% of scenes; dotted: chance")):
+        for axis, unit in ((one, "margin of images"), (other, "% of scenes")):
             axis.set_xlabel(f"{self.across} ({unit})", fontsize=8)
-            axis.set_ylabel(self.up, fontsize=8)
+            axis.set_ylabel(f"{self.up} ({unit})", fontsize=8)
         other.legend(fontsize=7, loc="best")
         return figure
 
