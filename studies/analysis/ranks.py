@@ -9,6 +9,8 @@ from jaxtyping import Float64, Int, Num
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, RESAMPLES
 
+MOST = 0.9999  # on Fisher's scale a perfect correlation is endless
+ONE_DEVIATION = (0.1587, 0.8413)  # the quantiles of a normal distribution one deviation from its mean
 Columns = Float64[np.ndarray, "draws n"]
 
 
@@ -49,12 +51,24 @@ def correlation(
     low = high = p = np.nan
     if kinds >= FEWEST and np.isfinite(value):
         drawn = np.random.default_rng(seed).multinomial(kinds, [1 / kinds] * kinds, RESAMPLES)
-        found = spearman(x, y, drawn[:, number].astype(float), own)
-        found = found[np.isfinite(found)]
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.quantile(found, [tail, 1 - tail]).tolist()
-        p = min(1.0, 2 * (1 + min((found <= 0).sum(), (found >= 0).sum())) / (len(found) + 1))
-    return Correlation(value, low, high, float(p), len(x), kinds)
+        low, high, p = student(value, spearman(x, y, drawn[:, number].astype(float), own), kinds)
+    return Correlation(value, low, high, p, len(x), kinds)
+
+
+def student(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:
+    """Interval and p by Student's t on Fisher's scale: quantiles of few clusters' draws are too narrow."""
+    from scipy.stats import t
+
+    centre, others = fisher(np.array([value])), fisher(drawn[np.isfinite(drawn)])
+    # Not the deviation: draws of two or three different clusters may be perfectly correlated.
+    spread = float(np.diff(np.quantile(others, ONE_DEVIATION))[0]) / 2 * np.sqrt(clusters / (clusters - 1))
+    half = float(t.ppf((1 + CONFIDENCE) / 2, clusters - 1)) * spread
+    low, high = (float(np.tanh(centre[0] + sign * half)) for sign in (-1, 1))
+    return low, high, float(2 * t.sf(abs(centre[0]) / spread, clusters - 1)) if spread else 0.0
+
+
+def fisher(rho: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    return np.arctanh(np.clip(rho, -MOST, MOST))
 
 
 def numbered(names: Sequence[Any]) -> Int[np.ndarray, " n"]:

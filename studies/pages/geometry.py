@@ -16,16 +16,7 @@ from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Senten
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import BOTH, IMAGE, TEXT
 from menagerie.studies.measures.code_geometry import EDITED
-from menagerie.studies.pages.geometry_cells import (
-    ACCURACY,
-    NAMED,
-    NEXT,
-    Tested,
-    cells,
-    judged,
-    tested,
-    took_part,
-)
+from menagerie.studies.pages.geometry_cells import ACCURACY, NAMED, NEXT, Tested, cells, judged, predicted, took_part
 from menagerie.studies.pages.geometry_conditions import Held, percent
 from menagerie.studies.pages.geometry_figures import Dots, TradeOff
 from menagerie.studies.pages.probes import mean_of
@@ -67,7 +58,7 @@ class Page:
         if not len(self.held.frame):
             yield Paragraph("Nothing is measured yet.")
             return
-        found, verdicts = tested(self.cells), list(self.verdicts())
+        found, verdicts = predicted(self.cells), list(self.verdicts())
         yield from self.answer(found)
         yield Sentence(sentence(verdicts, "Kang et al. 2025"))
         if len(self.cells):
@@ -186,11 +177,11 @@ CLAIMED = {
 }
 DOTS = """A dot a cell. Accuracy on swaps of unseen pairs, by what was measured of codes on a probe set of scenes in
 views that no training used. The first was named beforehand; it sees no image and no accuracy."""
-CORRELATIONS = """Spearman's rank correlation of cells with 95 % intervals, by a bootstrap that draws whole trainings
-of a model with a seed, all places together: seeds share their splits, so that intervals speak of further runs of
-these models and not of new models. Pairs and hard negatives move everything alike: within a place, and within a place
-and model, ranks are those of the cells there, pooled. p is of all cells; of the lower three it is corrected for their
-number (Holm)."""
+CORRELATIONS = """Spearman's rank correlation over cells with 95 % intervals, by Student's t on Fisher's scale; the
+spread is that of a bootstrap that draws whole trainings of a model with a seed, all places together. Models of a seed
+share their splits, so that intervals speak of further trainings of these models, and not of new models. Pairs and
+hard negatives move everything alike: within a place, and within a place and model, ranks are those of the cells
+there, pooled. p is of all cells; of the lower three it is corrected for their number (Holm)."""
 CONDITIONS_SAY = """Percent of scenes in which a condition holds, all parts of it, with 95 % intervals over seeds;
 chance is that of scores in random order. The conditions are those of Kang et al. 2025 on images of two things, with
 captions as training has them. All: those that a model's captions have words for; beside it the product of these, what

@@ -79,7 +79,7 @@ def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
     return found.dropna().reset_index(drop=True)
 
 
-def tested(found: "pd.DataFrame") -> list[Tested]:
+def predicted(found: "pd.DataFrame") -> list[Tested]:
     """The measure that was named, and the next best ones, whose p values are corrected for their number."""
     each = [correlations(found, its) for its in (NAMED, *NEXT)]
     p = [each[0][0].p, *holm([its[0].p for its in each[1:]])]

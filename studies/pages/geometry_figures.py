@@ -100,7 +100,7 @@ def dots(
     cells: "pd.DataFrame",
     across: str,
     up: str,
-    scale: tuple[float, float] = (1, 1),
+    scale: tuple[int, int] = (1, 1),
     models: Sequence[str] = (),
 ) -> None:
     """A dot for each cell, in its model's style."""
