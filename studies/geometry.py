@@ -69,6 +69,9 @@ class Geometry(SplitStudy):
         if self.split:
             raise UserError("--split: codes are of a probe set of the world of a --recipe; leave it out")
         super().check_given(preset)
+        odd = [model for model in self.once if model not in self.models]
+        if odd and self.once != getattr(preset, "once", ()):
+            raise UserError(f"--once {odd[0]} is not among --models; add it there, or leave it out")
 
     def check(self) -> None:
         """Raise for a probe set of too few animals or textures, and for captions that can't negate."""
@@ -76,7 +79,10 @@ class Geometry(SplitStudy):
 
         super().check()
         if len(found := chosen(self.probe_set, load_world(self.world))[0]) < FEWEST:
-            raise UserError(f"a probe set of {len(found)} animals leaves none absent to compare with; take {FEWEST}")
+            raise UserError(
+                f"conditions compare two animals with two absent ones: a probe set needs {FEWEST} animals, and has "
+                f"{len(found)}: {', '.join(found)}"
+            )
         if self.negated and not self.negates:
             raise UserError(f"--negated: captions of {self.kind} splits can't negate; leave it out")
 

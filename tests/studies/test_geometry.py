@@ -48,7 +48,7 @@ def test_captions_of_spatial_splits_state_places_and_negate_nothing(tmp_path):
     study.check()
     with pytest.raises(UserError, match="--negated"):
         replace(study, negated=0.5).check()
-    with pytest.raises(UserError, match="3 animals"):
+    with pytest.raises(UserError, match="has 3"):
         replace(STUDY, probe_animals=load_world("eight").animals[:3]).check()
 
 
