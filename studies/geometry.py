@@ -27,6 +27,7 @@ from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, chosen
 from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.models.recipe import Recipe
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
 from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
@@ -158,7 +159,8 @@ VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")
 OTHERS = ("labclip", "oc-clip", "filip-phrases", "flair", "dcsm")
 PRESETS = {
     "smoke": Geometry(
-        **SMOKE | {"pairs": (0.5,), "hard_negatives": (0.0,), "once": ("oc-clip",), "negated": 0.5, "views": 4},
+        **SMOKE | {"recipe": Recipe(steps=30, batch=32, warmup=5), "test_scenes": 24, "views": 4},
+        **{"pairs": (0.5,), "hard_negatives": (0.0,), "once": ("oc-clip",), "negated": 0.5},
     ),
     "laptop": Geometry(
         **BREADTH | {"models": VECTORS + OTHERS, "hard_negatives": (0.0, 1.0)},

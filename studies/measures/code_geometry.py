@@ -41,7 +41,7 @@ class CodeGeometry(ProbeMeasure):
             return
 
         def codes_of(encode: "Callable[[range], Features]") -> np.ndarray:
-            return read_layers(encode, len(numbers.ravel()), [(CODE, MEAN)])[CODE, MEAN][numbers]
+            return read_layers(encode, numbers.size, [(CODE, MEAN)])[CODE, MEAN][numbers]
 
         images = codes_of(lambda some: scorer.features(both[0].images(some), [CODE]))
         texts = [codes_of(partial(read_captions, scorer, data, layers=[CODE])) for data in both]
@@ -71,6 +71,8 @@ def code_rows(
     yield from named(IMAGE, CODE, MEAN, geometry(images, axes))
     yield from named(TEXT, CODE, MEAN, geometry(told, twice))
     if images.shape != texts[0].shape:
+        reason = f"codes of {images.shape[-1]} numbers an image and {texts[0].shape[-1]} a text aren't of one space"
+        yield from named(BOTH, CODE, MEAN, Refused(refused(reason)))
         return
     yield from named(BOTH, CODE, MEAN, alignment(shown, told, twice))
     unit = units(texts[0])

@@ -42,7 +42,7 @@ class Conditions(ProbeMeasure):
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         data, _ = self.opened()
         axes, numbers = scenes_of(data)
-        recipe = material.train.split.recipe  # type: ignore[attr-defined]
+        recipe = material.train.split.recipe
         texts = texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])
         unsaid = lacking_words(texts, material.texts)
         names = list(dict.fromkeys(name for p in PARTS if p.condition not in unsaid for name in sorted(p.texts)))

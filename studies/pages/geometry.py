@@ -16,7 +16,17 @@ from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Senten
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.bits import BOTH, IMAGE, TEXT
 from menagerie.studies.measures.code_geometry import EDITED
-from menagerie.studies.pages.geometry_cells import ACCURACY, NAMED, NEXT, Tested, cells, judged, predicted, took_part
+from menagerie.studies.pages.geometry_cells import (
+    ACCURACY,
+    NAMED,
+    NEXT,
+    TEST,
+    Tested,
+    cells,
+    judged,
+    predicted,
+    took_part,
+)
 from menagerie.studies.pages.geometry_conditions import Held, percent
 from menagerie.studies.pages.geometry_figures import Dots, TradeOff
 from menagerie.studies.pages.probes import mean_of
@@ -52,6 +62,7 @@ class Page:
         world = study.world, study.resolution
         old = np.array([took_part(*world, row) for row in every.to_dict("records")], bool)
         self.cells, self.left_out = every[~old], int(old.sum())
+        self.lacking = len(records.where(test=(TEST,)).scores) - len(every)
 
     def parts(self) -> Iterator[Part]:
         """The sentences, then the section of each."""
@@ -94,6 +105,16 @@ class Page:
                 f"{percent(its[ALL, INDEPENDENT], False)} % if they were independent."
             )
         yield Sentence(f"Rank correlation of categorisation and attribute binding over all cells: {self.traded}.")
+
+    def without(self) -> str:
+        """Which cells don't count, and why."""
+        reasons = {
+            "among which the measures were chosen": self.left_out,
+            "of scorers without one vector for a text, or whose measures were refused (`geometry.csv` has why)": (
+                self.lacking
+            ),
+        }
+        return " ".join(f"{number} cells are left out, {why}." for why, number in reasons.items() if number)
 
     def of_conditions(self) -> Iterator[Part]:
         """Each condition of each model, at the first place."""
@@ -147,7 +168,7 @@ def by_hand(weight: float) -> dict[str, float]:
 
 
 def correlation_row(its: Tested) -> tuple[str, ...]:
-    p = DASH if np.isnan(its.p) else f"{its.p:.3f}"
+    p = DASH if np.isnan(its.p) else "<0.001" if its.p < 0.001 else f"{its.p:.3f}"
     three = map(str, (its.over_all, its.by_place, its.by_model))
     return its.predictor.name, "higher" if its.predictor.sign > 0 else "lower", *three, p, its.outcome
 

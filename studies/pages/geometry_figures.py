@@ -33,12 +33,14 @@ class Dots(OwnFigure):
     def figure(self) -> "Figure | None":
         if not len(self.cells):
             return None
+        from menagerie.envs.core.figures import chance_line
         from menagerie.studies.frame.figures import panel_axes
 
         figure, axes = panel_axes(len(self.across), SIZE, sharey=True)
         for axis, name in zip(axes, self.across, strict=True):
             dots(axis, self.cells, name, self.up, scale=(1, 100))
             axis.set_xlabel(name, fontsize=8)
+            chance_line(axis)
         axes[0].set_ylabel("accuracy on unseen pairs (%)", fontsize=8)
         axes[0].legend(fontsize=7, loc="best")
         return figure
@@ -67,6 +69,7 @@ class TradeOff(OwnFigure):
     def figure(self) -> "Figure | None":
         if not len(self.shares):
             return None
+        from menagerie.envs.core.figures import CHANCE
         from menagerie.studies.frame.figures import panel_axes
 
         figure, (one, other) = panel_axes(2, (4.2, 3.4))
@@ -74,7 +77,7 @@ class TradeOff(OwnFigure):
         dots(one, self.margins, self.across, self.up, models=models_of(self.shares))
         dots(other, self.shares, self.across, self.up, scale=(100, 100))
         for name, line in ((self.across, other.axvline), (self.up, other.axhline)):
-            line(100 * self.chances[name], color="0.6", linewidth=1, linestyle=":")
+            line(100 * self.chances[name], **CHANCE)
         for axis, unit in ((one, "margin of images"), (other, "% of scenes")):
             axis.set_xlabel(f"{self.across} ({unit})", fontsize=8)
             axis.set_ylabel(f"{self.up} ({unit})", fontsize=8)
