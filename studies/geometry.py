@@ -139,7 +139,8 @@ class Geometry(SplitStudy):
     def page(self, records: Records) -> Iterable[Part]:
         from menagerie.studies.pages.geometry import Page
 
-        return Page(self, records).parts()
+        images = self.world, self.resolution
+        return Page(records, (self.geometry, self.conditions), self.first_place, images).parts()
 
     def export(self, records: Records) -> None:
         """Write all rows of the measures into `geometry.csv` and `conditions.csv`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,8 @@ from menagerie.studies.pages.probes import mean_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from menagerie.studies.geometry import Geometry
+    from menagerie.studies.measures.code_geometry import CodeGeometry
+    from menagerie.studies.measures.conditions import Conditions
 
 WEIGHTS = (0.0, 0.1, 0.3, 0.5, 1.0, 2.0)
 CORRELATED = ("measure", "expected", "all cells", "within a place", "within a place and model", "p", "outcome")
@@ -55,12 +56,18 @@ ALIGNED: Mapping[str, tuple[str, str]] = {
 class Page:
     """The page of a study as far as its runs have come."""
 
-    def __init__(self, study: "Geometry", records: Records) -> None:
-        self.geometry = records.measured(study.geometry)
-        self.held = Held(records.measured(study.conditions), study.first_place)
+    def __init__(
+        self,
+        records: Records,
+        measures: "tuple[CodeGeometry, Conditions]",
+        place: Mapping[str, Any],
+        images: tuple[str, int],
+    ) -> None:
+        """`place` is that at which all models are compared; `images` are a world and a side in pixels."""
+        self.geometry, conditions = map(records.measured, measures)
+        self.held = Held(conditions, place)
         every = cells(records, self.geometry)
-        world = study.world, study.resolution
-        old = np.array([took_part(*world, row) for row in every.to_dict("records")], bool)
+        old = np.array([took_part(*images, row) for row in every.to_dict("records")], bool)
         self.cells, self.left_out = every[~old], int(old.sum())
         self.lacking = len(records.where(test=(TEST,)).scores) - len(every)
 

@@ -15,7 +15,6 @@ from menagerie.studies.frame.measure import write_rows
 from menagerie.studies.frame.parts import Paragraph, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
-from menagerie.studies.pages.geometry import Page
 from menagerie.studies.pages.geometry_cells import NAMED, NEXT, cells, predicted, took_part
 from menagerie.studies.pages.geometry_conditions import Held
 from menagerie.studies.pages.geometry_figures import Dots, TradeOff
@@ -117,7 +116,7 @@ def test_a_correlation_that_is_planted_is_found_and_others_are_not(stored):
 
 
 def test_the_page_says_what_predicts_what_holds_and_what_is_refused(stored):
-    parts = list(Page(STUDY, stored).parts())
+    parts = list(STUDY.page(stored))
     said = " ".join(part.text for part in parts if isinstance(part, Sentence))
     assert "(24)" in said
     assert "confirmed" in said
@@ -137,12 +136,12 @@ def test_the_page_says_what_predicts_what_holds_and_what_is_refused(stored):
 
 
 def test_what_is_not_measured_yet_is_said(tmp_path):
-    parts = list(Page(STUDY, Records((), tmp_path)).parts())
+    parts = list(STUDY.page(Records((), tmp_path)))
     assert [type(part) for part in parts] == [Paragraph]
-    empty = Held(pd.DataFrame(list(condition_rows({CATEGORISATION: None, BINDING: 0.5}))).assign(
-        model="clip", seed=0), {})  # fmt: skip
-    assert list(empty.of_models) == ["clip"]
-    assert empty.gap("dcsm", "clip", BINDING) is None
+    rows = pd.DataFrame(list(condition_rows({CATEGORISATION: None, BINDING: 0.5}))).assign(model="clip", seed=0)
+    held = Held(rows, {})
+    assert list(held.of_models) == ["clip"]
+    assert held.gap("dcsm", "clip", BINDING) is None
 
 
 def test_both_measures_are_taken_of_each_run(tmp_path):
