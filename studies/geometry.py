@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, WHAT
 from menagerie.envs.core.validation import SHARE, Several
+from menagerie.generators.captions.templates import template_of
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.probe import ProbeRecipe, chosen
 from menagerie.generators.splits.recipe import SplitRecipe
@@ -89,8 +90,11 @@ class Geometry(SplitStudy):
 
     @property
     def probe_set(self) -> ProbeRecipe:
-        """The scenes on which codes are measured."""
-        return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures)
+        """The scenes on which codes are measured, with captions in the template of training unless that states a
+        relation, which those of probe sets don't."""
+        template = self.template or self.recipe_given.template
+        given = {} if template_of({"template": template}).relation else {"template": template}
+        return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures, **given)
 
     @property
     def geometry(self) -> "CodeGeometry":

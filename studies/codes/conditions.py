@@ -95,7 +95,7 @@ class Found(NamedTuple):
 def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Found]:
     """Each part, each condition, and all that can be asked, with what they would come to were they independent.
 
-    `lacking` has the condition or conditions that can't be asked, and why.
+    `lacking` says of conditions why they can't be asked.
     """
     asked = [part for part in PARTS if part.condition not in lacking]
     holds = {part: held(scores, part, axes) for part in asked}

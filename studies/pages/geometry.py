@@ -82,10 +82,8 @@ class Page:
         if len(self.cells):
             names = [its.name for its in (NAMED, *NEXT)]
             yield Dots("prediction", self.cells, names, ACCURACY, says=line(DOTS))
-            left = (
-                f" {self.left_out} cells are left out, among which the measures were chosen." if self.left_out else ""
-            )
-            yield Rows("correlations", CORRELATED, list(map(correlation_row, found)), says=line(CORRELATIONS) + left)
+            rows = list(map(correlation_row, found))
+            yield Rows("correlations", CORRELATED, rows, says=f"{line(CORRELATIONS)} {self.without()}".strip())
         yield from self.of_conditions()
         yield from self.of_trade_off()
         yield from claims(verdicts, "difference or correlation", line(CLAIMS))

@@ -45,6 +45,8 @@ def test_captions_of_spatial_splits_state_places_and_negate_nothing(tmp_path):
     study = PRESETS["spatial"]
     assert {arm.cell.data.recipe.kind for arm in study.plan(Records((), tmp_path))} == {"spatial"}
     study.check()
+    assert study.probe_set.template == "conjunction"
+    assert replace(STUDY, template="pug-conjunction").probe_set.template == "pug-conjunction"
     with pytest.raises(UserError, match="--negated"):
         replace(study, negated=0.5).check()
     with pytest.raises(UserError, match="has 3"):
@@ -121,6 +123,7 @@ def test_the_page_says_what_predicts_what_holds_and_what_is_refused(stored):
     assert "(24)" in said
     assert "confirmed" in said
     tables = {part.name: part for part in parts if isinstance(part, Rows)}
+    assert "12 cells are left out, of scorers without one vector" in tables["correlations"].says
     header, rows = tables["conditions-by-model"].header, {row[0]: row for row in tables["conditions-by-model"].rows}
     assert header[1] == "categorisation (chance 25)"
     assert [rows["CLIP"][k].split(" ")[0] for k in (1, 2, 3, 4)] == ["40.0", "20.0", "–", "30.0"]
