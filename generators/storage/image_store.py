@@ -25,6 +25,7 @@ from menagerie.generators.storage.shards import (
     Rendered,
     Shard,
     ShardLocation,
+    by_shard,
     check_identity,
     check_shard,
     codec_options,
@@ -92,10 +93,10 @@ class ImageStore:
         It reads each shard that has any of them once, and whole.
         """
         shares = np.empty((len(rows), MOST_THINGS), np.float32)
-        for shard in self.index()[0]:
-            mine = np.nonzero((rows >= shard.start) & (rows < shard.start + shard.rows))[0]
-            if len(mine):
-                shares[mine] = hidden_in(ShardLocation(self.folder / shard.file), shard.codec)[rows[mine] - shard.start]
+        shards = self.index()[0]
+        for i, mine in by_shard(np.array([shard.start for shard in shards], np.int64), rows):
+            location = ShardLocation(self.folder / shards[i].file)
+            shares[mine] = hidden_in(location, shards[i].codec)[rows[mine] - shards[i].start]
         return shares
 
     def missing(self, scenes: Sequence[Scene]) -> list[Scene]:
