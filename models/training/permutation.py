@@ -1,8 +1,9 @@
 """A shuffle of any size of which each part costs only that part: a balanced Feistel network with cycle walking.
 
-Black and Rogaway, *Ciphers with arbitrary finite domains* (CT-RSA 2002), section 4: a network of six rounds permutes the
-numbers below 4^h, the least power of four that isn't below the size; what it takes beyond the size is permuted again. The
-rounds mix with splitmix64's finaliser (Steele, Lea, Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014).
+Black and Rogaway, *Ciphers with arbitrary finite domains* (CT-RSA 2002), section 4: a network of six rounds permutes
+the numbers below 4^h, the least power of four that isn't below the size; what it takes beyond the size is permuted
+again. The rounds mix with splitmix64's finaliser (Steele, Lea, Flood, *Fast splittable pseudorandom number generators*,
+OOPSLA 2014).
 """
 
 import numpy as np
