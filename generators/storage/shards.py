@@ -66,7 +66,11 @@ def shard_table(shards: Sequence[Shard]) -> np.ndarray:
 
 def read_shard_table(group: h5py.Group, name: str) -> list[Shard]:
     """Read a table of shards that `shard_table` made."""
-    table = read_table(group, name, SHARD_TYPE)
+    return shards_in(read_table(group, name, SHARD_TYPE))
+
+
+def shards_in(table: np.ndarray) -> list[Shard]:
+    """The shards of a table that `shard_table` made."""
     return [Shard(file.decode(), int(start), int(rows), codec.decode()) for file, start, rows, codec in table]
 
 

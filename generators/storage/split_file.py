@@ -198,7 +198,7 @@ def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
 
 def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records], version: str) -> None:
     """Write a split file, whole or not at all."""
-    shards, _ = store.index()
+    shards = store.listing().shards
 
     def fill(file: h5py.File) -> None:
         write_tables(file, Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), True, version))

@@ -2,23 +2,16 @@
 
 Black and Rogaway, *Ciphers with arbitrary finite domains* (CT-RSA 2002), section 4: a network of six rounds permutes
 the numbers below 4^h, the least power of four that isn't below the size; what it takes beyond the size is permuted
-again. The rounds mix with splitmix64's finaliser (Steele, Lea, Flood, *Fast splittable pseudorandom number generators*,
-OOPSLA 2014).
+again.
 """
 
 import numpy as np
 from jaxtyping import Int64, UInt64
 
+from menagerie.envs.core.mixing import GOLDEN, mixed
+
 ROUNDS = 6
-GOLDEN, FIRST, SECOND = (np.uint64(v) for v in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 WORD = 2**64 - 1
-
-
-def mixed(x: UInt64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
-    """Splitmix64's finaliser, a bijection of 64-bit words."""
-    x = (x ^ (x >> np.uint64(30))) * FIRST
-    x = (x ^ (x >> np.uint64(27))) * SECOND
-    return x ^ (x >> np.uint64(31))
 
 
 class Permutation:
