@@ -4,6 +4,7 @@ Times are processor time. An exponent e says that twice the amount takes 2^e tim
 two amounts, because a constant share hides it in small ones.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
@@ -11,18 +12,18 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.core.validation import SIDE, Range
+from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.studies.analysis.growth_parts import file_growth, index_growth, sampler_growth, split_growth
 
 Part = Literal["index", "sampler", "files", "splits"]
-Amounts = Annotated[tuple[int, ...], Range(10, 10**9)]
+Amounts = Annotated[tuple[int, ...], Range(10, 10**9), Several(1)]
 
 
 @dataclass(frozen=True)
 class Growth:
     """How listing, finding, sampling, making, opening and auditing grow with the number of scenes."""
 
-    parts: tuple[Part, ...] = ("index", "sampler", "splits")
+    parts: Annotated[tuple[Part, ...], Several(1)] = ("index", "sampler", "splits")
     """What is measured: a store's index; the sampler of batches; a split of many shards, whose images have four pixels,
     in a process that may have few files open; splits of crowds, rendered and audited."""
     rows: Amounts = (50_000, 500_000, 5_000_000)
@@ -57,7 +58,11 @@ def growth(config: Growth) -> int:
 def measured(measure: Callable[..., Iterator[tuple[str, float]]], config: Growth, amount: int) -> Row:
     """Measure in a folder that is deleted afterwards."""
     with scratch_folder(config.store) as folder:
-        return dict(measure(config, folder, amount))
+        found = {}
+        for name, value in measure(config, folder, amount):
+            found[name] = value
+            print(f"{amount}: {name} {value:.3g}", file=sys.stderr, flush=True)  # large amounts take long
+        return found
 
 
 def print_table(title: str, amounts: Sequence[int], rows: Sequence[Row]) -> None:

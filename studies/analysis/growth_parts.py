@@ -127,7 +127,7 @@ def file_growth(config: "Growth", folder: Path, amount: int) -> Iterator[tuple[s
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(config.handles, before[1]), before[1]))
     try:
         opened, split = seconds(lambda: open_split(path))
-        yield "shards", len(split.shards)
+        yield "shards", float(len(split.shards))
         yield "open the split, s", opened
         rows, peak = split.subsets["train"].rows, Peak()
         reader, random = PixelReader(split, verify=False), np.random.default_rng(1)
