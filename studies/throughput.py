@@ -36,7 +36,8 @@ from menagerie.envs.core.command_help import chosen_command, read_options, start
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.validation import SIDE, Range
 from menagerie.envs.layouts import MOST
-from menagerie.studies.analysis.growth import Growth, growth
+from menagerie.studies.analysis.growth import growth
+from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.part_costs import Parts, parts
 from menagerie.studies.analysis.step_timing import Training, training
 

@@ -6,39 +6,10 @@ two amounts, because a constant share hides it in small ones.
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import log
-from pathlib import Path
-from typing import Annotated, Literal
 
 from menagerie.envs.core.files import scratch_folder
-from menagerie.envs.core.validation import SIDE, Range, Several
-from menagerie.studies.analysis.growth_parts import file_growth, index_growth, sampler_growth, split_growth
-
-Part = Literal["index", "sampler", "files", "splits"]
-Amounts = Annotated[tuple[int, ...], Range(10, 10**9), Several(1)]
-
-
-@dataclass(frozen=True)
-class Growth:
-    """How listing, finding, sampling, making, opening and auditing grow with the number of scenes."""
-
-    parts: Annotated[tuple[Part, ...], Several(1)] = ("index", "sampler", "splits")
-    """What is measured: a store's index; the sampler of batches; a split of many shards, whose images have four pixels,
-    in a process that may have few files open; splits of crowds, rendered and audited."""
-    rows: Amounts = (50_000, 500_000, 5_000_000)
-    """Synthetic scenes of indices and of shards, and items of samplers."""
-    scenes: Amounts = (1_000, 3_000, 10_000)
-    """Training scenes of splits of crowds."""
-    handles: Annotated[int, Range(32, 10**6)] = 256
-    """Files that may be open while the many shards are read."""
-    world: str = "eight-textures"
-    """World of the splits."""
-    resolution: Annotated[int, SIDE] = 32
-    """Pixels along an image's side."""
-    store: Path | None = None
-    """Folder for stores and indices, which are deleted; the system's temporary folder if none is given."""
-
+from menagerie.studies.analysis.growth_parts import Growth, file_growth, index_growth, sampler_growth, split_growth
 
 Row = dict[str, float]
 

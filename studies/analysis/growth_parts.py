@@ -3,14 +3,15 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from menagerie.envs.core.validation import SIDE
+from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.envs.render.occlusion import UNKNOWN
 from menagerie.envs.scene import MOST_THINGS
 from menagerie.envs.slots import SLOTS
@@ -18,11 +19,33 @@ from menagerie.envs.worlds import load_world
 
 if TYPE_CHECKING:
     from menagerie.generators.storage.image_store import ImageStore
-    from menagerie.studies.analysis.growth import Growth
 
 BATCHES, CALLS = (64, 4096), 50
 LOOKED_UP, MOST_SHOWN, MOST_ALONE = 20_000, 10_000, 500
 MEMORY = Path("/proc/self")
+Part = Literal["index", "sampler", "files", "splits"]
+Amounts = Annotated[tuple[int, ...], Range(10, 10**9), Several(1)]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How listing, finding, sampling, making, opening and auditing grow with the number of scenes."""
+
+    parts: Annotated[tuple[Part, ...], Several(1)] = ("index", "sampler", "splits")
+    """What is measured: a store's index; the sampler of batches; a split of many shards, whose images have four pixels,
+    in a process that may have few files open; splits of crowds, rendered and audited."""
+    rows: Amounts = (50_000, 500_000, 5_000_000)
+    """Synthetic scenes of indices and of shards, and items of samplers."""
+    scenes: Amounts = (1_000, 3_000, 10_000)
+    """Training scenes of splits of crowds."""
+    handles: Annotated[int, Range(32, 10**6)] = 256
+    """Files that may be open while the many shards are read."""
+    world: str = "eight-textures"
+    """World of the splits."""
+    resolution: Annotated[int, SIDE] = 32
+    """Pixels along an image's side."""
+    store: Path | None = None
+    """Folder for stores and indices, which are deleted; the system's temporary folder if none is given."""
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -51,7 +74,7 @@ class Peak:
         return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
-def index_growth(config: "Growth", folder: Path, amount: int) -> Iterator[tuple[str, float]]:
+def index_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
     """A store's index of synthetic scenes, without shards."""
     from menagerie.generators.storage.image_store import SHARD_ROWS
     from menagerie.generators.storage.store_index import StoreIndex, index_to_extend
@@ -99,7 +122,7 @@ def synthetic(start: int, rows: int) -> np.ndarray:
     return table
 
 
-def sampler_growth(config: "Growth", folder: Path, amount: int) -> Iterator[tuple[str, float]]:
+def sampler_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
     """A call of the sampler, past the first of a pass, which is timed apart."""
     from menagerie.models.training.sampling import Stream
 
@@ -113,7 +136,7 @@ def sampler_growth(config: "Growth", folder: Path, amount: int) -> Iterator[tupl
             yield f"{named}, batch {batch}: each other, ms", 1000 * median(calls)
 
 
-def file_growth(config: "Growth", folder: Path, amount: int) -> Iterator[tuple[str, float]]:
+def file_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
     """A split of all rows of a store of synthetic shards."""
     import resource
 
@@ -170,7 +193,7 @@ def split_of_some(store: "ImageStore", amount: int) -> Path:
     return path
 
 
-def split_growth(config: "Growth", folder: Path, amount: int) -> Iterator[tuple[str, float]]:
+def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
     """A split of crowds: planned, rendered, written, opened, loaded, audited."""
     from menagerie.generators.audit.run import audit
     from menagerie.generators.splits.crowd import CrowdRecipe
