@@ -1,10 +1,12 @@
 """The names behind the factor indices of a scene table."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Int16
 
 from menagerie.envs.core.reading import parse_json, shaped
 from menagerie.envs.scene import MOST_THINGS, Scene, Thing
@@ -22,6 +24,9 @@ SCENE_TYPE = np.dtype(
         ("size", "i2", (MOST_THINGS,)),
     ]
 )
+
+
+THING = ("animal", "texture", "slot", "size")
 
 
 def has_crowds(table: np.ndarray) -> bool:
@@ -56,26 +61,52 @@ class Vocabulary:
         return json.dumps(asdict(self if crowded else replace(self, slots=self.slots[: len(PAIR_SLOTS)])))
 
     def encode(self, scenes: Sequence[Scene]) -> np.ndarray:
-        """Scene table (n,) of `SCENE_TYPE`."""
+        """Scene table (n,) of `SCENE_TYPE`, made by column; a name outside the vocabulary raises `ValueError`."""
         table = np.full(len(scenes), -1, SCENE_TYPE)
-        for row, scene in zip(table, scenes, strict=True):
-            row["background"] = self.backgrounds.index(scene.background)
-            row["view"] = scene.view
-            for i, thing in enumerate(scene.things):
-                row["animal"][i] = self.animals.index(thing.animal)
-                row["texture"][i] = self.textures.index(thing.texture)
-                row["slot"][i] = self.slots.index(thing.slot)
-                row["size"][i] = self.sizes.index(thing.size) if thing.size else -1
+        table["background"] = numbers(self.backgrounds, [scene.background for scene in scenes])
+        table["view"] = np.array([scene.view for scene in scenes], "i4")
+        things = [thing for scene in scenes for thing in scene.things]
+        counts = np.array([len(scene.things) for scene in scenes], np.int64)
+        row = np.repeat(np.arange(len(scenes)), counts)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        number_of = {thing: number for number, thing in enumerate(dict.fromkeys(things))}  # few, in many scenes
+        which = np.fromiter(map(number_of.__getitem__, things), np.int64, len(things))
+        columns = zip(*number_of, strict=True) if number_of else [()] * len(THING)
+        for (name, known), words in zip(self._of_things.items(), columns, strict=True):
+            table[name][row, place] = numbers(known, words, name == "size")[which]
         return table
 
     def decode(self, table: np.ndarray) -> list[Scene]:
-        """The scenes of a table; an index outside the vocabulary raises `IndexError`."""
-        scenes = []
-        for background, view, *columns in table.tolist():
-            things = tuple(
-                Thing(self.animals[a], self.textures[t], self.slots[s], self.sizes[z] if z >= 0 else "")
-                for a, t, s, z in zip(*columns, strict=True)
-                if a >= 0
-            )
-            scenes.append(Scene(self.backgrounds[background], things, view))
-        return scenes
+        """The scenes of a table, made by column; an index outside the vocabulary raises `IndexError`."""
+        row, place = np.nonzero(table["animal"] >= 0)
+        four = np.ascontiguousarray(np.stack([table[name][row, place] for name in THING], 1))
+        kinds, which = np.unique(four.view(np.int64), return_inverse=True)  # the four numbers of a thing as one
+        places = kinds.view(np.int16).reshape(-1, len(THING)).T
+        columns = [
+            words_at(known, column, name == "size")
+            for (name, known), column in zip(self._of_things.items(), places, strict=True)
+        ]
+        things = list(map(list(map(Thing, *columns)).__getitem__, which.ravel().tolist()))
+        ends = np.cumsum(np.bincount(row, minlength=len(table)))
+        parts = (tuple(things[start:end]) for start, end in pairwise([0, *ends.tolist()]))
+        return list(map(Scene, words_at(self.backgrounds, table["background"]), parts, table["view"].tolist()))
+
+    @property
+    def _of_things(self) -> dict[str, tuple[str, ...]]:
+        return dict(zip(THING, (self.animals, self.textures, self.slots, self.sizes), strict=True))
+
+
+def numbers(known: tuple[str, ...], words: Iterable[str], or_none: bool = False) -> Int16[np.ndarray, " n"]:
+    """The place of each word among the known ones; -1 for an empty word if there may be `or_none`."""
+    place_of = {word: place for place, word in reversed(list(enumerate(known)))} | ({"": -1} if or_none else {})
+    try:
+        return np.array([place_of[word] for word in words], np.int16)
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]!r} is not in the vocabulary") from error
+
+
+def words_at(known: tuple[str, ...], places: Int16[np.ndarray, " n"], or_none: bool = False) -> list[str]:
+    """The known word at each place; an empty word for -1 if there may be `or_none`."""
+    if len(places) and (places.min() < -or_none or places.max() >= len(known)):
+        raise IndexError(f"a scene has the number {places.min()} or {places.max()}, of {len(known)} names")
+    return [known[place] if place >= 0 else "" for place in places.tolist()]

@@ -1,13 +1,14 @@
 """Recipes: everything about a training run but the model and the data. Free of torch."""
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import RATE, SHARE, STEPS, Range, Several, validate
 from menagerie.generators.captions.hard_negatives.false_captions import FalseCaption
 
 WARMUP = Range(0, STEPS.high)
+Shuffle = Literal["feistel"]
 # Names of the kinds of false captions in reports.
 FALSE_CAPTIONS = {
     "swap": "swapped captions",
@@ -59,6 +60,9 @@ class Recipe:
     image_negatives: bool = False
     """Show training images together with their partners, which show the same things swapped; the number of images per
     step stays the same. For data in which pairs have partners (--hard-negatives)."""
+    shuffle: Shuffle | None = None
+    """None keeps the order of a pass in memory, four bytes an image in each process that prepares batches; feistel
+    computes it as it is read, for more than a million images, which is another order."""
 
     def __post_init__(self) -> None:
         validate(self)

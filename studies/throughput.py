@@ -5,6 +5,7 @@
     python studies/throughput.py atlas
     python studies/throughput.py training
     python studies/throughput.py parts
+    python studies/throughput.py growth
 
 `rendering`: the same random scenes, in memory, by our compositor (shadows of one animal on the
 other included), our own direct renderer, pyrender (OpenGL, with shadows), pybullet's
@@ -18,6 +19,9 @@ images, at batch 64, 256 and 1 024.
 
 `parts`: parameters and multiplications of images, texts and their comparison, for towers of any size
 (OC-CLIP's table 9), and on request how many images pass per second.
+
+`growth`: time and memory by the number of scenes, as exponents: a store's index, the sampler, and splits that are
+rendered, opened and audited.
 """
 
 import shutil
@@ -32,6 +36,8 @@ from menagerie.envs.core.command_help import chosen_command, read_options, start
 from menagerie.envs.core.errors import UserError, run_command
 from menagerie.envs.core.validation import SIDE, Range
 from menagerie.envs.layouts import MOST
+from menagerie.studies.analysis.growth import growth
+from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.part_costs import Parts, parts
 from menagerie.studies.analysis.step_timing import Training, training
 
@@ -220,6 +226,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "atlas": (Atlas, atlas),
     "training": (Training, training),
     "parts": (Parts, parts),
+    "growth": (Growth, growth),
 }
 
 

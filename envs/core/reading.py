@@ -9,6 +9,8 @@ import contextlib
 import errno
 import json
 import os
+import re
+import resource
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -33,6 +35,18 @@ KINDS = {
 # Errors that concern the path or the bytes behind it. All others concern the system, and may be gone the next time.
 OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
 
+IN_HDF5 = re.compile(r"\berrno = (\d+)")
+LOCKED = "; another program holds a lock on it: run this again when that has ended"
+# What to do about an error of the system.
+WAYS = {
+    errno.ENFILE: "; all programs together have as many files open as this machine allows: end some, or raise "
+    "'sysctl fs.file-max', the file is fine",
+    errno.ENOMEM: "; start fewer processes, or lift a limit on memory (ulimit -v)",
+    errno.EAGAIN: LOCKED,
+    errno.EDEADLK: LOCKED,
+    errno.ENOLCK: "; the file system has no locks left: copy the file to a local disk",
+}
+
 
 class Unreadable(UserError, ValueError):
     """Raised if a file's content isn't what it should be. Also a `ValueError`, for callers that catch such errors."""
@@ -46,11 +60,29 @@ class Inaccessible(UserError):
 
 
 def check_accessible(path: Path, error: BaseException) -> None:
-    """Raise `Inaccessible` if `error`, met while `path` was read, concerns the system and not the file."""
+    """Raise `Inaccessible`, with the way out, if `error`, met while `path` was read, concerns the system and not the
+    file."""
     if isinstance(error, MemoryError):
-        raise Inaccessible(f"{path} can't be read (there is not enough memory)") from error
-    if isinstance(error, OSError) and error.errno and error.errno not in OF_THE_FILE:
-        raise Inaccessible(f"{path} can't be read ({os.strerror(error.errno)})") from error
+        raise Inaccessible(f"{path} can't be read (there is not enough memory){way_out(errno.ENOMEM)}") from error
+    number = errno_of(error)
+    if number and number not in OF_THE_FILE:
+        raise Inaccessible(f"{path} can't be read ({os.strerror(number)}){way_out(number)}") from error
+
+
+def errno_of(error: BaseException) -> int:
+    """The number of a system error; HDF5 names it in its text where h5py raises another exception than `OSError`."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    named = IN_HDF5.search(str(error))
+    return int(named[1]) if named else 0
+
+
+def way_out(number: int) -> str:
+    """What to do about a system error, naming the limit that was met; empty if that isn't known."""
+    if number == errno.EMFILE:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return f"; this process may have {most} files open: raise that with 'ulimit -n', the file is fine"
+    return WAYS.get(number, "")
 
 
 @contextlib.contextmanager

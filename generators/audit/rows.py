@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float32, Int32, Int64, UInt8
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import Inaccessible
 from menagerie.envs.render.occlusion import hidden_shares
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.findings import Finding
@@ -154,6 +155,8 @@ class ShownRows:
         for row in rows.tolist():
             try:
                 image, mask = self.reader.read(row), self.reader.read(row, "masks")
+            except Inaccessible:
+                raise
             except UserError as error:
                 unreadable.append((row, str(error)))
                 continue

@@ -17,14 +17,18 @@ from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.relations import names_in
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.storage.pixels import PixelReader, open_split
+from menagerie.generators.storage.shared_array import SharedArray
 from menagerie.generators.storage.split_file import Records, Split
 
-# A subset with fewer bytes of pixels is read into memory at once; a larger one image by image.
+# A subset with fewer bytes of pixels is read at once, into memory that processes share; a larger one image by image.
 PRELOAD_BYTES = 4 << 30
 
 
 class SplitDataset(Captioned, torch.utils.data.Dataset):
-    """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`."""
+    """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`.
+
+    Pickled, it has no pixels: a process that gets it shares those of the sender, or reads the shards.
+    """
 
     complete_captions = True  # also if a caption is incomplete: graphs are compared by their claims
     text_negatives = TEXT_NEGATIVES
@@ -39,18 +43,20 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         self.has_partners = bool(len(self) and (self.records.partners >= 0).all())
         self.strata = {"single_object": np.array([len(scene.things) == 1 for scene in self.records.scenes], bool)}
         self.reader = PixelReader(split)
-        self._pixels: np.ndarray | None = None
+        self._pixels: SharedArray | None = None
         if len(self) and preload is not False:
-            size = self.reader.read(int(self.records.rows[0])).nbytes * len(self)
-            if preload or size < PRELOAD_BYTES:
-                self._pixels = self.reader.read_all(self.records.rows)
+            first = self.reader.read(int(self.records.rows[0]))
+            if preload or first.nbytes * len(self) < PRELOAD_BYTES:
+                self._pixels = SharedArray((len(self), *first.shape))
+                self.reader.read_all(self.records.rows, out=self._pixels.array)
 
     def __len__(self) -> int:
         return len(self.records)
 
     def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
         chosen = np.asarray(indices, np.int64)
-        pixels = self.reader.read_all(self.records.rows[chosen]) if self._pixels is None else self._pixels[chosen]
+        loaded = None if self._pixels is None else self._pixels.array
+        pixels = self.reader.read_all(self.records.rows[chosen]) if loaded is None else loaded[chosen]
         return torch.from_numpy(pixels).permute(0, 3, 1, 2)
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:

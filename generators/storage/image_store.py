@@ -1,7 +1,7 @@
 """The image store, in which every scene is rendered only once.
 
-A store is a folder of immutable shards (generators/storage/shards.py), whose rows `index.h5` lists and numbers. Writers
-of one store wait for each other.
+A store is a folder of immutable shards (generators/storage/shards.py), whose rows an index lists and numbers
+(store_index.py). Writers of one store wait for each other.
 """
 
 import contextlib
@@ -9,7 +9,6 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import h5py
 import numpy as np
 from jaxtyping import Float32, Int64
 
@@ -25,27 +24,16 @@ from menagerie.generators.storage.shards import (
     Rendered,
     Shard,
     ShardLocation,
-    check_identity,
+    by_shard,
     check_shard,
     codec_options,
     hidden_in,
-    read_shard_table,
-    shard_table,
     write_shard,
 )
-from menagerie.generators.storage.tables import (
-    DIGEST,
-    digest_of_table,
-    open_hdf5,
-    read_attribute,
-    read_table,
-    write_attribute,
-    write_hdf5,
-)
+from menagerie.generators.storage.store_index import StoreIndex, index_to_extend
 from menagerie.generators.vocabulary import SCENE_TYPE, Vocabulary
 
 SHARD_ROWS = 1024
-INDEX = "index.h5"
 READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 Progress = Callable[[str, int, int], None]
@@ -66,25 +54,31 @@ class ImageStore:
         self.folder = root / f"{world.name}-{resolution}px-{self.identity}"
         self.vocabulary = Vocabulary.of(world)
 
+    def listing(self) -> StoreIndex:
+        """The shards, and the scenes of all rows."""
+        return StoreIndex(self.folder, self.identity)
+
     def index(self) -> tuple[list[Shard], np.ndarray]:
         """All shards, and the scene table of all rows."""
-        path = self.folder / INDEX
-        if not path.exists():
-            return [], np.empty(0, SCENE_TYPE)
-        with open_hdf5(path, "delete it and run again: what it lists is rendered anew") as file:
-            shards, scenes = read_shard_table(file, "shards"), read_table(file, "scenes", SCENE_TYPE)
-            if read_attribute(file, DIGEST) != digest_of_table(scenes, shard_table(shards)):
-                raise ValueError("it was changed since it was written")
-            check_identity(path, read_attribute(file, "identity"), self.identity)
-            return shards, scenes
+        listing = self.listing()
+        return listing.shards, listing.table()
 
     def rows(self, scenes: Sequence[Scene]) -> np.ndarray:
         """The row (n,) int64 of each of `scenes`; raises for a scene that isn't rendered yet."""
-        row_of = self._row_of()
-        missing = [scene.key for scene in scenes if scene not in row_of]
+        rows = self.listing().find(self._records(scenes))
+        missing = [scenes[i].key for i in np.flatnonzero(rows < 0)]
         if missing:
             raise UserError(f"{len(missing)} scenes are not in the store {self.folder}, the first is {missing[0]!r}")
-        return np.array([row_of[scene] for scene in scenes], dtype=np.int64)
+        return rows
+
+    def _records(self, scenes: Sequence[Scene]) -> np.ndarray:
+        """The record of each scene; one that no store has for a scene with names that are not of this world."""
+        try:
+            return self.vocabulary.encode(scenes)
+        except (ValueError, OverflowError):
+            if len(scenes) == 1:
+                return np.full(1, -1, SCENE_TYPE)
+            return np.concatenate([self._records([scene]) for scene in scenes])
 
     def hidden(self, rows: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n things"]:
         """The share of each of up to eight things of `rows` that others hide; NaN for no thing, or if unknown.
@@ -92,15 +86,20 @@ class ImageStore:
         It reads each shard that has any of them once, and whole.
         """
         shares = np.empty((len(rows), MOST_THINGS), np.float32)
-        for shard in self.index()[0]:
-            mine = np.nonzero((rows >= shard.start) & (rows < shard.start + shard.rows))[0]
-            if len(mine):
-                shares[mine] = hidden_in(ShardLocation(self.folder / shard.file), shard.codec)[rows[mine] - shard.start]
+        shards = self.listing().shards
+        for i, mine in by_shard(np.array([shard.start for shard in shards], np.int64), rows):
+            location = ShardLocation(self.folder / shards[i].file)
+            shares[mine] = hidden_in(location, shards[i].codec)[rows[mine] - shards[i].start]
         return shares
 
     def missing(self, scenes: Sequence[Scene]) -> list[Scene]:
         """The distinct scenes that the store doesn't have yet, in the order of their keys."""
-        return sorted(set(scenes) - self._row_of().keys())
+        return self._missing(self.listing(), scenes)
+
+    def _missing(self, listing: StoreIndex, scenes: Sequence[Scene]) -> list[Scene]:
+        distinct = list(set(scenes))
+        rows = listing.find(self._records(distinct))
+        return sorted(distinct[i] for i in np.flatnonzero(rows < 0))
 
     @property
     def scene_bytes(self) -> int:
@@ -123,18 +122,20 @@ class ImageStore:
         with self.locked() as writable:
             if not writable:
                 return self._check_complete(asked)
-            self._restore_shards(workers)
-            missing = self.missing(asked)
+            listing = self._to_extend()
+            self._restore_shards(listing, workers)
+            missing = self._missing(listing, asked)
             if not missing:
                 return
             renderer, checks = self.renderer(workers), RenderChecks()
             renderer.prepare(missing, lambda done, total: report("factors", done, total))
             for start in range(0, len(missing), SHARD_ROWS):
-                self._append(renderer, checks, missing[start : start + SHARD_ROWS], codec)
+                self._append(listing, renderer, checks, missing[start : start + SHARD_ROWS], codec)
                 report("scenes", min(start + SHARD_ROWS, len(missing)), len(missing))
+            self._to_extend()
 
-    def _row_of(self) -> dict[Scene, int]:
-        return {scene: row for row, scene in enumerate(self.vocabulary.decode(self.index()[1]))}
+    def _to_extend(self) -> StoreIndex:
+        return index_to_extend(self.folder, self.identity, self.vocabulary)
 
     def renderer(self, workers: int):
         """The renderer of the store's scenes; its atlas entries are cached for all users of the store."""
@@ -167,37 +168,37 @@ class ImageStore:
 
     def _check_complete(self, scenes: Sequence[Scene]) -> None:
         """Raise unless all of `scenes` can be read from a store that can't be written to."""
-        if lacking := self.missing(scenes) or self._lost_shards():
+        listing = self.listing()
+        if lacking := self._missing(listing, scenes) or self._lost_shards(listing):
             raise UserError(
                 f"the store {self.folder} lacks {len(lacking)} scenes or shards and can't be written to; copy it to "
                 "another --store, or have its disk written to"
             )
 
-    def _lost_shards(self) -> list[Shard]:
+    def _lost_shards(self, listing: StoreIndex) -> list[Shard]:
         """The shards whose files were deleted; raises if one is cut short or has other scenes than the index says."""
-        shards, table = self.index()
-        for shard in shards:
+        for shard in listing.shards:
             location = ShardLocation(self.folder / shard.file)
             if location.file.exists():
                 shown = check_shard(location, self.identity)
-                if not np.array_equal(shown, table[shard.start : shard.start + shard.rows]):
+                if not np.array_equal(shown, listing.part(shard.start, shard.start + shard.rows)):
                     raise UserError(f"{location.file} is another shard under this one's name; {location.remedy}")
-        return [shard for shard in shards if not (self.folder / shard.file).exists()]
+        return [shard for shard in listing.shards if not (self.folder / shard.file).exists()]
 
-    def _restore_shards(self, workers: int) -> None:
+    def _restore_shards(self, listing: StoreIndex, workers: int) -> None:
         """Render again the shards whose files were deleted."""
-        table = self.index()[1]
-        for shard in self._lost_shards():
-            scenes = self.vocabulary.decode(table[shard.start : shard.start + shard.rows])
+        for shard in self._lost_shards(listing):
+            scenes = self.vocabulary.decode(listing.part(shard.start, shard.start + shard.rows))
             rows, renderer = self.vocabulary.encode(scenes), self.renderer(workers)
             rendered = Rendered(*renderer.render(scenes), area_table(renderer.areas(scenes)))
             write_shard(self.folder / shard.file, self.identity, self.vocabulary, rows, rendered, shard.codec)
 
-    def _append(self, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
+    def _append(self, listing: StoreIndex, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         # A process killed between the two writes leaves a shard that the index does not list;
         # the next writer renders its scenes again and replaces it.
-        self.write_part(self._next_shard(), renderer, checks, scenes, codec)
-        self._list(scenes, codec)
+        path = self._next_shard(listing)
+        self.write_part(path, renderer, checks, scenes, codec)
+        listing.append(path.name, self.vocabulary.encode(scenes), codec)
 
     def write_part(self, path: Path, renderer, checks: RenderChecks, scenes: list[Scene], codec: str) -> None:
         """Render, check and write a shard to `path`, without adding it to the index."""
@@ -210,29 +211,16 @@ class ImageStore:
     def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
         """Add shards that tasks wrote below the store, if all their scenes are still missing."""
         with self.locked():
-            known = set(self._row_of())
+            listing, taken = self._to_extend(), set()
             for path, scenes in parts:
-                if path.exists() and known.isdisjoint(scenes):
+                missing = len(self._missing(listing, scenes)) == len(set(scenes))
+                if path.exists() and missing and taken.isdisjoint(scenes):
                     check_shard(ShardLocation(path), self.identity)
-                    path.replace(self._next_shard())
-                    self._list(scenes, codec)
-                    known.update(scenes)
+                    placed = path.replace(self._next_shard(listing))
+                    listing.append(placed.name, self.vocabulary.encode(scenes), codec)
+                    taken.update(scenes)
                 path.unlink(missing_ok=True)
+            self._to_extend()
 
-    def _next_shard(self) -> Path:
-        return self.folder / f"shard-{len(self.index()[0]):05d}.h5"
-
-    def _list(self, scenes: list[Scene], codec: str) -> None:
-        """Add the next shard, which holds `scenes`, to the index."""
-        shards, table = self.index()
-        rows = self.vocabulary.encode(scenes)
-        shards.append(Shard(self._next_shard().name, len(table), len(scenes), codec))
-        whole, listed = np.concatenate([table, rows]), shard_table(shards)
-
-        def fill(file: h5py.File) -> None:
-            write_attribute(file, "identity", self.identity)
-            write_attribute(file, "vocabulary", self.vocabulary.to_json(whole))
-            file["scenes"], file["shards"] = whole, listed
-            write_attribute(file, DIGEST, digest_of_table(whole, listed))
-
-        write_hdf5(self.folder / INDEX, fill)
+    def _next_shard(self, listing: StoreIndex) -> Path:
+        return self.folder / f"shard-{len(listing.shards):05d}.h5"

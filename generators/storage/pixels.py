@@ -1,16 +1,18 @@
 """Images and masks of a split as arrays; doesn't import torch."""
 
-import os
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 
-import h5py
 import numpy as np
 from jaxtyping import Float32, Int32, Int64, UInt8
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import check_accessible, check_regular
+from menagerie.envs.core.reading import check_accessible
 from menagerie.envs.render.occlusion import hidden_shares
-from menagerie.generators.storage.shards import ShardLocation, codec_options, read_areas
+from menagerie.envs.scene import MOST_THINGS
+from menagerie.generators.storage.open_shards import OPEN
+from menagerie.generators.storage.shards import ShardLocation, by_shard, codec_options, read_areas
 from menagerie.generators.storage.split_file import Split, check_store, read_split
 from menagerie.generators.storage.tables import (
     BROKEN,
@@ -19,7 +21,6 @@ from menagerie.generators.storage.tables import (
     PIXELS,
     digest_of,
     open_hdf5,
-    open_to_read,
     read_table,
 )
 
@@ -31,23 +32,27 @@ class PixelReader:
         """Without `verify`, rows that are all zero are returned unchecked, for audits."""
         self.split, self.verify = split, verify
         self.starts = np.array([shard.start for shard in split.shards])
-        self._open: dict[tuple[int, int, str], h5py.Dataset] = {}  # a data set keeps its file open
+        self._join()
+
+    def _join(self) -> None:
+        self._number = OPEN.reader()
+        weakref.finalize(self, OPEN.forget, self._number).atexit = False
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_open": {}}  # open files can't be pickled for spawned workers
+        return {name: value for name, value in self.__dict__.items() if name != "_number"}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self._join()
 
     def read(self, row: int, name: str = "images") -> np.ndarray:
         """One row of the store as uint8: the image (h, w, 3) or mask (h, w), or its row of the scene table."""
         index = int(np.searchsorted(self.starts, row, side="right")) - 1
-        # h5py handles must not cross a fork: each process opens its own.
-        key = (os.getpid(), index, name)
         location = self.split.location(index)
         codec_options(self.split.shards[index].codec)  # registers the codec's filter with HDF5
         try:
-            if key not in self._open:
-                check_regular(location.file)
-                self._open[key] = open_to_read(location.file)[f"{location.group}/{name}"]
-            found = np.asarray(self._open[key][row - self.starts[index]])
+            table = OPEN.table(self._number, index, location, name)
+            found = np.asarray(table[row - self.starts[index]])
             if self.verify and name in PIXELS and not found.any():
                 self._check_zeros(row, name, found)
             return found
@@ -65,18 +70,21 @@ class PixelReader:
         if digests[PIXELS.index(name)].tobytes() != digest_of(scene, name, pixels):
             raise ValueError("its pixels were lost")
 
-    def read_all(self, rows: Int64[np.ndarray, " n"], name: str = "images") -> np.ndarray:
-        """All of `rows`, stacked; read one by one, because fancy indices are a hundred times slower in HDF5."""
-        first = self.read(int(rows[0]) if len(rows) else 0, name)  # gives the shape if there are no rows
-        out = np.empty((len(rows), *first.shape), first.dtype)
-        for i, row in enumerate(rows.tolist()):
-            out[i] = self.read(row, name)
+    def read_all(
+        self, rows: Int64[np.ndarray, " n"], name: str = "images", out: UInt8[np.ndarray, "n ..."] | None = None
+    ) -> np.ndarray:
+        """All of `rows`, stacked, in `out` if it is given; read one by one, because fancy indices are a hundred times
+        slower in HDF5, and in the store's order, so that each shard is opened once."""
+        if out is None:
+            first = self.read(int(rows[0]) if len(rows) else 0, name)  # gives the shape if there are no rows
+            out = np.empty((len(rows), *first.shape), first.dtype)
+        for i in np.argsort(rows, kind="stable").tolist():
+            out[i] = self.read(int(rows[i]), name)
         return out
 
     def areas(self, rows: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, "n things"]:
         """The pixels that each of up to eight things of `rows` covers without the others; -1 if unknown or no thing."""
-        tables = [shard_areas(self.split.location(i)) for i in range(len(self.split.shards))]
-        return np.concatenate(tables)[rows]
+        return self._by_shard(rows, shard_areas, np.empty((len(rows), MOST_THINGS), np.int32))
 
     def hidden(self, rows: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n things"]:
         """The share of each of up to eight things of `rows` that others hide; NaN if unknown or no thing."""
@@ -84,8 +92,15 @@ class PixelReader:
 
     def digests(self, rows: Int64[np.ndarray, " n"]) -> UInt8[np.ndarray, "n 2 16"]:
         """The digests of the image and the mask of each of `rows`."""
-        tables = [shard_digests(self.split.location(i)) for i in range(len(self.split.shards))]
-        return np.concatenate(tables)[rows]  # shards are numbered consecutively
+        return self._by_shard(rows, shard_digests, np.empty((len(rows), len(PIXELS), DIGEST_BYTES), np.uint8))
+
+    def _by_shard(
+        self, rows: Int64[np.ndarray, " n"], read: Callable[[ShardLocation], np.ndarray], out: np.ndarray
+    ) -> np.ndarray:
+        """Fill `out` with what `read` gives of each of `rows`; only shards that have any of them are read."""
+        for index, mine in by_shard(self.starts, rows):
+            out[mine] = read(self.split.location(index))[rows[mine] - self.starts[index]]
+        return out
 
 
 def shard_digests(location: ShardLocation) -> UInt8[np.ndarray, "n 2 16"]:

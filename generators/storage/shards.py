@@ -7,13 +7,13 @@ holds `/areas` int32 (n, 8), the pixels that each thing covers without the other
 what is hidden in their scenes is unknown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import h5py
 import numpy as np
-from jaxtyping import Float32, Int32, UInt8
+from jaxtyping import Float32, Int32, Int64, UInt8
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.files import whole_file
@@ -66,8 +66,22 @@ def shard_table(shards: Sequence[Shard]) -> np.ndarray:
 
 def read_shard_table(group: h5py.Group, name: str) -> list[Shard]:
     """Read a table of shards that `shard_table` made."""
-    table = read_table(group, name, SHARD_TYPE)
+    return shards_in(read_table(group, name, SHARD_TYPE))
+
+
+def shards_in(table: np.ndarray) -> list[Shard]:
+    """The shards of a table that `shard_table` made."""
     return [Shard(file.decode(), int(start), int(rows), codec.decode()) for file, start, rows, codec in table]
+
+
+def by_shard(
+    starts: Int64[np.ndarray, " shards"], rows: Int64[np.ndarray, " n"]
+) -> Iterator[tuple[int, Int64[np.ndarray, " some"]]]:
+    """Yield the number of each shard that has any of `rows`, and the positions in `rows` of those that it has."""
+    shard = np.searchsorted(starts, rows, side="right") - 1
+    order = np.argsort(shard, kind="stable")
+    present, first = np.unique(shard[order], return_index=True)
+    yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
 
 
 class Rendered(NamedTuple):

@@ -176,8 +176,9 @@ def too_hidden(
 
 def without(planned: Mapping[str, list[Scene]], left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
     """The planned subsets without the scenes with these numbers."""
+    dropped = {name: set(numbers) for name, numbers in left.items()}
     return {
-        name: [scene for i, scene in enumerate(scenes) if i not in set(left[name])] if name in left else scenes
+        name: [scene for i, scene in enumerate(scenes) if i not in dropped[name]] if name in dropped else scenes
         for name, scenes in planned.items()
     }
 
@@ -197,7 +198,7 @@ def check_recipe(split: Split, recipe: SplitRecipe, store: str) -> None:
 
 def write_split(path: Path, store: ImageStore, recipe: dict, subsets: Mapping[str, Records], version: str) -> None:
     """Write a split file, whole or not at all."""
-    shards, _ = store.index()
+    shards = store.listing().shards
 
     def fill(file: h5py.File) -> None:
         write_tables(file, Split(path, recipe, store.identity, store.vocabulary, shards, dict(subsets), True, version))
@@ -319,15 +320,15 @@ def check_links(file: h5py.File, path: Path) -> None:
 def check_store(split: Split) -> None:
     """Raise unless the shards beside `split` are undamaged, of its store, and have its scenes."""
     swap = SWAPS[choose(f"kind of {split.path}", split.recipe["kind"], SWAPS)]
-    tables = []
+    tables, start = [], 0
     for i, shard in enumerate(split.shards):
         if not split.location(i).file.exists():
             raise UserError(f"{split.path} needs {shard.file} beside it; keep it in the folder of its store")
         tables.append(check_shard(split.location(i), split.identity))
-        rows = (sum(map(len, tables[:-1])), len(tables[-1]))
-        if (shard.start, shard.rows) != rows:
+        if (shard.start, shard.rows) != (start, len(tables[-1])):
             named = f"{split.path} lists {shard.file or 'its shard'} with other rows than it has"
             raise UserError(f"{named}, which show other scenes in this store; {REMEDY}")
+        start += shard.rows
     shown = np.concatenate(tables) if tables else np.empty(0, SCENE_TYPE)
     for name, records in split.subsets.items():
         in_range = (records.rows >= 0) & (records.rows < len(shown))

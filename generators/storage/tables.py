@@ -7,6 +7,7 @@ digests.
 """
 
 import contextlib
+import errno
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -65,6 +66,7 @@ BROKEN = (OSError, LookupError, ValueError, TypeError, RuntimeError, AttributeEr
 FORMAT = ("v110", "v110")  # format version: HDF5 checks its own structures by checksums, and ours protect the data
 SPARE = 1 << 20  # bytes that HDF5 may write besides the data
 END = slice(28, 36)  # position of the file's length in its first bytes, in HDF5's "superblocks" 2 and 3
+NO_HANDLE = {errno.EMFILE, errno.ENFILE}
 Reserve = Callable[[int], None]  # reserves disk space for this many more bytes
 
 
@@ -104,11 +106,15 @@ def create_hdf5(path: Path) -> Iterator[tuple[h5py.File, Reserve]]:
 
 
 def open_to_read(path: Path) -> h5py.File:
-    """Open an HDF5 file to read it. Locks are ignored if necessary: our files are replaced, never changed."""
+    """Open an HDF5 file to read it, without a cache of chunks: images are read whole, and a cache keeps megabytes a
+    file. Locks are ignored if necessary: our files are replaced, never changed."""
     try:
-        return h5py.File(path, "r")
-    except OSError:  # locked, perhaps; opening without locks right away would conflict with other opens in this process
-        return h5py.File(path, "r", locking=False)
+        return h5py.File(path, "r", rdcc_nbytes=0)
+    except OSError as error:
+        if error.errno in NO_HANDLE:
+            raise
+        # Locked, perhaps. Opening without locks right away would conflict with other opens in this process.
+        return h5py.File(path, "r", rdcc_nbytes=0, locking=False)
 
 
 def write_graphs(group: h5py.Group, graphs: Sequence[SceneGraph]) -> None:

@@ -152,9 +152,10 @@ def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
 def sampler_of(data: Captioned, recipe: Recipe, seed: int) -> BatchSampler:
     """Make the sampler of batches: by the shares of a mixture, or by the share of single-object scenes."""
     if data.shares:
-        return by_shares(data.strata, data.shares, recipe.batch, seed)
+        return by_shares(data.strata, data.shares, recipe.batch, seed, recipe.shuffle)
     is_single = data.strata.get(SINGLES, np.zeros(len(data), bool))
-    return with_singles(is_single, recipe.batch, recipe.singles_share, seed, single_steps(recipe))
+    share, steps = recipe.singles_share, single_steps(recipe)
+    return with_singles(is_single, recipe.batch, share, seed, steps, recipe.shuffle)
 
 
 def single_steps(recipe: Recipe) -> int:

@@ -9,23 +9,48 @@ from jaxtyping import Bool
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import seed_of
+from menagerie.models.recipe import Shuffle
+from menagerie.models.training.permutation import Permutation
 
 SINGLES = "single_object"
+LARGE = 1_000_000  # items; at most so many are shuffled as a whole
 
 
 class Stream:
-    """An endless sequence of shuffled passes over some indices; any part can be computed directly."""
+    """An endless sequence of shuffled passes over some indices, or over 0 .. n - 1 for a number n; any part can be
+    computed directly.
 
-    def __init__(self, indices: np.ndarray, seed: int, name: str) -> None:
+    The order of the last pass is kept, because computing it takes as long as all its batches together; of large data
+    a `shuffle` "feistel" computes any part by itself and keeps nothing.
+    """
+
+    def __init__(self, indices: np.ndarray | int, seed: int, name: str, shuffle: Shuffle | None = None) -> None:
         self.indices, self.seed, self.name = indices, seed, name
+        self.size = indices if isinstance(indices, int) else len(indices)
+        self.whole = shuffle is None or self.size <= LARGE
+        self._kept: tuple[int, np.ndarray] | None = None
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_kept": None}
 
     def take(self, start: int, count: int) -> np.ndarray:
         """Items `start` to `start + count` of the stream."""
-        size = len(self.indices)
-        passes = range(start // size, (start + count - 1) // size + 1)
-        orders = [np.random.default_rng(seed_of(self.seed, self.name, n)).permutation(size) for n in passes]
-        offset = start - passes[0] * size
-        return self.indices[np.concatenate(orders)[offset : offset + count]]
+        parts = []
+        for number in range(start // self.size, (start + count - 1) // self.size + 1):
+            first = number * self.size
+            parts.append(self._part(number, max(start - first, 0), min(start + count - first, self.size)))
+        chosen = np.concatenate(parts).astype(np.int64)
+        return chosen if isinstance(self.indices, int) else self.indices[chosen]
+
+    def _part(self, number: int, start: int, end: int) -> np.ndarray:
+        """Places `start` to `end` of a pass."""
+        seed = seed_of(self.seed, self.name, number)
+        if not self.whole:
+            return Permutation(self.size, seed)(np.arange(start, end))
+        if self._kept is None or self._kept[0] != number:
+            order = np.random.default_rng(seed).permutation(self.size)
+            self._kept = number, order.astype(np.min_scalar_type(self.size))
+        return self._kept[1][start:end]
 
 
 Parts = Sequence[tuple[Stream, int]]
@@ -44,21 +69,30 @@ class BatchSampler:
 
 
 def with_singles(
-    is_single: Bool[np.ndarray, " n"], batch: int, singles_share: float | None, seed: int, single_steps: int = 0
+    is_single: Bool[np.ndarray, " n"],
+    batch: int,
+    singles_share: float | None,
+    seed: int,
+    single_steps: int = 0,
+    shuffle: Shuffle | None = None,
 ) -> BatchSampler:
     """A sampler of all images alike, or of single-object scenes and others in fixed proportions; the first
     `single_steps` show single-object scenes only."""
-    everything = np.arange(len(is_single))
-    singles = Stream(everything[is_single], seed, "singles")
-    parts = [(Stream(everything, seed, "all"), batch)]
+    singles = Stream(np.flatnonzero(is_single), seed, "singles", shuffle)
+    parts = [(Stream(len(is_single), seed, "all", shuffle), batch)]
     if singles_share is not None and is_single.any() and not is_single.all():
         n_singles = round(singles_share * batch)
-        parts = [(singles, n_singles), (Stream(everything[~is_single], seed, "pairs"), batch - n_singles)]
+        pairs = Stream(np.flatnonzero(~is_single), seed, "pairs", shuffle)
+        parts = [(singles, n_singles), (pairs, batch - n_singles)]
     return BatchSampler(parts, [(singles, batch)], single_steps if is_single.any() else 0)
 
 
 def by_shares(
-    strata: Mapping[str, Bool[np.ndarray, " n"]], shares: Mapping[str, float], batch: int, seed: int
+    strata: Mapping[str, Bool[np.ndarray, " n"]],
+    shares: Mapping[str, float],
+    batch: int,
+    seed: int,
+    shuffle: Shuffle | None = None,
 ) -> BatchSampler:
     """A sampler for mixtures of data sets: each batch has a number of items from each stratum by its share."""
     # Whole numbers with the right sum: differences of rounded cumulative sums.
@@ -68,5 +102,5 @@ def by_shares(
             f"{lost} has a share of {shares[lost]:.2%} of each batch of {batch}, which is no item at all; raise "
             "--batch, or train on it apart"
         )
-    streams = [Stream(np.flatnonzero(strata[name]), seed, name) for name in shares]
+    streams = [Stream(np.flatnonzero(strata[name]), seed, name, shuffle) for name in shares]
     return BatchSampler(list(zip(streams, counts, strict=True)))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from menagerie.envs.core.reading import read_json
@@ -15,10 +16,11 @@ from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.sources.shard_index import FOLDER, index_of
-from menagerie.generators.storage.image_store import INDEX, ImageStore
+from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.pack import pack
 from menagerie.generators.storage.pixels import PixelReader, open_split
 from menagerie.generators.storage.split_file import check_store
+from menagerie.generators.storage.store_index import INDEX, JOURNAL, KEYS
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
 from menagerie.models.kept_states import keep_state
@@ -215,6 +217,31 @@ def index(folder: Path) -> Path:
     return make_store(folder).parent / INDEX
 
 
+def make_large_store(folder: Path) -> Path:
+    """The journal of a store that is large enough to have one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("menagerie.generators.storage.store_index.LARGE", 8)
+        patch.setattr("menagerie.generators.storage.image_store.SHARD_ROWS", 24)
+        return make_store(folder).parent / JOURNAL
+
+
+def read_entries(path: Path) -> Any:
+    """The shards, and the scenes of each."""
+    shards, scenes = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION).index()
+    return [[shard, scenes[shard.start : shard.start + shard.rows]] for shard in shards]
+
+
+def is_start(found: Any, intact: Any) -> bool:
+    """Whether a journal ends earlier, as if its last append had been interrupted."""
+    return len(found) > 0 and found == intact[: len(found)]
+
+
+def read_keys(path: Path) -> Any:
+    """The row of each scene."""
+    store = ImageStore(path.parents[1], load_world(RECIPE.world), RESOLUTION)
+    return store.rows(store.vocabulary.decode(store.index()[1]))
+
+
 def packed(folder: Path) -> Path:
     split = make_store(folder / "store")
     (folder / "out").mkdir()
@@ -328,6 +355,10 @@ STORES = (
     "menagerie.generators.storage.split_file",
     "menagerie.generators.storage.image_store",
     "menagerie.generators.storage.shards",
+    "menagerie.generators.storage.open_shards",
+    "menagerie.generators.storage.store_index",
+    "menagerie.generators.storage.journal",
+    "menagerie.generators.storage.scene_keys",
 )
 OURS = [
     FileKind("checkpoint config", lambda f: make_checkpoint(f) / "config.json", read_checkpoint, CHECKPOINTS),
@@ -378,5 +409,7 @@ OURS = [
     ),
     FileKind("shard of a store", shard, split_beside, STORES),
     FileKind("index of a store", index, read_index, STORES),
+    FileKind("journal of a large store", make_large_store, read_entries, STORES, is_start),
+    FileKind("keys of a large store", lambda f: make_large_store(f).parent / KEYS, read_keys, STORES),
     FileKind("packed split", packed, read_whole_split, ("menagerie.generators.storage.pack", *STORES)),
 ]

@@ -1,6 +1,7 @@
 """Split files and the data set over them."""
 
 import fcntl
+import os
 import pickle
 import subprocess
 import sys
@@ -91,6 +92,36 @@ def test_travels_to_spawned_workers(split):
     data = SplitDataset(split, "validation", preload=False)
     _ = data[0]
     assert torch.equal(pickle.loads(pickle.dumps(data))[0].image, data[0].image)
+
+
+def test_pixels_are_shared_with_spawned_workers_and_not_sent(split):
+    data = SplitDataset(split, "train", preload=True)
+    lazy = SplitDataset(split, "train", preload=False)
+    assert len(pickle.dumps(data)) < len(pickle.dumps(lazy)) + 1000
+    (images,) = DataLoader([data], 1, num_workers=1, collate_fn=read_in_worker, multiprocessing_context="spawn")
+    assert torch.equal(images, lazy.images(range(len(lazy))))
+    arrived = pickle.loads(pickle.dumps(data))
+    data._pixels.array[:] = 7
+    assert (arrived.images([0]) == 7).all()  # the very same memory
+
+
+def read_in_worker(items):
+    """In a worker: the images of a data set, which has its pixels from the sender's memory."""
+    (data,) = items
+    assert data._pixels.array is not None
+    assert not data._pixels.array.flags.writeable
+    return data.images(range(len(data)))
+
+
+def test_where_the_sender_is_gone_the_shards_are_read(split):
+    data = SplitDataset(split, "validation", preload=True)
+    sent, expected = pickle.dumps(data), data.images(range(len(data)))
+    handles = len(os.listdir("/proc/self/fd"))
+    del data
+    assert len(os.listdir("/proc/self/fd")) < handles
+    arrived = pickle.loads(sent)
+    assert arrived._pixels.array is None
+    assert torch.equal(arrived.images(range(len(arrived))), expected)
 
 
 def test_plain_h5py_follows_the_links(split):

@@ -7,6 +7,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.slots import CROWD
 from menagerie.envs.worlds import load_world
+from menagerie.studies.analysis.growth import exponent
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
 from menagerie.studies.throughput import Rendering, scenes_of
 from tests.command import ROOT, run, run_here
@@ -87,3 +88,20 @@ def test_training_steps_are_timed(tmp_path):
     rows = {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in result.stdout.splitlines()[2:4]}
     assert set(rows) == {"clip", "fdt"}
     assert all(0 < forward < step for _, forward, step in rows.values())
+
+
+def test_growth_is_measured_by_exponents(tmp_path):
+    options = ["--rows", "2000", "8000", "--scenes", "240", "300", "--parts", "index", "sampler", "files", "splits"]
+    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "growth", *options], tmp_path)
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines()[1:] if line and "exponent" not in line]
+    rows = {line[:42].strip(): [float(cell) for cell in line[42:].split()] for line in lines}
+    assert rows["shards"] == [2, 8, 1]
+    assert {"find 20000 scenes, s", "feistel, batch 64: each other, ms", "audit, s"} <= rows.keys()
+    assert all(0.9 < share < 1.1 for share in rows["... memory over that of the images"][:2])
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_exponent_is_taken_between_two_amounts():
+    assert exponent([10, 100], [3.0, 300.0]) == pytest.approx(2)
+    assert exponent([10, 20], [5.0, 5.0]) == 0

@@ -1,0 +1,54 @@
+"""Measures how time and memory grow with the amount of data, for `studies/throughput.py growth`.
+
+Times are processor time. An exponent e says that twice the amount takes 2^e times as long; it is taken between the last
+two amounts, because a constant share hides it in small ones.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from math import log
+
+from menagerie.envs.core.files import scratch_folder
+from menagerie.studies.analysis.growth_parts import Growth, file_growth, index_growth, sampler_growth, split_growth
+
+Row = dict[str, float]
+
+
+def growth(config: Growth) -> int:
+    """Measure and print."""
+    from menagerie.studies.runs.machine import processor
+
+    print(f"processor time; {processor()}")
+    for part in config.parts:
+        amounts = config.scenes if part == "splits" else config.rows
+        rows = [measured(PARTS[part], config, amount) for amount in amounts]
+        print_table(f"{part}, by number of scenes", amounts, rows)
+    return 0
+
+
+def measured(measure: Callable[..., Iterator[tuple[str, float]]], config: Growth, amount: int) -> Row:
+    """Measure in a folder that is deleted afterwards."""
+    with scratch_folder(config.store) as folder:
+        found = {}
+        for name, value in measure(config, folder, amount):
+            found[name] = value
+            print(f"{amount}: {name} {value:.3g}", file=sys.stderr, flush=True)  # large amounts take long
+        return found
+
+
+def print_table(title: str, amounts: Sequence[int], rows: Sequence[Row]) -> None:
+    """Print a line for each measure, and its exponent."""
+    print(f"\n{title:<42}" + "".join(f"{amount:>12}" for amount in amounts) + f"{'exponent':>10}")
+    for name in rows[-1]:
+        values = [row[name] for row in rows]
+        line = f"{name:<42}" + "".join(f"{value:>12.3g}" for value in values)
+        print(line + (f"{exponent(amounts[-2:], values[-2:]):>10.2f}" if len(rows) > 1 else ""), flush=True)
+
+
+def exponent(amounts: Sequence[int], values: Sequence[float]) -> float:
+    """The e of value ~ amount^e between two amounts."""
+    (few, many), (small, large) = amounts, values
+    return log(large / small) / log(many / few) if min(values) > 0 else float("nan")
+
+
+PARTS = {"index": index_growth, "sampler": sampler_growth, "files": file_growth, "splits": split_growth}
