@@ -46,8 +46,8 @@ def read_recipe(name: str) -> SplitRecipe:
 
 
 def about(name: str) -> str:
-    """The description of a built-in recipe: the comment in its first line."""
-    return SHIPPED[name].read_text().splitlines()[0].removeprefix("#").strip()
+    """The description of a built-in recipe or a frozen benchmark: the comment in its first line."""
+    return (SHIPPED | FROZEN)[name].read_text().splitlines()[0].removeprefix("#").strip()
 
 
 def options_by_kind() -> dict[str, list[Option]]:
