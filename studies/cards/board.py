@@ -10,7 +10,7 @@ from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.studies.cards.card import interval_of, table
 from menagerie.studies.cards.verify import Verified, verified
 
-HEADER = ("model", "swaps, %", "95 % interval", "all tasks, %", "95 % interval", "trained on", "date", "card")
+HEADER = ("model", "swaps, %", "95 % interval", "all tasks but quads, %", "95 % interval", "trained on", "date", "card")
 
 
 def write_board(cards: Sequence[Path], out: Path) -> None:
@@ -25,7 +25,7 @@ def write_board(cards: Sequence[Path], out: Path) -> None:
 INTRODUCTION = (
     "# Leaderboard",
     "",
-    "Models on frozen benchmarks ([benchmarks.md](benchmarks.md)), the best first by the mean of swaps: how often the "
+    "Models on frozen benchmarks (docs/benchmarks.md), the best first by the mean of swaps: how often the "
     "true caption is preferred to one of the same words. `menagerie cards board` makes this page of cards that "
     "`menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for models that are "
     "trained anew. Models are compared fairly only where they saw the same training images.",

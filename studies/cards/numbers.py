@@ -1,16 +1,21 @@
 """The numbers of a card: accuracy of each task of each test, and means of several, with intervals over animal pairs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from jaxtyping import Float64
 
+from menagerie.generators.benchmarks.benchmark import QUAD
 from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, resampled_means
 from menagerie.studies.cards.scores import Point
 
 DIGITS = 5
-SWAPS, ALL = "swaps of all tests", "all tasks of all tests"
+MEANS: Mapping[str, Callable[[str], bool]] = {
+    "swaps of all tests": lambda task: task == "swap",
+    "all tasks but quads, of all tests": lambda task: not task.startswith(QUAD),
+}
+"""The means of a card, and which tasks each takes. Quads ask about the captions of swaps again."""
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True):
@@ -27,7 +32,7 @@ class Number(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def numbers_of(points: Iterable[Point]) -> tuple[list[Number], list[Number]]:
-    """The number of each task of each test, and those of `SWAPS` and `ALL`, each a mean in which they count alike."""
+    """The number of each task of each test, and those of `MEANS`, in each of which its tasks count alike."""
     groups: dict[tuple[str, str], list[Point]] = {}
     for point in points:
         groups.setdefault((point.subset, point.task), []).append(point)
@@ -35,9 +40,8 @@ def numbers_of(points: Iterable[Point]) -> tuple[list[Number], list[Number]]:
     sums, counts = tally(list(groups.values()), pairs)
     drawn = resampled_means(sums, counts, [0] * len(pairs))
     single = [number(key, [k], list(groups.values()), drawn) for k, key in enumerate(groups)]
-    swaps = [k for k, (_, task) in enumerate(groups) if task == "swap"]
-    means = {SWAPS: swaps, ALL: list(range(len(groups)))}
-    return single, [number(("", name), chosen, list(groups.values()), drawn) for name, chosen in means.items()]
+    chosen = {name: [k for k, (_, task) in enumerate(groups) if takes(task)] for name, takes in MEANS.items()}
+    return single, [number(("", name), places, list(groups.values()), drawn) for name, places in chosen.items()]
 
 
 def tally(

@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import file_name
 from menagerie.envs.core.reading import read_text
 from menagerie.envs.core.records import check_file
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.studies.cards.card import Card, benchmark_of, page_of, read_card
-from menagerie.studies.cards.numbers import ALL, SWAPS, Number, numbers_of
+from menagerie.studies.cards.numbers import MEANS, Number, numbers_of
 from menagerie.studies.cards.scores import points, read_scores, scenes_digest
 
 NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps otherwise on another machine
@@ -37,7 +39,10 @@ def verified(path: Path) -> Verified:
     page = path.with_suffix(".md")
     if page.exists() and read_text(page) != page_of(card, seal):
         raise UserError(f"{page} says something else than {path.name}; delete it, or evaluate the model again")
-    scores = path.with_name(Path(card.predictions.file).name)
+    name = card.predictions.file
+    if not name.endswith(".csv") or file_name(name) != name:
+        raise UserError(f"{path} names {name!r} as its scores, which is no .csv file beside it")
+    scores = path.with_name(name)
     if there := scores.exists():
         check_numbers(path, card, scores)
     return Verified(path, card, there)
@@ -58,18 +63,15 @@ def check_benchmark(path: Path, card: Card) -> None:
 
 def check_means(path: Path, card: Card) -> None:
     """Raise unless the means of a card are those of its tests."""
-    parts = {SWAPS: [number for number in card.tests if number.task == "swap"], ALL: card.tests}
-    for mean in card.means:
-        chosen = parts.get(mean.task, [])
+    if [mean.task for mean in card.means] != list(MEANS):
+        raise UserError(f"{path} has other means than {' and '.join(MEANS)}")
+    for mean, takes in zip(card.means, MEANS.values(), strict=True):
+        chosen = [number for number in card.tests if takes(number.task)]
         sums = [sum(getattr(number, part) for number in chosen) for part in ("accuracy", "chance", "records")]
         expected = [sums[0] / max(len(chosen), 1), sums[1] / max(len(chosen), 1), sums[2]]
-        if not chosen or any(
-            abs(value - getattr(mean, part)) > NEAR
-            for value, part in zip(expected, ("accuracy", "chance", "records"), strict=True)
-        ):
+        written = [getattr(mean, part) for part in ("accuracy", "chance", "records")]
+        if not chosen or not np.allclose(written, expected, rtol=0, atol=NEAR):
             raise UserError(f"{path}: the mean of {mean.task} isn't that of its tests")
-    if [mean.task for mean in card.means] != list(parts):
-        raise UserError(f"{path} has other means than {' and '.join(parts)}")
 
 
 def check_numbers(path: Path, card: Card, scores: Path) -> None:
@@ -90,11 +92,7 @@ def check_same(path: Path, there: Sequence[Number], here: Sequence[Number]) -> N
     for written, found in zip(map(msgspec.to_builtins, there), map(msgspec.to_builtins, here), strict=True):
         for part, value in found.items():
             other = written[part]
-            if value != other and not (near(value) and near(other) and abs(value - other) <= NEAR):
+            both = isinstance(value, float) and isinstance(other, float)
+            if value != other and not (both and abs(value - other) <= NEAR):
                 where = f"{found['test']} {found['task']}".strip()
                 raise UserError(f"{path}: {part} of {where} is {other}, but its scores give {value}")
-
-
-def near(value: object) -> bool:
-    """Whether a value is a share, which may differ in its last digit."""
-    return isinstance(value, float)

@@ -117,6 +117,9 @@ def test_a_changed_digit_is_refused(card):
         (lambda c: c["means"][0].update(high=0.99), "high of swaps of all tests is 0.99, but its scores give"),
         (lambda c: c["tests"][1].update(low=0.01), "is 0.01, but its scores give"),
         (lambda c: c["predictions"].update(digest="1-0"), "was changed since it was written"),
+        (lambda c: c["predictions"].update(file="../a.csv"), "names '../a.csv' as its scores, which is no .csv"),
+        (lambda c: c["means"][1].update(accuracy=float("nan")), "mean of all tasks but quads, of all tests isn't"),
+        (lambda c: c["means"].pop(), "has other means than"),
         (lambda c: c.update(date=7), "is no card of this program"),
     ],
 )  # fmt: skip
@@ -197,7 +200,7 @@ def test_numbers_count_ties_by_what_a_guess_would_get():
     assert by_task["quad group"].chance == pytest.approx(1 / 6, abs=1e-5)
     assert by_task["assignment"].low is None
     assert swaps.accuracy == 0.6
-    assert every.accuracy == pytest.approx((0.6 + 1 / 3 + 4) / 6, abs=1e-5)
+    assert every.accuracy == pytest.approx((0.6 + 1 / 3 + 1) / 3, abs=1e-5)
 
 
 @pytest.mark.parametrize(
