@@ -54,7 +54,7 @@ def row_of(found: Verified, folder: Path) -> list[str]:
     return [
         card.model.name,
         *(cell for mean in (swaps, every) for cell in (f"{100 * mean.accuracy:.1f}", interval_of(mean))),
-        card.model.trained_on or "elsewhere",
+        card.model.trained_on or "not by a study here",
         card.date,
         link,
     ]
