@@ -2,12 +2,14 @@
 
     python studies/evaluate.py runs/binding_grid-laptop ViT-B-16/openai --splits binding spatial
     python studies/evaluate.py ViT-B-16/weights.safetensors path/to/siglip --splits mine.toml packed.h5
+    python studies/evaluate.py ViT-B-16/openai --splits binding-1      # a frozen benchmark: writes a card
     python studies/evaluate.py mine.py:Mine runs/mine --code mine.py:Mine --splits store/pug-64px-…/binding-….h5
 
 A model is a run (all its cells), a cell, a checkpoint, an open_clip model (without weights: random), a folder of
 Hugging Face's CLIP or SigLIP (or hf:NAME), or a class of your own. A split is a file, also a packed one, a recipe of
-`menagerie recipes`, or a TOML file. Ends with `report.html`, `results.csv`, `results.tex`, `cells.jsonl` and
-per-record predictions in `--out`. Run again, it skips what is finished: also with further models and splits.
+`menagerie recipes`, a TOML file, or a frozen benchmark (docs/benchmarks.md), of which a card is written. Ends with
+`report.html`, `results.csv`, `results.tex`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
+what is finished: also with further models and splits.
 """
 
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
     from menagerie.generators.splits.recipe import SplitRecipe
+    from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.splits import SplitPiece
 
 
@@ -56,33 +59,54 @@ class Evaluate(ScoringStudy):
 
     def check(self) -> None:
         """Raise for unknown names and for models that can't be loaded, before anything is rendered."""
+        from menagerie.studies.scoring.frozen import check_options
+
         if not self.models or not self.splits:
             raise UserError("give one or more models, and after --splits one or more splits")
         super().check()
         tuple(self.recipes)
+        check_options(self.splits, self.world, self.resolution, type(self).resolution)
         tuple(self.tested)
 
     def prepare(self, out: Path) -> "Evaluate":
         """Render the recipes' scenes that the store lacks, and write the split files."""
+        from menagerie.studies.scoring.frozen import made
         from menagerie.studies.scoring.splits import render
 
         super().prepare(out)
-        self.files.update({n: render(its, self.store, self.resolution, self.cores) for n, its in self.recipes.items()})
+        for name, recipe in self.recipes.items():
+            file = made(name, self.store, self.cores) or render(recipe, self.store, self.resolution, self.cores)
+            self.files[name] = file
         return self
 
     def pieces(self) -> "Iterator[SplitPiece]":
+        from menagerie.studies.scoring.frozen import kind_of
         from menagerie.studies.scoring.splits import labels_of, piece_of
 
-        splits = [(label, self.files[name]) for name, label in labels_of(self.splits).items() if name in self.files]
-        return (piece_of(model, label, file, **self.how) for model in self.tested for label, file in splits)
+        splits = [
+            (label, self.files[name], kind_of(name))
+            for name, label in labels_of(self.splits).items()
+            if name in self.files
+        ]
+        return (piece_of(model, *split, **self.how) for model in self.tested for split in splits)
 
     def forecast(self) -> bool:
         """Print what would be scored, and which splits would be rendered first."""
         super().forecast()
+        from menagerie.studies.scoring.frozen import scenes_of
+
         for name, recipe in self.recipes.items():
-            scenes = len(set(recipe.scenes_to_render()))
+            scenes = len(set(scenes_of(name) or recipe.scenes_to_render()))
             print(f"{name}, {scenes} scenes of {recipe.world}: what the store lacks of them is rendered first")
         return True
+
+    def export(self, records: "Records") -> None:
+        """Write results.tex, and the cards of frozen benchmarks."""
+        from menagerie.studies.scoring.frozen import write_cards
+
+        super().export(records)
+        for card in write_cards(records):
+            print(card)
 
 
 PRESETS = {"all": Evaluate()}

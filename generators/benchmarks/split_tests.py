@@ -37,7 +37,7 @@ class SplitTests(Benchmark):
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
         """Whether the true texts of an item are above all false ones."""
-        return texts_chosen(scores) if item.true == 1 else true_above(scores, item.true)
+        return outcome_of(item.true, scores)
 
     @property
     def groups(self) -> list[str]:
@@ -67,6 +67,11 @@ class SplitTests(Benchmark):
         n = len(self.data)
         yield from super().blocks([number for number in numbers if number < n], size)
         yield from super().blocks([number for number in numbers if number >= n], size)
+
+
+def outcome_of(true: int, scores: Scores) -> Outcome:
+    """Whether the first `true` texts of one image are above all others."""
+    return texts_chosen(scores) if true == 1 else true_above(scores, true)
 
 
 def item_of(task: str, image: int, scene: Scene, choice: Choice | Question, cluster: str) -> Item:

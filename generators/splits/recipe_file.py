@@ -20,16 +20,22 @@ KINDS: dict[str, type[SplitRecipe]] = {
     recipe.kind: recipe
     for recipe in (BindingRecipe, SpatialRecipe, DependenceRecipe, CountingRecipe, CrowdRecipe, ProbeRecipe)
 }
-SHIPPED = {file.stem: file for file in sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))}
+FOLDER = Path(__file__).parents[1] / "recipes"
+SHIPPED = {file.stem: file for file in sorted(FOLDER.glob("*.toml"))}
+FROZEN = {file.stem: file for file in sorted((FOLDER / "frozen").glob("*.toml"))}
+"""Frozen benchmarks (menagerie.generators.frozen): a recipe with all its fields in the table `recipe`."""
 
 
 def read_recipe(name: str) -> SplitRecipe:
-    """The built-in recipe called `name`, or the one in a TOML file."""
-    path = Path(name) if name.endswith(".toml") else SHIPPED[choose("recipe", name, SHIPPED)]
+    """The built-in recipe called `name`, that of a frozen benchmark, or the one in a TOML file."""
+    known = SHIPPED | FROZEN
+    path = Path(name) if name.endswith(".toml") else known[choose("recipe", name, known)]
     try:
         given = read_toml(path)
     except Unreadable as error:
         raise UserError(f"the recipe {path} can't be read: {error}") from error
+    if path in FROZEN.values():
+        given = given["recipe"]
     try:
         kind = KINDS[choose("kind of split", str(given.pop("kind", "")), KINDS)]
         if isinstance(given.get("groups"), dict):
@@ -40,8 +46,8 @@ def read_recipe(name: str) -> SplitRecipe:
 
 
 def about(name: str) -> str:
-    """The description of a built-in recipe: the comment in its first line."""
-    return SHIPPED[name].read_text().splitlines()[0].removeprefix("#").strip()
+    """The description of a built-in recipe or a frozen benchmark: the comment in its first line."""
+    return (SHIPPED | FROZEN)[name].read_text().splitlines()[0].removeprefix("#").strip()
 
 
 def options_by_kind() -> dict[str, list[Option]]:

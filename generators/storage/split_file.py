@@ -147,15 +147,19 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
         except Inaccessible:
             raise
         except UserError:
-            planned = recipe.subsets()
-            needed = recipe.with_partners(planned)
-            row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # `rows` reads the whole index
-            left = recipe.left_out(planned, too_hidden(planned, store, row_of, recipe.least_visible))
-            kept = without(planned, left)
-            subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in kept.items()}
-            whole = recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept)
-            write_split(path, store, whole, subsets, recipe_version(recipe))
+            write_planned(path, store, recipe, recipe.subsets())
     return path
+
+
+def write_planned(path: Path, store: ImageStore, recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> None:
+    """Write a split file of planned subsets, without the scenes that hide too much; the store has all scenes."""
+    needed = recipe.with_partners(planned)
+    row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # `rows` reads the whole index
+    left = recipe.left_out(planned, too_hidden(planned, store, row_of, recipe.least_visible))
+    kept = without(planned, left)
+    subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in kept.items()}
+    whole = recorded(recipe) | ({LEFT_OUT: left} if left else {}) | recipe.measured(kept)
+    write_split(path, store, whole, subsets, recipe_version(recipe))
 
 
 def too_hidden(

@@ -17,7 +17,7 @@ from menagerie.envs.core.progress import progress_bars
 from menagerie.envs.core.validation import PROCESSES, SIDE, Range
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe import SplitRecipe
-from menagerie.generators.splits.recipe_file import SHIPPED, about, options_by_kind, read_recipe
+from menagerie.generators.splits.recipe_file import FROZEN, SHIPPED, about, options_by_kind, read_recipe
 from menagerie.models.registry import specs
 from menagerie.models.towers.config import SMALL_TOWERS
 from menagerie.studies.cluster.jobs import Cluster, check_cluster
@@ -150,11 +150,14 @@ class CheckWorld:
 
 @dataclass(frozen=True)
 class Recipes:
-    """List the built-in recipes."""
+    """List the built-in recipes, and those of frozen benchmarks."""
 
     def run(self) -> None:
-        """Print the name and description of every built-in recipe."""
+        """Print the name and description of each."""
         for name in SHIPPED:
+            print(f"{name:<16}{about(name)}")
+        print("\nfrozen benchmarks (menagerie evaluate MODEL --splits NAME):")
+        for name in FROZEN:
             print(f"{name:<16}{about(name)}")
 
 

@@ -18,6 +18,8 @@ menagerie parse FILE --parser spacy-rules   # captions to scene graphs
 menagerie nmi FILE                          # how much objects in captions tell of their attributes
 menagerie import-hf FOLDER --data-root DATA # a benchmark as the Hugging Face hub has it
 
+menagerie cards verify CARD.json            # what a model scores on a frozen benchmark: does it hold?
+
 menagerie scorers                           # the scorers and towers that studies can train
 menagerie new FILE.py                       # a starting file for a study of your own
 menagerie run FILE.py                       # runs it
@@ -51,6 +53,7 @@ COMMANDS = {
     "parse": "studies.commands.splits:Parse",
     "nmi": "studies.commands.splits:Nmi",
     "import-hf": "studies.commands.splits:ImportHf",
+    "cards": "studies.commands.cards:Cards",
     "scorers": "studies.commands.worlds:Scorers",
     "new": "studies.commands.worlds:New",
 }

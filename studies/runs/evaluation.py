@@ -1,7 +1,7 @@
 """Tests a trained scorer: accuracies by subset and task with all scores; and evaluates validation during training."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,12 @@ PREDICTIONS = (
     *("score_caption", "score_negative", "partner_caption", "partner_negative"),
 )
 Results = dict[str, dict[str, dict[str, Any]]]
+Keep = Callable[[str, Sequence["Item"], Sequence["Scores"]], None]
 
 
-def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -> Results:
-    """Accuracy, tie rate and number of records by subset and task; writes `predictions.csv`."""
+def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer", keep: Keep | None = None) -> Results:
+    """Accuracy, tie rate and number of records by subset and task; writes `predictions.csv`. `keep` is called with each
+    subset, its items and all their scores."""
     from menagerie.models.evaluation.scoring import score_items
 
     subsets = {}
@@ -34,6 +36,8 @@ def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer") -
             scores = score_items(scorer, test)
             subsets[subset] = summaries(test, scores)
             rows.writerows(predictions(subset, test.items, scores))
+            if keep:
+                keep(subset, test.items, scores)
     return subsets
 
 

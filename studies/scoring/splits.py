@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv, write_text
@@ -15,7 +15,7 @@ from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.captions.templates import Caption
 from menagerie.generators.splits.recipe import VERSION, SplitRecipe
-from menagerie.generators.splits.recipe_file import read_recipe
+from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.pixels import open_split
@@ -29,7 +29,7 @@ from menagerie.studies.analysis.tables import DASH, by_task, print_table, to_row
 from menagerie.studies.frame.layout import Sheet, latex_of
 from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part, Rows, Sentence, Table
 from menagerie.studies.frame.records import Records
-from menagerie.studies.runs.evaluation import FILE, evaluate
+from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.runs.split_file import make_splits, tests_of
@@ -62,6 +62,7 @@ class SplitPiece(Piece):
     content: str
     """Hash of the split's scenes and texts and of the store that shows them; the same for a packed file."""
     tests: tuple[str, ...]
+    kept: ClassVar[tuple[str, ...]] = (FILE,)  # beside the result
 
     def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> None:
         """Score all tests, and write predictions and then the result."""
@@ -71,13 +72,17 @@ class SplitPiece(Piece):
         check_texts(prepared.scorer, tests)
         started = time.perf_counter()
         framed = {name: Framed(test, prepared.framing, report) for name, test in tests.items()}
-        subsets = attempt(self.model, "fails", lambda: evaluate(self.folder, framed, prepared.scorer))
+        subsets = attempt(self.model, "fails", lambda: self.evaluated(framed, prepared.scorer))
         result = {
             **{"id": self.id, "model": self.model, "split": self.label, "subsets": subsets},
             "cut": attempt(self.model, "fails", lambda: cut_record(prepared.scorer, texts_of(tests))),
             **{"seconds": round(time.perf_counter() - started, 1), "provenance": provenance()},
         }
-        write_result(self.folder, result, (FILE,))
+        write_result(self.folder, result, self.kept)
+
+    def evaluated(self, tests: Tests, scorer: Scorer) -> Results:
+        """The results of all tests; writes the predictions."""
+        return evaluate(self.folder, tests, scorer)
 
 
 @cache
@@ -88,13 +93,13 @@ def opened(path: Path) -> tuple[str, Tests]:
     return content_identity(split), {name: SplitTests(SplitDataset(split, name, preload=False)) for name in names}
 
 
-def piece_of(model: Model, label: str, path: Path, **how: Any) -> SplitPiece:
+def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
     """One model on the split in a file. Raises if the file isn't a split."""
     content, tests = opened(path)
     images = sum(len(images_of(test)) for test in tests.values())
     name = digest({"model": model.weights, "split": content, "version": VERSION})
     subsets = tuple(subset for subset in tests if subset != "validation")
-    return SplitPiece(model, label, name, images, path, content, subsets, **how)
+    return kind(model, label, name, images, path, content, subsets, **how)
 
 
 def labels_of(names: Sequence[str]) -> dict[str, str]:
@@ -110,7 +115,7 @@ def recipes_of(names: Sequence[str], world: str) -> dict[str, SplitRecipe]:
     """The recipes among the splits, by name. Raises for an unknown name, and for impossible fractions."""
     recipes = {name: read_recipe(name) for name in names if not is_split_file(name)}
     if world:
-        recipes = {name: replace(recipe, world=world) for name, recipe in recipes.items()}
+        recipes = {n: recipe if n in FROZEN else replace(recipe, world=world) for n, recipe in recipes.items()}
     for recipe in recipes.values():
         recipe.counts()
     if missing := next((name for name in names if name not in recipes and not Path(name).is_file()), None):
@@ -181,8 +186,7 @@ def write_tables(records: Records) -> None:
 
 def write_latex(records: Records) -> None:
     """Write the tables of swaps of all splits as results.tex."""
-    parts = (swap_table(its, "", short_names(records)) for its in scored_splits(records).values())
-    texts = map(latex_of, parts)
+    texts = (latex_of(swap_table(its, "", short_names(records))) for its in scored_splits(records).values())
     write_text(records.out / "results.tex", "\n".join(texts))
 
 

@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.run import audit, check_records
 from menagerie.generators.captions.templates import TEMPLATES
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.generators.splits.recipe_file import KINDS, SHIPPED, about, read_recipe
+from menagerie.generators.splits.recipe_file import FROZEN, KINDS, SHIPPED, about, read_recipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split
 from tests.command import run_here
@@ -101,7 +101,7 @@ def test_a_misspelt_recipe_and_the_list(tmp_path):
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
     assert "did you mean 'spatial'" in wrong.stderr
     listed = generators("recipes", folder=tmp_path).stdout
-    assert all(name in listed for name in SHIPPED)
+    assert all(name in listed for name in (*SHIPPED, *FROZEN))
 
 
 def test_two_commands_on_one_store_both_end_right(tmp_path):

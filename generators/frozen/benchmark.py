@@ -1,0 +1,73 @@
+"""Frozen benchmarks: the tests of a recipe under a name with a version, and digests of all that is tested.
+
+Each is a file of `generators/recipes/frozen/`: all fields of the recipe, the resolution, and the digests. Nothing needs
+to be downloaded: every machine renders the same bytes, and the digests say so. To add one, add a file with empty
+digests; evaluation on it prints those that it finds. A file never changes once cards name it: what should differ is
+another version, with another name.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import msgspec
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.reading import read_toml, shaped
+from menagerie.envs.scene import Scene
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
+
+
+class Digests(NamedTuple):
+    """Digests of what a benchmark tests (`menagerie.generators.frozen.digests`)."""
+
+    scenes: str
+    """The records of every task: their scenes, and how many texts they are tested with."""
+    texts: str
+    """True and false captions, with their scene graphs."""
+    pixels: str
+    """The images of records and of their partners."""
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """The form of a file."""
+
+    version: int
+    resolution: int
+    recipe: dict
+    digests: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A frozen benchmark."""
+
+    name: str
+    version: int
+    resolution: int
+    recipe: SplitRecipe
+    parts: Digests
+
+    @property
+    def digest(self) -> str:
+        """One word for the whole benchmark; empty while a part has no digest."""
+        named = {"name": self.name, "resolution": self.resolution, **self.parts._asdict()}
+        return digest(named) if all(self.parts) else ""
+
+    def tested(self) -> dict[str, list[Scene]]:
+        """The scenes of all tests, without the partners; train and validation are empty."""
+        tests = self.recipe.all_tests
+        return {name: scenes if name in tests else [] for name, scenes in self.recipe.subsets().items()}
+
+
+@cache
+def frozen(name: str) -> Frozen:
+    """The frozen benchmark called `name`. Raises for an unknown name, and for a file that isn't one."""
+    path = FROZEN[choose("frozen benchmark", name, FROZEN)]
+    entry = msgspec.convert(shaped(read_toml(path), Entry, path), Entry)
+    if not name.endswith(f"-{entry.version}"):
+        raise UserError(f"{path}: its name must end with its version, -{entry.version}")
+    parts = Digests(**{part: entry.digests.get(part, "") for part in Digests._fields})
+    return Frozen(name, entry.version, entry.resolution, read_recipe(name), parts)

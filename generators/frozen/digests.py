@@ -1,0 +1,72 @@
+"""Digests of what a split file tests: scenes, texts and pixels, none of which depends on the file's place or rows."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Item
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.frozen.benchmark import Digests, Frozen
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.pixels import open_split
+
+LETTERS = 32  # kept of a SHA-256 in hexadecimal
+
+
+def digest_of_rows(rows: Iterable[object]) -> str:
+    """The digest of rows that JSON can hold."""
+    hashed = hashlib.sha256()
+    for row in rows:
+        hashed.update(json.dumps(row).encode() + b"\n")
+    return hashed.hexdigest()[:LETTERS]
+
+
+def scene_row(subset: str, item: Item) -> tuple[str | int, ...]:
+    """What the digest of scenes takes of an item: all that the file of its scores says too."""
+    return subset, item.group, item.record, item.cluster, item.true, len(item.images), len(item.texts)
+
+
+def tests_in(benchmark: Frozen, path: Path) -> dict[str, SplitTests]:
+    """The tests in a benchmark's split file, by subset."""
+    split = open_split(path)
+    return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in benchmark.recipe.all_tests}
+
+
+def digests_of(tests: dict[str, SplitTests]) -> Digests:
+    """The digests of tests. Pixels are read from the store, and hashed once for each record."""
+    items = [(name, item) for name, test in tests.items() for item in test.items]
+    pixels = hashlib.sha256()
+    for test in tests.values():
+        for part in pixels_of(test):
+            pixels.update(part)
+    texts = ((name, item.record, item.group, item.texts) for name, item in items)
+    scenes = (scene_row(*both) for both in items)
+    return Digests(digest_of_rows(scenes), digest_of_rows(texts), pixels.hexdigest()[:LETTERS])
+
+
+def pixels_of(test: SplitTests) -> Iterator[bytes]:
+    """The bytes of the image of each record, and of its partner's, after the scene and the shape of both."""
+    records, reader = test.data.records, test.data.reader
+    for scene, *rows in zip(records.scenes, records.rows.tolist(), records.partners.tolist(), strict=True):
+        images = [reader.read(row) for row in rows]
+        yield f"{test.data.subset}\0{scene.key}\0{images[0].shape}\0".encode()
+        yield from (np.ascontiguousarray(image).tobytes() for image in images)
+
+
+def check_digests(benchmark: Frozen, found: Digests) -> None:
+    """Raise unless the digests that this machine finds are the benchmark's."""
+    wanted = benchmark.parts
+    if not all(wanted):
+        lines = "; ".join(f'{name} = "{value}"' for name, value in found._asdict().items())
+        raise UserError(f"{benchmark.name} has no digests yet; write them below [digests] in its file: {lines}")
+    if others := [name for name in Digests._fields if getattr(found, name) != getattr(wanted, name)]:
+        first = others[0]
+        raise UserError(
+            f"{benchmark.name}: its {' and '.join(others)} here differ from the benchmark's ({first} "
+            f"{getattr(found, first)} in place of {getattr(wanted, first)}), so that no number counts; install the "
+            "program anew, or report it with the processor and the versions of numba and numpy (docs/benchmarks.md)"
+        )

@@ -1,0 +1,46 @@
+"""Renders the tests of a frozen benchmark, and nothing to train on."""
+
+from pathlib import Path
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import plain
+from menagerie.envs.core.progress import progress_bars
+from menagerie.envs.core.reading import Inaccessible
+from menagerie.envs.worlds import load_world
+from menagerie.generators.frozen.benchmark import Frozen
+from menagerie.generators.frozen.digests import check_digests, digests_of, tests_in
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.pixels import open_split
+from menagerie.generators.storage.split_file import BESIDE, recorded, write_planned
+
+
+def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
+    """Render what the store below `root` lacks, write the split file of the tests and check its digests.
+
+    Raises `UserError` if scenes, texts or pixels differ from the benchmark's.
+    """
+    recipe = benchmark.recipe
+    store = ImageStore(root, load_world(recipe.world), benchmark.resolution)
+    tested = benchmark.tested()
+    scenes = recipe.with_partners(tested)
+    print(f"{benchmark.name}: {len(scenes)} scenes, {len(store.missing(scenes))} of them to render", flush=True)
+    with progress_bars("factors", "scenes") as progress:
+        store.add(scenes, workers, progress=progress)
+    path = store.folder / f"frozen-{benchmark.name}.h5"
+    with store.locked():
+        if not is_made(path, benchmark, store.identity):
+            write_planned(path, store, recipe, tested)
+    check_digests(benchmark, digests_of(tests_in(benchmark, path)))
+    return path
+
+
+def is_made(path: Path, benchmark: Frozen, store: str) -> bool:
+    """Whether an undamaged file of the benchmark's recipe is there already; the digests say the rest."""
+    try:
+        split = open_split(path)
+    except Inaccessible:
+        raise
+    except UserError:
+        return False
+    written = {name: value for name, value in split.recipe.items() if name not in BESIDE}
+    return written == plain(recorded(benchmark.recipe)) and split.identity == store

@@ -1,0 +1,60 @@
+"""A leaderboard of verified cards, as a page of Markdown."""
+
+from collections.abc import Iterator, Sequence
+from os.path import relpath
+from pathlib import Path
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_text
+from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.studies.cards.card import interval_of, table
+from menagerie.studies.cards.verify import Verified, verified
+
+HEADER = ("model", "swaps, %", "95 % interval", "all tasks but quads, %", "95 % interval", "trained on", "date", "card")
+
+
+def write_board(cards: Sequence[Path], out: Path) -> None:
+    """Write the leaderboard of cards; raises for the first that doesn't hold, or that is another's again."""
+    found = [verified(path) for path in cards]
+    keys = [(each.card.benchmark.name, each.card.model.weights) for each in found]
+    if again := next((each for each, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
+        raise UserError(f"{again.path}: another card is of the same weights on {again.card.benchmark.name}")
+    write_text(out, "\n".join([*INTRODUCTION, *of_benchmarks(found, out.parent)]) + "\n")
+
+
+INTRODUCTION = (
+    "# Leaderboard",
+    "",
+    "Models on frozen benchmarks (docs/benchmarks.md), the best first by the mean of swaps: how often the "
+    "true caption is preferred to one of the same words. `menagerie cards board` makes this page of cards that "
+    "`menagerie cards verify` accepts. Intervals are over animal pairs, for these weights, not for models that are "
+    "trained anew. Models are compared fairly only where they saw the same training images.",
+)
+
+
+def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
+    """The lines of each benchmark that has a card."""
+    for name in FROZEN:
+        if mine := [each for each in found if each.card.benchmark.name == name]:
+            bench = mine[0].card.benchmark
+            mine.sort(key=lambda each: (-each.card.means[0].accuracy, each.card.model.name))
+            chance = f"Chance is {100 * mine[0].card.means[0].chance:.1f} % of swaps"
+            records = f"{mine[0].card.means[0].records} swaps of {mine[0].card.means[0].pairs} animal pairs"
+            yield from ("", f"## {name}", "")
+            yield f"Digest `{bench.digest}`, {bench.resolution} px, {records}. {chance}."
+            yield ""
+            yield from table(HEADER, [row_of(each, folder) for each in mine])
+
+
+def row_of(found: Verified, folder: Path) -> list[str]:
+    """A model's row; it says so where the numbers weren't computed anew."""
+    card = found.card
+    swaps, every = card.means
+    link = f"[card]({Path(relpath(found.path, folder)).as_posix()})" + ("" if found.recomputed else ", scores not seen")
+    return [
+        card.model.name,
+        *(cell for mean in (swaps, every) for cell in (f"{100 * mean.accuracy:.1f}", interval_of(mean))),
+        card.model.trained_on or "not by a study here",
+        card.date,
+        link,
+    ]

@@ -1,0 +1,174 @@
+"""Cards: what a model scores on a frozen benchmark, as JSON with a seal, and as a page of Markdown made from that.
+
+The seal is a digest of the card's text. It tells that a card was changed, by hand or on its way; it is no signature,
+for everybody can compute it. What a card says is proved by its predictions, or by evaluating the model again.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import copy_file, write_text
+from menagerie.envs.core.reading import read_text
+from menagerie.envs.core.records import KEY, file_digest, sealed, unsealed
+from menagerie.generators.frozen.benchmark import Frozen
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.cards.numbers import Number, numbers_of
+from menagerie.studies.cards.scores import points, read_scores
+
+FORM = 1  # of cards
+
+
+class OfBenchmark(msgspec.Struct, forbid_unknown_fields=True):
+    """The benchmark of a card."""
+
+    name: str
+    version: int
+    digest: str
+    resolution: int
+
+
+class OfModel(msgspec.Struct, forbid_unknown_fields=True):
+    """The model of a card."""
+
+    name: str
+    weights: str
+    """Hash of all that decides its scores: weights, settings, code."""
+    about: str
+    trained_on: str
+    """What a study here trained it on, and for how long; empty for other models."""
+    unread: int
+    """Texts that are longer than the model reads."""
+
+
+class OfProgram(msgspec.Struct, forbid_unknown_fields=True):
+    """The program that made a card."""
+
+    version: str
+    render_version: int
+    commit: str
+
+
+class Predictions(msgspec.Struct, forbid_unknown_fields=True):
+    """The file of all scores beside a card."""
+
+    file: str
+    digest: str
+
+
+class Card(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of a card."""
+
+    form: int
+    benchmark: OfBenchmark
+    model: OfModel
+    program: OfProgram
+    date: str
+    means: list[Number]
+    tests: list[Number]
+    predictions: Predictions
+
+
+def benchmark_of(frozen: Frozen) -> OfBenchmark:
+    """What a card says of a benchmark."""
+    return OfBenchmark(frozen.name, frozen.version, frozen.digest, frozen.resolution)
+
+
+def write_card(
+    folder: Path, name: str, scores: Path, frozen: Frozen, model: OfModel, program: OfProgram, date: str
+) -> Path:
+    """Write a card as `name`.json and `name`.md, with a copy of its scores as `name`.csv; returns the first."""
+    copy = folder / f"{name}.csv"
+    copy_file(scores, copy)
+    tests, means = numbers_of(points(read_scores(copy)))
+    kept = Predictions(copy.name, file_digest(copy))
+    card = Card(FORM, benchmark_of(frozen), model, program, date, means, tests, kept)
+    text = sealed(msgspec.to_builtins(card), indent=1) + "\n"
+    path = folder / f"{name}.json"
+    write_text(path, text)
+    write_text(path.with_suffix(".md"), page_of(card, seal_of(text)))
+    return path
+
+
+def read_card(path: Path) -> tuple[Card, str]:
+    """A card with its seal; raises `UserError` if it was changed since it was written, or is none."""
+    text = read_text(path)
+    content = unsealed(text, path, "", dict[str, Any])
+    try:
+        card = msgspec.convert(content, Card)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{path} is no card of this program ({error})") from error
+    if card.form != FORM:
+        raise UserError(f"{path} is a card of another form, {card.form}; evaluate the model again")
+    return card, seal_of(text)
+
+
+def seal_of(text: str) -> str:
+    return str(json.loads(text)[KEY])
+
+
+def page_of(card: Card, seal: str) -> str:
+    """The card as a page of Markdown."""
+    bench, model, program = card.benchmark, card.model, card.program
+    facts = {
+        "benchmark": f"{bench.name}, version {bench.version}, digest `{bench.digest}`, {bench.resolution} px",
+        "model": f"{model.name}: {model.about}",
+        "weights": f"`{model.weights}`",
+        "trained on": model.trained_on or "not trained by a study of this program",
+        "texts longer than it reads": str(model.unread),
+        "program": f"binding-menagerie {program.version}, render version {program.render_version}"
+        + (f", commit {program.commit}" if program.commit else ""),
+        "date": card.date,
+        "predictions": f"{card.predictions.file}, `{card.predictions.digest}`",
+        "seal": f"`{seal}`",
+    }
+    means = [[number.task, *cells_of(number)] for number in card.means]
+    tests = [[number.test, number.task, *cells_of(number)] for number in card.tests]
+    return "\n".join(
+        [
+            f"# {model.name} on {bench.name}",
+            "",
+            "How often the true caption is preferred to false ones, with a 95 % interval by a bootstrap over animal",
+            "pairs. In a mean all its tasks count alike.",
+            "",
+            *table(["", ""], facts.items()),
+            "",
+            *table(["mean of", *HEADER], means),
+            "",
+            *table(["test", "task", *HEADER], tests),
+            "",
+        ]
+    )
+
+
+HEADER = ("accuracy, %", "95 % interval", "chance, %", "records", "animal pairs")
+
+
+def cells_of(number: Number) -> list[str]:
+    """A number as cells of a table, in percent."""
+    return [
+        f"{100 * number.accuracy:.1f}",
+        interval_of(number),
+        f"{100 * number.chance:.1f}",
+        str(number.records),
+        str(number.pairs),
+    ]
+
+
+def interval_of(number: Number) -> str:
+    """The interval in percent; a dash where there is none."""
+    if number.low is None or number.high is None:
+        return DASH
+    return f"{100 * number.low:.1f} to {100 * number.high:.1f}"
+
+
+def table(header: Sequence[str], rows: Any) -> list[str]:
+    """The lines of a table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return [
+        "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
+    ]

@@ -1,0 +1,78 @@
+"""The numbers of a card: accuracy of each task of each test, and means of several, with intervals over animal pairs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from jaxtyping import Float64
+
+from menagerie.generators.benchmarks.benchmark import QUAD
+from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, resampled_means
+from menagerie.studies.cards.scores import Point
+
+DIGITS = 5
+MEANS: Mapping[str, Callable[[str], bool]] = {
+    "swaps of all tests": lambda task: task == "swap",
+    "all tasks but quads, of all tests": lambda task: not task.startswith(QUAD),
+}
+"""The means of a card, and which tasks each takes. Quads ask about the captions of swaps again."""
+
+
+class Number(msgspec.Struct, forbid_unknown_fields=True):
+    """An accuracy from 0 to 1. There is no interval (None) of fewer than five animal pairs."""
+
+    test: str
+    task: str
+    accuracy: float
+    low: float | None
+    high: float | None
+    chance: float
+    records: int
+    pairs: int
+
+
+def numbers_of(points: Iterable[Point]) -> tuple[list[Number], list[Number]]:
+    """The number of each task of each test, and those of `MEANS`, in each of which its tasks count alike."""
+    groups: dict[tuple[str, str], list[Point]] = {}
+    for point in points:
+        groups.setdefault((point.subset, point.task), []).append(point)
+    pairs = sorted({point.animals for part in groups.values() for point in part})
+    sums, counts = tally(list(groups.values()), pairs)
+    drawn = resampled_means(sums, counts, [0] * len(pairs))
+    single = [number(key, [k], list(groups.values()), drawn) for k, key in enumerate(groups)]
+    chosen = {name: [k for k, (_, task) in enumerate(groups) if takes(task)] for name, takes in MEANS.items()}
+    return single, [number(("", name), places, list(groups.values()), drawn) for name, places in chosen.items()]
+
+
+def tally(
+    groups: Sequence[Sequence[Point]], pairs: Sequence[str]
+) -> tuple[Float64[np.ndarray, "pairs groups"], Float64[np.ndarray, "pairs groups"]]:
+    """Points and numbers of records of each animal pair in each group."""
+    place = {pair: i for i, pair in enumerate(pairs)}
+    sums, counts = np.zeros((2, len(pairs), len(groups)))
+    for k, part in enumerate(groups):
+        for point in part:
+            sums[place[point.animals], k] += point.value
+            counts[place[point.animals], k] += 1
+    return sums, counts
+
+
+def number(
+    key: tuple[str, str],
+    chosen: Sequence[int],
+    groups: Sequence[Sequence[Point]],
+    drawn: Float64[np.ndarray, "draws groups"],
+) -> Number:
+    """The mean of some groups' accuracies, with the percentiles of its draws."""
+    parts = [groups[k] for k in chosen]
+    pairs = len({point.animals for part in parts for point in part})
+    value, chance = (np.mean([np.mean([point[k] for point in part]) for part in parts]) for k in (3, 4))
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.nanquantile(drawn[:, chosen].mean(1), [tail, 1 - tail])
+    known = min(len({point.animals for point in part}) for part in parts) >= FEWEST and low < high
+    bounds = [rounded(bound) if known else None for bound in (low, high)]
+    return Number(*key, rounded(value), *bounds, rounded(chance), sum(map(len, parts)), pairs)
+
+
+def rounded(value: float) -> float:
+    return round(float(value), DIGITS)

@@ -1,0 +1,87 @@
+"""The file of all scores of a model on a frozen benchmark: what a card's numbers are computed from.
+
+A row has an item's matrix of scores, an image after another: first the true texts, then the false ones.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.reading import read_text
+from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, Item, Scores
+from menagerie.generators.benchmarks.split_tests import outcome_of
+from menagerie.generators.frozen.digests import digest_of_rows
+from menagerie.studies.analysis.words import CHANCES
+
+FILE = "scores.csv"
+COLUMNS = ("subset", "task", "scene", "animals", "true", "scores")
+
+
+class Scored(NamedTuple):
+    """An item with its scores."""
+
+    subset: str
+    task: str
+    scene: str
+    animals: str
+    true: int
+    scores: Scores
+
+
+class Point(NamedTuple):
+    """How one record fared in one task."""
+
+    subset: str
+    task: str
+    animals: str
+    value: float
+    """1 where all true texts are above all false ones, a share of it for ties, else 0."""
+    chance: float
+
+
+def row_of(subset: str, item: Item, scores: Scores) -> tuple[object, ...]:
+    """The row of an item; nine digits hold a number of single precision exactly."""
+    written = "; ".join(" ".join(f"{score:.9g}" for score in image) for image in scores)
+    return subset, item.group, item.record, item.cluster, item.true, written
+
+
+def read_scores(path: Path) -> list[Scored]:
+    """Read a file of scores; raises `UserError` for a row that can't be read."""
+    header, *rows = csv.reader(io.StringIO(read_text(path))) or [[]]
+    if tuple(header) != COLUMNS:
+        raise UserError(f"{path} has no scores: its columns must be {', '.join(COLUMNS)}")
+    try:
+        return [scored(*row) for row in rows]
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path} has a row that can't be read ({error}); make it again by evaluation") from error
+
+
+def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: str) -> Scored:
+    """A row in words as an item with its scores; raises `ValueError` for numbers that aren't scores."""
+    matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
+    if not np.isfinite(matrix).all() or not 1 <= int(true) < matrix.shape[1]:
+        raise ValueError(f"{true} of {scores[:40]!r}")
+    return Scored(subset, task, scene, animals, int(true), matrix)
+
+
+def scenes_digest(items: Iterable[Scored]) -> str:
+    """The digest of scenes that these items have; for all of a benchmark's, that of the benchmark."""
+    return digest_of_rows((*item[:5], *item.scores.shape) for item in items)
+
+
+def points(items: Iterable[Scored]) -> Iterator[Point]:
+    """How each record fared; two images with two texts count for three tasks, in which a tie is wrong."""
+    for subset, task, _, animals, true, scores in items:
+        if task == QUAD:
+            for part, rule in QUADS.items():
+                name = f"{task} {part}"
+                yield Point(subset, name, animals, rule(scores).official, CHANCES[name] / 100)
+        else:
+            chance = 1 / math.comb(scores.shape[1], true)
+            yield Point(subset, task, animals, outcome_of(true, scores).neutral, chance)

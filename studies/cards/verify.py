@@ -1,0 +1,98 @@
+"""Verifies cards: their seal, their benchmark, and their numbers against the scores that lie beside them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.files import file_name
+from menagerie.envs.core.reading import read_text
+from menagerie.envs.core.records import check_file
+from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.studies.cards.card import Card, benchmark_of, page_of, read_card
+from menagerie.studies.cards.numbers import MEANS, Number, numbers_of
+from menagerie.studies.cards.scores import points, read_scores, scenes_digest
+
+NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps otherwise on another machine
+
+
+class Verified(NamedTuple):
+    """A card that holds."""
+
+    path: Path
+    card: Card
+    recomputed: bool
+    """Whether its numbers were computed anew, from the scores beside it."""
+
+
+def verified(path: Path) -> Verified:
+    """A card that holds; raises `UserError` with the first thing that doesn't."""
+    if path.suffix != ".json":
+        raise UserError(f"{path} is no card: give the .json file, which has the seal")
+    card, seal = read_card(path)
+    check_benchmark(path, card)
+    check_means(path, card)
+    page = path.with_suffix(".md")
+    if page.exists() and read_text(page) != page_of(card, seal):
+        raise UserError(f"{page} says something else than {path.name}; delete it, or evaluate the model again")
+    name = card.predictions.file
+    if not name.endswith(".csv") or file_name(name) != name:
+        raise UserError(f"{path} names {name!r} as its scores, which is no .csv file beside it")
+    scores = path.with_name(name)
+    if there := scores.exists():
+        check_numbers(path, card, scores)
+    return Verified(path, card, there)
+
+
+def check_benchmark(path: Path, card: Card) -> None:
+    """Raise unless a card is of a benchmark that this program has, as it has it."""
+    name = card.benchmark.name
+    try:
+        ours = benchmark_of(frozen(choose("frozen benchmark", name, FROZEN)))
+    except UserError as error:
+        raise error.at(path) from error
+    for part in ("version", "resolution", "digest"):
+        there, here = getattr(card.benchmark, part), getattr(ours, part)
+        if there != here:
+            raise UserError(f"{path} is of another {name}: its {part} is {there}, that of this program's is {here}")
+
+
+def check_means(path: Path, card: Card) -> None:
+    """Raise unless the means of a card are those of its tests."""
+    if [mean.task for mean in card.means] != list(MEANS):
+        raise UserError(f"{path} has other means than {' and '.join(MEANS)}")
+    for mean, takes in zip(card.means, MEANS.values(), strict=True):
+        chosen = [number for number in card.tests if takes(number.task)]
+        sums = [sum(getattr(number, part) for number in chosen) for part in ("accuracy", "chance", "records")]
+        expected = [sums[0] / max(len(chosen), 1), sums[1] / max(len(chosen), 1), sums[2]]
+        written = [getattr(mean, part) for part in ("accuracy", "chance", "records")]
+        if not chosen or not np.allclose(written, expected, rtol=0, atol=NEAR):
+            raise UserError(f"{path}: the mean of {mean.task} isn't that of its tests")
+
+
+def check_numbers(path: Path, card: Card, scores: Path) -> None:
+    """Raise unless scores are of the benchmark's records, and give the numbers of a card."""
+    check_file(scores, card.predictions.digest)
+    items = read_scores(scores)
+    if scenes_digest(items) != frozen(card.benchmark.name).parts.scenes:
+        raise UserError(f"{scores} has scores of other records than {card.benchmark.name}")
+    tests, means = numbers_of(points(items))
+    check_same(path, [*card.means, *card.tests], [*means, *tests])
+
+
+def check_same(path: Path, there: Sequence[Number], here: Sequence[Number]) -> None:
+    """Raise for the first number that scores give otherwise."""
+    names = [[(number.test, number.task) for number in numbers] for numbers in (there, here)]
+    if names[0] != names[1]:
+        raise UserError(f"{path} has numbers of other tasks than its scores")
+    for written, found in zip(map(msgspec.to_builtins, there), map(msgspec.to_builtins, here), strict=True):
+        for part, value in found.items():
+            other = written[part]
+            both = isinstance(value, float) and isinstance(other, float)
+            if value != other and not (both and abs(value - other) <= NEAR):
+                where = f"{found['test']} {found['task']}".strip()
+                raise UserError(f"{path}: {part} of {where} is {other}, but its scores give {value}")

@@ -1,0 +1,53 @@
+"""The command on cards of frozen benchmarks."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from menagerie.envs.core.errors import UserError
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Verify cards of frozen benchmarks, or make a leaderboard of those that hold; exit status 1 if one doesn't."""
+
+    what: tyro.conf.Positional[Literal["verify", "board"]]
+    """verify: seal, benchmark, and numbers by the scores beside it. board: a page of cards that hold."""
+    cards: tyro.conf.Positional[tuple[Path, ...]]
+    """The cards, .json."""
+    out: Path | None = None
+    """The page that `board` writes."""
+
+    def run(self) -> bool:
+        """Verify, or write the page and print its path; whether a card doesn't hold."""
+        if not self.cards:
+            raise UserError(f"cards {self.what} needs a card: 'menagerie evaluate MODEL --splits binding-1' writes one")
+        if (self.what == "board") != bool(self.out):
+            raise UserError("--out is the page that cards board writes: give it there, and only there")
+        if self.out is None:
+            return verify(self.cards)
+        from menagerie.studies.cards.board import write_board
+
+        write_board(self.cards, self.out)
+        print(self.out)
+        return False
+
+
+def verify(cards: tuple[Path, ...]) -> bool:
+    """Print a line on each card; whether one doesn't hold."""
+    from menagerie.studies.cards.verify import verified
+
+    refused = False
+    for path in cards:
+        try:
+            found = verified(path)
+        except UserError as error:
+            print(f"refused: {error}", file=sys.stderr)
+            refused = True
+            continue
+        numbers = "numbers computed anew" if found.recomputed else "numbers not computed anew, its scores aren't there"
+        print(f"{path}: {found.card.model.name} on {found.card.benchmark.name} holds, {numbers}")
+    return refused

@@ -1,0 +1,106 @@
+"""Models on frozen benchmarks: splits whose digests were checked, all of whose scores are kept; and their cards."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_csv
+from menagerie.envs.render import RENDER_VERSION
+from menagerie.envs.scene import Scene
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
+from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.frozen.make import make_frozen
+from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.models.scorer import Scorer
+from menagerie.studies.cards.card import OfModel, OfProgram, write_card
+from menagerie.studies.cards.scores import COLUMNS, row_of
+from menagerie.studies.cards.scores import FILE as SCORES
+from menagerie.studies.frame.records import Records
+from menagerie.studies.runs.evaluation import FILE, Results, evaluate
+from menagerie.studies.runs.results import checked_file
+from menagerie.studies.scoring.models import about, trainings
+from menagerie.studies.scoring.splits import SplitPiece
+from menagerie.studies.scoring.study import file_names, named_results
+
+CARDS = "cards"
+
+
+@dataclass(frozen=True)
+class FrozenPiece(SplitPiece):
+    """A model on a frozen benchmark."""
+
+    kept: ClassVar[tuple[str, ...]] = (FILE, SCORES)
+
+    def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer) -> Results:
+        """The results; writes all scores beside the predictions."""
+        rows: list[tuple[object, ...]] = []
+
+        def keep(subset: str, items: Sequence[Item], scores: Sequence[Scores]) -> None:
+            rows.extend(row_of(subset, *both) for both in zip(items, scores, strict=True))
+
+        results = evaluate(self.folder, tests, scorer, keep)
+        write_csv(self.folder / SCORES, COLUMNS, rows)
+        return results
+
+
+def check_options(names: Sequence[str], world: str, resolution: int, default: int) -> None:
+    """Raise for options that contradict a frozen benchmark among the splits."""
+    for bench in (frozen(name) for name in names if name in FROZEN):
+        for option, given, ours in (
+            ("world", world, bench.recipe.world),
+            ("resolution", "" if resolution == default else resolution, bench.resolution),
+        ):
+            if given not in ("", ours):
+                raise UserError(
+                    f"--{option} {given} contradicts {bench.name}, a frozen benchmark of {option} {ours}; leave it "
+                    "out, or the benchmark"
+                )
+
+
+def kind_of(name: str) -> type[SplitPiece]:
+    """What a model on a split of this name is."""
+    return FrozenPiece if name in FROZEN else SplitPiece
+
+
+def made(name: str, root: Path, workers: int) -> Path | None:
+    """The split file of a frozen benchmark, rendered and checked; None for other splits."""
+    return make_frozen(frozen(name), root, workers) if name in FROZEN else None
+
+
+def scenes_of(name: str) -> list[Scene]:
+    """The scenes of a frozen benchmark with their partners; empty for other splits."""
+    bench = frozen(name) if name in FROZEN else None
+    return bench.recipe.with_partners(bench.tested()) if bench else []
+
+
+def write_cards(records: Records) -> list[Path]:
+    """Write a card of each model on each frozen benchmark into the folder of the study."""
+    found = list(pieces_of(records))
+    names = file_names(piece.name for piece, _ in found)
+    models = {piece.model: piece.tested for piece, _ in found}
+    says = dict(zip(models, (line for model in models.values() for line in about([model]).values()), strict=True))
+    trained = trainings(list(models.values()))
+    written = []
+    for piece, result in found:
+        origin = result["provenance"]
+        model = OfModel(
+            piece.model,
+            piece.tested.weights,
+            says[piece.model],
+            trained.get(piece.model, ""),
+            (result.get("cut") or {}).get("texts", 0),
+        )
+        program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
+        scores = checked_file(piece.folder, SCORES)
+        bench, day = frozen(piece.label), origin["started"].partition("T")[0]
+        written.append(write_card(records.out / CARDS, names[piece.name], scores, bench, model, program, day))
+    return written
+
+
+def pieces_of(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:
+    """The finished pieces of frozen benchmarks, in the folder of the study, with their results."""
+    for piece, result in named_results(records):
+        if isinstance(piece, FrozenPiece):
+            yield piece.job(records.out), result

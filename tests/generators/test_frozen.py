@@ -1,0 +1,101 @@
+"""Frozen benchmarks: their files say all that decides them, and this machine makes what their digests say."""
+
+import hashlib
+import tomllib
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.frozen.benchmark import Digests, frozen
+from menagerie.generators.frozen.digests import check_digests, digest_of_rows, digests_of, scene_row
+from menagerie.generators.splits.recipe_file import FROZEN, read_recipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.split_file import Split, describe, recipe_version, recorded
+
+# Digests of the images of the first record of each test and of its partner.
+SAMPLES = {
+    "binding-1": "58eb15e71aaa4ce0",
+    "spatial-1": "c956549672754e7c",
+    "crowd-1": "607b06cdf7557d2c",
+}
+
+
+@cache
+def unrendered(name):
+    """The tests of a benchmark in memory, with nothing rendered."""
+    bench = frozen(name)
+    tested = bench.tested()
+    row_of = {scene: row for row, scene in enumerate(bench.recipe.with_partners(tested))}
+    subsets = {name: describe(name, scenes, row_of, bench.recipe) for name, scenes in tested.items()}
+    store = ImageStore(Path("none"), load_world(bench.recipe.world), bench.resolution)
+    recipe, version = recorded(bench.recipe), recipe_version(bench.recipe)
+    split = Split(Path("none.h5"), recipe, store.identity, store.vocabulary, [], subsets, True, version)
+    return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in bench.recipe.all_tests}
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_file_writes_out_every_field_so_that_no_default_can_move_it(name):
+    recipe = tomllib.loads(FROZEN[name].read_text())["recipe"]
+    bench = frozen(name)
+    assert recipe.pop("kind") == bench.recipe.kind
+    assert recipe.keys() == {item.name for item in fields(bench.recipe)}
+    assert read_recipe(name) == bench.recipe
+    assert len(bench.digest) == 12
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_scenes_and_texts_are_those_of_the_digests(name):
+    bench, tests = frozen(name), unrendered(name)
+    items = [(subset, item) for subset, test in tests.items() for item in test.items]
+    assert digest_of_rows(scene_row(*both) for both in items) == bench.parts.scenes
+    texts = ((subset, item.record, item.group, item.texts) for subset, item in items)
+    assert digest_of_rows(texts) == bench.parts.texts
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_sample_of_the_images_has_the_bytes_that_it_had(name, tmp_path):
+    """The command compares all of them."""
+    bench = frozen(name)
+    chosen = [scene for scenes in bench.tested().values() for scene in scenes[:1]]
+    store = ImageStore(tmp_path, load_world(bench.recipe.world), bench.resolution)
+    images, _ = store.renderer(1).render([each for scene in chosen for each in (scene, bench.recipe.swap(scene))])
+    assert hashlib.sha256(images.tobytes()).hexdigest()[:16] == SAMPLES[name]
+
+
+def test_what_differs_is_named():
+    bench = frozen("binding-1")
+    check_digests(bench, bench.parts)
+    for part in Digests._fields:
+        with pytest.raises(UserError, match=rf"binding-1: its {part} here differ .*{part} 0000"):
+            check_digests(bench, bench.parts._replace(**{part: "0000"}))
+    with pytest.raises(UserError, match="its scenes and texts and pixels here differ"):
+        check_digests(bench, Digests("0", "0", "0"))
+
+
+def test_one_byte_of_a_partners_image_changes_the_digest_of_pixels():
+    kept = {"seen_pairs": unrendered("binding-1")["seen_pairs"]}
+    data = kept["seen_pairs"].data
+    rows = (*data.records.rows.tolist(), *data.records.partners.tolist())
+    data.reader = Reader({row: bytes([1 + row % 251]) * 12 for row in rows})
+    before = digests_of(kept)
+    data.reader.images[int(data.records.partners[7])] = bytes(11) + b"\1"
+    after = digests_of(kept)
+    assert (before.scenes, before.texts) == (after.scenes, after.texts)
+    assert before.pixels != after.pixels
+
+
+class Reader:
+    """Reads images of 2 x 2 pixels that were made here."""
+
+    def __init__(self, images):
+        self.images = images
+
+    def read(self, row):
+        return np.frombuffer(self.images[row], np.uint8).reshape(2, 2, 3)

@@ -1,0 +1,213 @@
+"""Cards of frozen benchmarks, as a user makes and verifies them."""
+
+import csv
+import json
+import re
+import shutil
+import sys
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.records import read_record, sealed
+from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.studies.cards.board import write_board
+from menagerie.studies.cards.numbers import numbers_of
+from menagerie.studies.cards.scores import Scored, points, read_scores
+from menagerie.studies.cards.verify import verified
+from tests.command import ROOT, run_here
+from tests.studies.test_evaluate import MINE
+
+EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
+CARDS = [sys.executable, "-m", "menagerie", "cards"]
+MODEL = ["mine.py:Mine", "--architecture", "nano", "--threads", "1", "--out", "runs/cards"]
+RECIPE = BindingRecipe("tiny", pairs=0.5, reserve=0.2, views=1, test_views=1, test_scenes=12)
+
+
+def write_entry(path, digests):
+    """The file of a frozen benchmark of a recipe of the tests."""
+    lines = [f"{name} = {json.dumps(value)}" for name, value in asdict(RECIPE).items()]
+    parts = [f'{name} = "{value}"' for name, value in digests.items()]
+    path.write_text("\n".join(["version = 3", "resolution = 32", "[recipe]", 'kind = "binding"', *lines]))
+    path.write_text("\n".join([path.read_text(), "[digests]", *parts]))
+    frozen.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a card of an untrained model on a small benchmark, which is added to those of the program."""
+    folder = tmp_path_factory.mktemp("cards")
+    (folder / "mine.py").write_text(MINE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FROZEN, "small-3", folder / "small-3.toml")
+        write_entry(folder / "small-3.toml", {})
+        first = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder)
+        assert first.returncode == 2
+        assert "small-3 has no digests yet" in first.stderr
+        found = dict(re.findall(r'(\w+) = "(\w+)"', first.stderr))
+        write_entry(folder / "small-3.toml", found)
+        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder)
+        assert done.returncode == 0, done.stderr
+        yield folder
+    frozen.cache_clear()
+
+
+@pytest.fixture
+def card(folder, tmp_path):
+    """A copy of the card with its page and its scores."""
+    (path,) = (folder / "runs" / "cards" / "cards").glob("*.json")
+    for file in path.parent.glob(f"{path.stem}.*"):
+        shutil.copy(file, tmp_path)
+    return tmp_path / path.name
+
+
+def resealed(path, change):
+    """Change a card and seal it anew, as a forger would."""
+    content = read_record(path)
+    change(content)
+    path.write_text(sealed(content, indent=1) + "\n")
+    path.with_suffix(".md").unlink()
+
+
+def test_a_card_says_what_results_say(folder, card):
+    rows = csv.DictReader((folder / "runs" / "cards" / "results.csv").open())
+    expected = {(r["subset"], r["task"]): r for r in rows if int(r["n"])}
+    content = read_record(card)
+    found = {(number["test"], number["task"]): number for number in content["tests"]}
+    assert found.keys() == expected.keys()
+    for key, row in expected.items():
+        assert found[key]["accuracy"] == pytest.approx(float(row["accuracy"]), abs=1e-5)
+        assert found[key]["records"] == int(row["n"])
+    assert {n["chance"] for n in content["tests"] if n["task"] == "swap"} == {0.5}
+    swaps = [number["accuracy"] for number in content["tests"] if number["task"] == "swap"]
+    assert content["means"][0]["accuracy"] == pytest.approx(np.mean(swaps), abs=1e-5)
+    assert content["benchmark"]["digest"] == frozen("small-3").digest
+    assert content["predictions"]["file"] == card.with_suffix(".csv").name
+
+
+def test_a_card_holds_with_its_scores_and_without(card, capsys):
+    assert verified(card).recomputed
+    card.with_suffix(".csv").unlink()
+    assert not verified(card).recomputed
+    done = run_here([*CARDS, "verify", str(card)], card.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "numbers not computed anew, its scores aren't there" in done.stdout
+
+
+def test_a_changed_digit_is_refused(card):
+    text = card.read_text()
+    (digit, *_) = re.findall(r'"accuracy": 0\.(\d)', text)
+    card.write_text(text.replace(f'"accuracy": 0.{digit}', f'"accuracy": 0.{(int(digit) + 1) % 10}', 1))
+    done = run_here([*CARDS, "verify", str(card)], card.parent)
+    assert done.returncode == 1
+    assert f"refused: {card} was changed since it was written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda c: c["benchmark"].update(digest="0" * 12), "is of another small-3: its digest is 000000000000"),
+        (lambda c: c["benchmark"].update(name="binding-1", version=1, resolution=64), "is of another binding-1: its"),
+        (lambda c: c["benchmark"].update(name="binding-9"), "unknown frozen benchmark 'binding-9'"),
+        (lambda c: c["tests"][0].update(accuracy=0.125), "the mean of swaps of all tests isn't that of its tests"),
+        (lambda c: c["means"][0].update(high=0.99), "high of swaps of all tests is 0.99, but its scores give"),
+        (lambda c: c["tests"][1].update(low=0.01), "is 0.01, but its scores give"),
+        (lambda c: c["predictions"].update(digest="1-0"), "was changed since it was written"),
+        (lambda c: c["predictions"].update(file="../a.csv"), "names '../a.csv' as its scores, which is no .csv"),
+        (lambda c: c["means"][1].update(accuracy=float("nan")), "mean of all tasks but quads, of all tests isn't"),
+        (lambda c: c["means"].pop(), "has other means than"),
+        (lambda c: c.update(date=7), "is no card of this program"),
+    ],
+)  # fmt: skip
+def test_a_forged_card_is_refused(card, change, says):
+    resealed(card, change)
+    with pytest.raises(UserError, match=re.escape(says)):
+        verified(card)
+
+
+def test_a_card_with_another_benchmarks_name_and_digest_is_refused_by_its_scores(card):
+    other = frozen("binding-1")
+    names = {"name": "binding-1", "version": 1, "resolution": 64, "digest": other.digest}
+    resealed(card, lambda content: content["benchmark"].update(names))
+    with pytest.raises(UserError, match="has scores of other records than binding-1"):
+        verified(card)
+
+
+def test_a_page_that_says_something_else_is_refused(card):
+    page = card.with_suffix(".md")
+    page.write_text(page.read_text().replace("small-3", "small-4"))
+    with pytest.raises(UserError, match=r"says something else than .*json"):
+        verified(card)
+
+
+def test_the_leaderboard_takes_cards_that_hold_alone(card, tmp_path):
+    write_board([card], tmp_path / "board.md")
+    board = (tmp_path / "board.md").read_text()
+    swaps = read_record(card)["means"][0]
+    (row,) = (line for line in board.splitlines() if line.startswith("| mine.py:Mine |"))
+    assert f"| {100 * swaps['accuracy']:.1f} |" in row
+    assert f"[card]({card.name})" in row
+    card.write_text(card.read_text().replace("mine.py:Mine", "best.py:Best"))
+    done = run_here([*CARDS, "board", str(card), "--out", "second.md"], tmp_path)
+    assert done.returncode == 2
+    assert "was changed since it was written" in done.stderr
+    assert not (tmp_path / "second.md").exists()
+
+
+def test_options_that_contradict_a_benchmark_are_refused(folder):
+    for options, says in (
+        (["--resolution", "48"], "--resolution 48 contradicts small-3, a frozen benchmark of resolution 32"),
+        (["--world", "pug"], "--world pug contradicts small-3, a frozen benchmark of world tiny"),
+    ):
+        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3", *options], folder)
+        assert done.returncode == 2
+        assert says in done.stderr
+
+
+def test_a_damaged_benchmark_is_refused_with_what_differs(folder):
+    text = (folder / "small-3.toml").read_text()
+    try:
+        (folder / "small-3.toml").write_text(re.sub('texts = "..', 'texts = "zz', text))
+        frozen.cache_clear()
+        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder)
+    finally:
+        (folder / "small-3.toml").write_text(text)
+        frozen.cache_clear()
+    assert done.returncode == 2
+    assert "small-3: its texts here differ from the benchmark's (texts " in done.stderr
+
+
+def item(task, animals, scores, true=1):
+    return Scored("test", task, "scene", animals, true, np.array(scores, float))
+
+
+def test_numbers_count_ties_by_what_a_guess_would_get():
+    """Pairs a to f: five with one right answer of two, and one with a tie of three texts."""
+    items = [item("swap", pair, [[2.0, 1.0]]) for pair in "abc"]
+    items += [item("swap", pair, [[1.0, 2.0]]) for pair in "de"]
+    items += [item("assignment", "f", [[1.0, 1.0, 1.0, 0.0]]), item("paraphrase", "f", [[2.0, 2.0, 1.0]], true=2)]
+    items += [item("quad", "f", [[1.0, 0.0], [0.0, 1.0]])]
+    tests, (swaps, every) = numbers_of(points(items))
+    by_task = {number.task: number for number in tests}
+    assert by_task["swap"].accuracy == 0.6
+    assert by_task["swap"].low < 0.6 < by_task["swap"].high
+    assert (by_task["assignment"].accuracy, by_task["assignment"].chance) == (0.33333, 0.25)
+    assert (by_task["paraphrase"].accuracy, by_task["paraphrase"].chance) == (1.0, 0.33333)
+    assert by_task["quad group"].chance == pytest.approx(1 / 6, abs=1e-5)
+    assert by_task["assignment"].low is None
+    assert swaps.accuracy == 0.6
+    assert every.accuracy == pytest.approx((0.6 + 1 / 3 + 1) / 3, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "row", ["t,swap,s,a,1,1 nan", "t,swap,s,a,2,1 2", "t,swap,s,a,x,1 2", "t,swap,s,a,1", "t,swap,s,a,1,"]
+)
+def test_a_row_that_cant_be_read_is_refused(tmp_path, row):
+    file = tmp_path / "scores.csv"
+    file.write_text(f"subset,task,scene,animals,true,scores\nt,swap,s,a,{row}\n")
+    with pytest.raises(UserError, match="has a row that can't be read"):
+        read_scores(file)
