@@ -43,12 +43,15 @@ class Bits(Measure):
     """Folder of the image stores."""
     resolution: int
     """Side of its images, in pixels."""
+    layers: tuple[str, ...] = ()
+    """Layers that are read, of images and of texts; empty: all."""
 
     @cached_property
     def settings(self) -> Row:
         """The probe set by what it shows, wherever its file lies."""
         images = store_identity(self.store, self.recipe.world, self.resolution)
         shown = {"recipe": differing(self.recipe), "images": images}
+        shown |= {"layers": self.layers} if self.layers else {}
         return {"name": type(self).__qualname__, "version": self.version, "settings": plain(shown)}
 
     @property
@@ -59,6 +62,13 @@ class Bits(Measure):
 
         return ImageStore(self.store, load_world(self.recipe.world), self.resolution)
 
+    @property
+    def path(self) -> Path:
+        """The file of the probe set."""
+        from menagerie.generators.storage.split_file import split_name
+
+        return self.images.folder / split_name(self.recipe)
+
     def make(self, workers: int) -> None:
         """Render what the store lacks of the probe set, and write its file."""
         from menagerie.studies.runs.split_file import make_splits
@@ -66,15 +76,20 @@ class Bits(Measure):
         make_splits(self.images, [self.recipe], workers)
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
-        from menagerie.generators.storage.dataset import SplitDataset
-        from menagerie.generators.storage.pixels import open_split
-        from menagerie.generators.storage.split_file import split_name
+        return self.read(scorer)
 
-        split = open_split(self.images.folder / split_name(self.recipe))
-        left, right = (SplitDataset(split, name) for name in ProbeRecipe.tests)
+    def read(self, scorer: "Scorer") -> Iterator[Row]:
+        """The rows of a scorer in evaluation, whatever trained it: images are framed for it, texts are the same.
+
+        Raises for a layer that it doesn't have.
+        """
+        from menagerie.models.library.pictures import FramedSplit, framing_for
+
+        left, right = (FramedSplit(self.path, name, framing_for(scorer)) for name in ProbeRecipe.tests)
         axes, numbers = scenes_of(left)
-        yield from image_rows(scorer, left, axes, numbers)
-        yield from text_rows(scorer, (left, right), axes, numbers)
+        image, text = chosen_layers(scorer, self.layers)
+        yield from image_rows(scorer, left, axes, numbers, image)
+        yield from text_rows(scorer, (left, right), axes, numbers, text)
         yield from score_rows(scorer, (left, right))
 
 
@@ -91,30 +106,45 @@ def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
     return axes_of(animals, textures, np.array([s.view for s in scenes]), np.array([s.background for s in scenes]))
 
 
-def image_rows(scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray) -> Iterator[Row]:
-    """What each layer of images holds."""
+def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The layers of images and of texts, all or those of these names. Raises for a name that neither have."""
+    image, text = scorer.layers, scorer.text_layers
+    known = dict.fromkeys((*image, *text))
+    if strange := next((name for name in named if name not in known), None):
+        raise UserError(f"{type(scorer).__name__} has no layer {strange!r}; there are: {', '.join(known)}")
+    chosen = named or known
+    return [name for name in image if name in chosen], [name for name in text if name in chosen]
+
+
+def image_rows(
+    scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray, layers: Sequence[str]
+) -> Iterator[Row]:
+    """What each of these layers of images holds."""
     from menagerie.models.towers.features import TOKENS
 
-    layers = scorer.layers
     wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
-    found = read_layers(lambda some: scorer.features(data.images(some)), len(data), wanted)
+    found = read_layers(lambda some: scorer.features(data.images(some), layers), len(data), wanted)
     for (layer, read), codes in found.items():
         yield from probed(IMAGE, layer, read, codes[numbers], axes)
 
 
 def text_rows(
-    scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]", axes: "ProbeAxes", numbers: np.ndarray
+    scorer: "Scorer",
+    both: "tuple[SplitDataset, SplitDataset]",
+    axes: "ProbeAxes",
+    numbers: np.ndarray,
+    layers: Sequence[str],
 ) -> Iterator[Row]:
-    """What each layer of texts holds, texts in both orders of mention as further views: a probe of "left" can't read
-    what is named first."""
+    """What each of these layers of texts holds, texts in both orders of mention as further views: a probe of "left"
+    can't read what is named first."""
     from menagerie.models.texts import Texts
     from menagerie.studies.codes.axes import ProbeAxes
 
     def encode(data: "SplitDataset", some: range) -> "Features":
         captions, graphs = zip(*data.captions(some, [0] * len(some)), strict=True)
-        return scorer.text_features(Texts(captions, graphs))
+        return scorer.text_features(Texts(captions, graphs), layers)
 
-    wanted = [(layer, MEAN) for layer in scorer.text_layers]
+    wanted = [(layer, MEAN) for layer in layers]
     found = [read_layers(partial(encode, data), len(data), wanted) for data in both]
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * 2))
     for layer, read in wanted:
@@ -126,7 +156,7 @@ def read_layers(
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
     """Of each layer the mean token, or all tokens side by side, of which each image has as many."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
-    for start in range(0, count, BLOCK):
+    for start in range(0, count, BLOCK) if parts else ():
         found = encode(range(start, min(start + BLOCK, count)))
         for (layer, read), blocks in parts.items():
             states = found.mean(layer) if read == MEAN else found[layer].flatten(1)
