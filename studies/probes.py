@@ -37,8 +37,8 @@ from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
+from menagerie.studies.probing.models import ProbeModels
 from menagerie.studies.runs.data import FRACTIONS
-from menagerie.studies.scoring.probe_study import ProbeModels
 
 if TYPE_CHECKING:
     from menagerie.studies.measures.bits import Bits

@@ -44,7 +44,7 @@ class Bits(Measure):
     resolution: int
     """Side of its images, in pixels."""
     layers: tuple[str, ...] = ()
-    """Layers that are read, of images and of texts; empty: all."""
+    """Layers that are read, as far as a scorer has them, of images and of texts; empty: all."""
 
     @cached_property
     def settings(self) -> Row:
@@ -79,10 +79,7 @@ class Bits(Measure):
         return self.read(scorer)
 
     def read(self, scorer: "Scorer") -> Iterator[Row]:
-        """The rows of a scorer in evaluation, whatever trained it: images are framed for it, texts are the same.
-
-        Raises for a layer that it doesn't have.
-        """
+        """The rows of a scorer in evaluation, whatever trained it. Images are framed for it."""
         from menagerie.models.library.pictures import FramedSplit, framing_for
 
         left, right = (FramedSplit(self.path, name, framing_for(scorer)) for name in ProbeRecipe.tests)
@@ -107,13 +104,9 @@ def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
 
 
 def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The layers of images and of texts, all or those of these names. Raises for a name that neither have."""
+    """The layers of images and of texts that a scorer has: all, or those of these names."""
     image, text = scorer.layers, scorer.text_layers
-    known = dict.fromkeys((*image, *text))
-    if strange := next((name for name in named if name not in known), None):
-        raise UserError(f"{type(scorer).__name__} has no layer {strange!r}; there are: {', '.join(known)}")
-    chosen = named or known
-    return [name for name in image if name in chosen], [name for name in text if name in chosen]
+    return [name for name in image if not named or name in named], [name for name in text if not named or name in named]
 
 
 def image_rows(

@@ -116,9 +116,10 @@ def words_of(recipe: ProbeRecipe) -> tuple[str, ...]:
 
 
 def check_layers(models: Sequence[Model], layers: Sequence[str]) -> None:
-    """Raise for a layer that a model doesn't have. Loads the models."""
+    """Raise for a layer that no model has. Loads the models."""
+    known: dict[str, None] = {}
     for model in models:
-        try:
-            chosen_layers(model.source.scorer().eval(), layers)
-        except UserError as error:
-            raise error.at(model.label) from error
+        image, text = chosen_layers(model.source.scorer().eval(), ())
+        known |= dict.fromkeys((*image, *text))
+    if strange := next((name for name in layers if name not in known), None):
+        raise UserError(f"--layers {strange!r}: no such layer; there are: {', '.join(known)}")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from menagerie.studies.frame.parts import Part
     from menagerie.studies.frame.records import Records
     from menagerie.studies.measures.bits import Bits
+    from menagerie.studies.probing.piece import ProbePiece
     from menagerie.studies.scoring.models import Model
-    from menagerie.studies.scoring.probe_piece import ProbePiece
 
 PLAIN = {"world": "pug", "resolution": 64}
 """Of models that no study here trained."""
@@ -56,8 +56,8 @@ class ProbeModels(ScoringStudy):
     @cached_property
     def probe_set(self) -> ProbeRecipe:
         """The scenes on which layers are read. Raises where models were trained in several worlds and none is named."""
+        from menagerie.studies.probing.piece import agreed
         from menagerie.studies.scoring.models import world_of
-        from menagerie.studies.scoring.probe_piece import agreed
 
         found = {model.label: world_of(model) for model in self.tested}
         world = agreed("--world", self.world, found, PLAIN["world"])
@@ -67,7 +67,7 @@ class ProbeModels(ScoringStudy):
     def bits(self) -> "Bits":
         """The measure. Raises where models were trained with images of several sizes and none is named."""
         from menagerie.studies.measures.bits import Bits
-        from menagerie.studies.scoring.probe_piece import agreed, side_of
+        from menagerie.studies.probing.piece import agreed, side_of
 
         found = {model.label: side_of(model) for model in self.tested}
         side = agreed("--resolution", self.resolution, found, PLAIN["resolution"])
@@ -77,7 +77,7 @@ class ProbeModels(ScoringStudy):
         """Raise for models that can't be loaded, or don't know what the probe set shows, before anything is
         rendered."""
         from menagerie.envs.worlds import load_world
-        from menagerie.studies.scoring.probe_piece import check_known, check_layers
+        from menagerie.studies.probing.piece import check_known, check_layers
 
         if not self.models:
             raise UserError("give one or more models: runs, cells, checkpoints, open_clip names, Hugging Face folders")
@@ -97,8 +97,8 @@ class ProbeModels(ScoringStudy):
         return self
 
     def pieces(self) -> "Iterator[ProbePiece]":
+        from menagerie.studies.probing.piece import piece_of
         from menagerie.studies.scoring.models import by_training
-        from menagerie.studies.scoring.probe_piece import piece_of
 
         called = by_training(self.tested)
         return (piece_of(model, *called[model.label], self.bits, **self.how) for model in self.tested)
