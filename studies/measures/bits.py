@@ -29,6 +29,8 @@ MEAN, ALL = "mean", "all tokens"
 CODE, SCORE = "code", "score"
 NAMES = ("animal", "texture")  # of a thing
 BLOCK = 64  # images or texts that are encoded at once
+Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
+"""Reads the codes (v, p, q, d) of a part's layer."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,15 @@ class Bits(Measure):
     """Side of its images, in pixels."""
     layers: tuple[str, ...] = ()
     """Layers that are read, as far as a scorer has them, of images and of texts; empty: all."""
+    relation: bool = False
+    """Ask which of two known things is left, and not which animal has which texture: captions state it."""
 
     @cached_property
     def settings(self) -> Row:
         """The probe set by what it shows, wherever its file lies."""
         images = store_identity(self.store, self.recipe.world, self.resolution)
         shown = {"recipe": differing(self.recipe), "images": images}
-        shown |= {"layers": self.layers} if self.layers else {}
+        shown |= {name: value for name in ("layers", "relation") if (value := getattr(self, name))}
         return {"name": type(self).__qualname__, "version": self.version, "settings": plain(shown)}
 
     @property
@@ -81,12 +85,14 @@ class Bits(Measure):
     def read(self, scorer: "Scorer") -> Iterator[Row]:
         """The rows of a scorer in evaluation, whatever trained it. Images are framed for it."""
         from menagerie.models.library.pictures import FramedSplit, framing_for
+        from menagerie.studies.measures.related import RelatedSplit, which_is_left
 
-        left, right = (FramedSplit(self.path, name, framing_for(scorer)) for name in ProbeRecipe.tests)
+        kind, probe = (RelatedSplit, which_is_left) if self.relation else (FramedSplit, probed)
+        left, right = (kind(self.path, name, framing_for(scorer)) for name in ProbeRecipe.tests)
         axes, numbers = scenes_of(left)
         image, text = chosen_layers(scorer, self.layers)
-        yield from image_rows(scorer, left, axes, numbers, image)
-        yield from text_rows(scorer, (left, right), axes, numbers, text)
+        yield from image_rows(scorer, left, axes, numbers, image, probe)
+        yield from text_rows(scorer, (left, right), axes, numbers, text, probe)
         yield from score_rows(scorer, (left, right))
 
 
@@ -110,7 +116,7 @@ def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], li
 
 
 def image_rows(
-    scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray, layers: Sequence[str]
+    scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray, layers: Sequence[str], probe: Probe
 ) -> Iterator[Row]:
     """What each of these layers of images holds."""
     from menagerie.models.towers.features import TOKENS
@@ -118,7 +124,7 @@ def image_rows(
     wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
     found = read_layers(lambda some: scorer.features(data.images(some), layers), len(data), wanted)
     for (layer, read), codes in found.items():
-        yield from probed(IMAGE, layer, read, codes[numbers], axes)
+        yield from probe(IMAGE, layer, read, codes[numbers], axes)
 
 
 def text_rows(
@@ -127,6 +133,7 @@ def text_rows(
     axes: "ProbeAxes",
     numbers: np.ndarray,
     layers: Sequence[str],
+    probe: Probe,
 ) -> Iterator[Row]:
     """What each of these layers of texts holds, texts in both orders of mention as further views: a probe of "left"
     can't read what is named first."""
@@ -141,7 +148,7 @@ def text_rows(
     found = [read_layers(partial(encode, data), len(data), wanted) for data in both]
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * 2))
     for layer, read in wanted:
-        yield from probed(TEXT, layer, read, np.concatenate([each[layer, read][numbers] for each in found]), twice)
+        yield from probe(TEXT, layer, read, np.concatenate([each[layer, read][numbers] for each in found]), twice)
 
 
 def read_layers(
@@ -174,7 +181,7 @@ def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[
 
 
 def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Bits of scores, and the share of scenes whose own caption has the higher one."""
+    """Bits of scores, and the share of scenes whose own caption has the higher one than the false one."""
     from menagerie.studies.codes.bits import bits
 
     margins = margins_of(scorer, both)
