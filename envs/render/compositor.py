@@ -19,6 +19,7 @@ SHADOW_TOP, SHADOW_LEFT, SHADOW_HEIGHT, SHADOW_WIDTH, SHADOW = range(ENTRY_COLUM
 SCENE_COLUMNS = ENTRY_COLUMNS + 5
 
 BYTE = 1 / 255
+MARGIN = 0.5 * SOFTNESS  # texels outside its map to which a thing's shadow reaches
 
 
 @njit(cache=True, nogil=True)
@@ -38,6 +39,7 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
     casts = np.empty((MOST_THINGS, MOST_THINGS), np.bool_)
     met, near = np.empty(MOST_THINGS, np.int64), np.empty((MOST_THINGS, MOST_THINGS), np.int64)
     order, pixels = np.empty(MOST_THINGS, np.int64), np.empty(MOST_THINGS, np.int64)
+    least = np.empty(MOST_THINGS, np.float32)
     # Unpacked here only: unpacking for each pixel would count references to each array.
     alpha, depth, light, colors, shadow, map_depth = pool
     for n in range(scenes.shape[0]):
@@ -45,11 +47,26 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
         for j in range(flat_images.shape[1]):  # one by one: numba's slice copy is several times slower
             flat_images[n, j] = flat_backdrops[backdrop, j]
         things = _gather(scenes, n, entries, shadow_boxes, table)
-        _find_meetings(things, table, met, near)
-        _find_casters(scenes, n, things, table, light_boxes, casts)
-        _lay_shadows(n, backdrop, things, table, shadow, backdrops, images)
+        _lay_shadows(n, backdrop, things, table, met, near, shadow, backdrops, images)
+        _find_meetings(things, table, TOP, met, near)
+        _find_casters(scenes, n, things, table, light_boxes, casts, least)
         _lay_things(
-            n, things, table, met, near, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
+            n,
+            things,
+            table,
+            met,
+            near,
+            casts,
+            least,
+            alpha,
+            depth,
+            light,
+            colors,
+            map_depth,
+            order,
+            pixels,
+            images,
+            masks,
         )
 
 
@@ -82,24 +99,25 @@ def _overlap(i, j, box, table):  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
-def _find_meetings(things, table, met, near):  # pragma: no cover
-    """Set near[i, : met[i]] to the things whose boxes in the image overlap that of thing i, itself among them."""
+def _find_meetings(things, table, box, met, near):  # pragma: no cover
+    """Set near[i, : met[i]] to the things whose boxes (see `_overlap`) overlap that of thing i, itself among them."""
     for i in range(things):
         met[i] = 0
         for j in range(things):
-            if i == j or _overlap(i, j, TOP, table):
+            if i == j or _overlap(i, j, box, table):
                 near[i, met[i]] = j
                 met[i] += 1
 
 
 @njit(cache=True, nogil=True)
-def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no cover
+def _find_casters(scenes, n, things, table, light_boxes, casts, least):  # pragma: no cover
     """Set casts[i, j] if the shadow of thing j may reach thing i, by their boxes in light space.
 
-    casts[i, i] is set if the shadow of any other thing may reach thing i.
+    casts[i, i] is set if the shadow of any other thing may reach thing i. least[i] is the least depth in its map.
     """
     for i in range(things):
         casts[i, i] = False
+        least[i] = light_boxes[scenes[n, 2 + 2 * i], 5]
         r = light_boxes[scenes[n, 2 + 2 * i]]
         for j in range(things):
             left, top = table[j, MAP_COLUMN] - SOFTNESS, table[j, MAP_ROW] - SOFTNESS
@@ -112,83 +130,102 @@ def _find_casters(scenes, n, things, table, light_boxes, casts):  # pragma: no c
 
 
 @njit(cache=True, nogil=True)
-def _lay_shadows(n, backdrop, things, table, shadow, backdrops, images):  # pragma: no cover
+def _lay_shadows(n, backdrop, things, table, met, near, shadow, backdrops, images):  # pragma: no cover
     """Mix the lit and the unlit background where a thing's shadow falls."""
+    _find_meetings(things, table, SHADOW_TOP, met, near)
+    side = images.shape[2]
+    lits, unlits = backdrops[backdrop, 0].reshape(-1), backdrops[backdrop, 1].reshape(-1)
+    flat_image = images[n].reshape(-1)
     for k in range(things):
-        alone = True  # no other thing's shadow box overlaps this one's
-        for j in range(things):
-            alone &= j == k or not _overlap(k, j, SHADOW_TOP, table)
+        top, left, width, meets = table[k, SHADOW_TOP], table[k, SHADOW_LEFT], table[k, SHADOW_WIDTH], met[k]
         for y in range(table[k, SHADOW_HEIGHT]):
-            row, start = y + table[k, SHADOW_TOP], table[k, SHADOW] + y * table[k, SHADOW_WIDTH]
-            for x in range(table[k, SHADOW_WIDTH]):
+            row, start = y + top, table[k, SHADOW] + y * width
+            for x in range(width):
                 if shadow[start + x] == 255:
                     continue
-                column = x + table[k, SHADOW_LEFT]
+                column, at = x + left, 3 * (row * side + x + left)
                 sun = shadow[start + x] * BYTE
-                for j in range(things):
-                    if j != k and not alone:
-                        sun *= _shadow_of(j, row, column, table, shadow) * BYTE
+                if meets > 1:
+                    for neighbour in range(meets):
+                        j = near[k, neighbour]
+                        if j != k:
+                            sun *= _shadow_of(j, row, column, table, shadow) * BYTE
                 for c in range(3):
-                    lit, unlit = backdrops[backdrop, 0, row, column, c], backdrops[backdrop, 1, row, column, c]
-                    images[n, row, column, c] = np.uint8(lit * sun + unlit * (1.0 - sun) + 0.5)
+                    lit, unlit = lits[at + c], unlits[at + c]
+                    flat_image[at + c] = np.uint8(lit * sun + unlit * (1.0 - sun) + 0.5)
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _shadow_of(k, row, column, table, shadow):  # pragma: no cover
     """The share of sunlight, 0..255, that thing k leaves on the background at a pixel."""
     y, x = row - table[k, SHADOW_TOP], column - table[k, SHADOW_LEFT]
+    left = np.int64(255)
     if 0 <= y < table[k, SHADOW_HEIGHT] and 0 <= x < table[k, SHADOW_WIDTH]:
-        return np.int64(shadow[table[k, SHADOW] + y * table[k, SHADOW_WIDTH] + x])
-    return np.int64(255)
+        left = np.int64(shadow[table[k, SHADOW] + y * table[k, SHADOW_WIDTH] + x])
+    return left
 
 
 @njit(cache=True, nogil=True)
 def _lay_things(
-    n, things, table, met, near, casts, alpha, depth, light, colors, map_depth, order, pixels, images, masks
+    n, things, table, met, near, casts, least, alpha, depth, light, colors, map_depth, order, pixels, images, masks
 ):  # pragma: no cover
     """Blend the things over the background, farthest first at every pixel.
 
     In one piece, because numba counts references to every array at each call that it does not inline.
     """
+    side = images.shape[2]
+    flat_image, flat_mask = images[n].reshape(-1), masks[n].reshape(-1)
     for k in range(things):
+        # In local variables: for all that the compiler knows, a store into an image may change the table.
+        top, left, width, first = table[k, TOP], table[k, LEFT], table[k, WIDTH], table[k, PIXELS]
+        color, meets, cast = table[k, COLORS], met[k], casts[k, k]
         for y in range(table[k, HEIGHT]):
-            row = y + table[k, TOP]
-            for column in range(table[k, LEFT], table[k, LEFT] + table[k, WIDTH]):
-                pixel = table[k, PIXELS] + y * table[k, WIDTH] + column - table[k, LEFT]
-                if alpha[pixel] == 0:
+            row = y + top
+            for x in range(width):
+                column, pixel = x + left, first + y * width + x
+                opacity = alpha[pixel]
+                if opacity == 0:
                     continue
-                if met[k] == 1 and not casts[k, k] and alpha[pixel] == 255:  # most pixels: nothing to mix
-                    at = table[k, COLORS] + pixel - table[k, PIXELS]
+                alone = True  # no other thing covers this pixel
+                if meets > 1:
+                    for neighbour in range(meets):
+                        j = near[k, neighbour]
+                        v, u = row - table[j, TOP], column - table[j, LEFT]
+                        if j != k and 0 <= v < table[j, HEIGHT] and 0 <= u < table[j, WIDTH]:
+                            alone &= alpha[table[j, PIXELS] + v * table[j, WIDTH] + u] == 0
+                here = row * side + column
+                if alone and opacity == 255 and not (cast and _shaded(pixel, k, things, table, casts, least, light)):
+                    at = color + pixel - first
                     for c in range(3):
-                        images[n, row, column, c] = colors[at, c]
-                    masks[n, row, column] = k + 1
+                        flat_image[3 * here + c] = colors[at, c]
+                    flat_mask[here] = k + 1
                     continue
                 covering, order[0], pixels[k] = 1, k, pixel
-                if met[k] > 1:
+                if not alone:
                     covering = _back_to_front(k, row, column, met, near, table, alpha, depth, order, pixels)
                     if _first(order, covering) < k:
                         continue  # drawn already, with the first of the things that cover this pixel
                 red, green, blue = (
-                    images[n, row, column, 0] + 0.0,
-                    images[n, row, column, 1] + 0.0,
-                    images[n, row, column, 2] + 0.0,
+                    flat_image[3 * here] + 0.0,
+                    flat_image[3 * here + 1] + 0.0,
+                    flat_image[3 * here + 2] + 0.0,
                 )
                 for place in range(covering):
                     i = order[place]
                     at, through = table[i, COLORS] + pixels[i] - table[i, PIXELS], 1 - alpha[pixels[i]] / 255.0
                     share = 1.0
-                    if casts[i, i]:  # the call alone costs more than the rest of the pixel
-                        share = _sunlight(pixels[i], i, things, table, casts, light, map_depth)
+                    if casts[i, i]:
+                        share = _sunlight(pixels[i], i, things, table, casts, least, light, map_depth)
                     red = _over(colors, at, 0, share, red, through)
                     green = _over(colors, at, 1, share, green, through)
                     blue = _over(colors, at, 2, share, blue, through)
-                images[n, row, column, 0] = np.uint8(min(red, 255.0) + 0.5)
-                images[n, row, column, 1] = np.uint8(min(green, 255.0) + 0.5)
-                images[n, row, column, 2] = np.uint8(min(blue, 255.0) + 0.5)
-                masks[n, row, column] = _winner(order, covering, pixels, alpha)
+                flat_image[3 * here] = np.uint8(min(red, 255.0) + 0.5)
+                flat_image[3 * here + 1] = np.uint8(min(green, 255.0) + 0.5)
+                flat_image[3 * here + 2] = np.uint8(min(blue, 255.0) + 0.5)
+                flat_mask[here] = _winner(order, covering, pixels, alpha)
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _first(order, covering):  # pragma: no cover
     """The lowest number among the things that cover a pixel."""
     first = order[0]
@@ -197,25 +234,43 @@ def _first(order, covering):  # pragma: no cover
     return first
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _over(colors, at, channel, share, below, through):  # pragma: no cover
     """A premultiplied colour, mixed by its share of the sun, over the colour below."""
     return colors[at, channel] * share + colors[at, channel + 3] * (1.0 - share) + below * through
 
 
-@njit(cache=True, nogil=True)
-def _sunlight(pixel, thing, things, table, casts, light, map_depth):  # pragma: no cover
+@njit(inline="always")
+def _may_shade(j, pixel, table, least, light):  # pragma: no cover
+    """Whether thing j may shade a pixel: the pixel lies in the map's box, and not all of the map lies behind it."""
+    column, row = light[pixel, 0] - table[j, MAP_COLUMN] + MARGIN, light[pixel, 1] - table[j, MAP_ROW] + MARGIN
+    inside = 0 <= column < table[j, MAP_WIDTH] + SOFTNESS and 0 <= row < table[j, MAP_HEIGHT] + SOFTNESS
+    return inside and least[j] <= light[pixel, 2] - BIAS
+
+
+@njit(inline="always")
+def _shaded(pixel, thing, things, table, casts, least, light):  # pragma: no cover
+    """Whether another thing may shade a thing's pixel."""
+    found = False
+    for j in range(things):
+        if j != thing and casts[thing, j]:
+            found |= _may_shade(j, pixel, table, least, light)
+    return found
+
+
+@njit(inline="always")
+def _sunlight(pixel, thing, things, table, casts, least, light, map_depth):  # pragma: no cover
     """The share of the sun that the other things leave on a thing's pixel."""
     share = 1.0
     for j in range(things):
-        if j != thing and casts[thing, j]:
+        if j != thing and casts[thing, j] and _may_shade(j, pixel, table, least, light):
             column, row = light[pixel, 0] - table[j, MAP_COLUMN], light[pixel, 1] - table[j, MAP_ROW]
             height, width, limit = table[j, MAP_HEIGHT], table[j, MAP_WIDTH], light[pixel, 2] - BIAS
             share *= visibility_at(map_depth, table[j, MAP], height, width, column, row, limit)
     return share
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _back_to_front(thing, row, column, met, near, table, alpha, depth, order, pixels):  # pragma: no cover
     """Fill `order` with the things that cover a pixel of a thing, farthest first; returns their number.
 
@@ -240,7 +295,7 @@ def _back_to_front(thing, row, column, met, near, table, alpha, depth, order, pi
     return covering
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _winner(order, covering, pixels, alpha):  # pragma: no cover
     """The instance that covers most of a pixel; a thing wins a tie with the background."""
     rest, most, winner = 1.0, 0.0, 0

@@ -24,7 +24,10 @@ from menagerie.studies.runs.machine import check_device, check_device_here, star
 
 
 def check_given(study: AnyStudy, preset: AnyStudy) -> None:
-    """Raise for options that differ from their preset's and would change nothing."""
+    """Raise for unknown models, and for options that differ from their preset's and would change nothing."""
+    if isinstance(study, Study):
+        for model in study.models:
+            check_scorer(model)
     study.check_given(preset)
     if isinstance(study, SplitStudy):
         check_overrides(study, preset)
@@ -35,8 +38,6 @@ def check(study: AnyStudy) -> None:
     """Raise on options and runs that can't work."""
     validate(study)
     if isinstance(study, Study):
-        for model in study.models:
-            check_scorer(model)
         check_loggers(study.log)
         check_unused_options(study)
     check_device(study.device)
