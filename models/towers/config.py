@@ -87,7 +87,7 @@ SMALL_TOWERS: dict[str, dict] = {
     "wide-text": {
         "embed_dim": 64,
         "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8},
-        "text_cfg": {"width": 192, "layers": 2, "heads": 6},
+        "text_cfg": {"width": 128, "layers": 2, "heads": 4},
     },
     "row": row_tower(1),
     "row-sinusoidal": row_tower(1, positions="sinusoidal"),
