@@ -5,7 +5,7 @@ read alone or have a vector each, captions that say more or less, false captions
 thing changed, or OC-CLIP, which is the upper row. All take the same steps and images, on both grids.
 
     python studies/text_codes.py --preset smoke      # tiny, under 90 seconds on 2 cores
-    python studies/text_codes.py                     # laptop: 12 animals, 32 px, three seeds, within an hour
+    python studies/text_codes.py                     # laptop: 12 animals, 32 px, three seeds, about an hour
     python studies/text_codes.py --rows "wider text tower" "model=sparo" OC-CLIP
 
 Rows by name are in studies/analysis/ablations.toml; one of your own is a line of configuration. Measured are swaps on
@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL
-from menagerie.envs.core.validation import SHARE
+from menagerie.envs.core.validation import SHARE, Range
 from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.studies.ablations import AblationStudy
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.study import SplitStudy
+from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.parts import Part
@@ -58,7 +58,7 @@ class TextCodes(AblationStudy):
     """Fraction of these pairs that have hard negatives too."""
     architecture: Annotated[str, MODEL, FIRST] = "mini"
     """Towers of all rows that name no others."""
-    probe_animals: Annotated[int, DATA] = 12
+    most_animals: Annotated[int, DATA, Range(4, 1000)] = 12
     """The most animals of the probe set, the first of the world."""
 
     @property
@@ -73,10 +73,20 @@ class TextCodes(AblationStudy):
         given |= {"world": self.world, "architecture": self.architecture, "recipe": recipe, "hold_out": self.hold_out}
         return replace(grid, **given)
 
+    def check_given(self, preset: AnyStudy) -> None:
+        for name in ("world", "pairs", "hard_negatives") if self.base or self.split else ():
+            if getattr(self, name) != getattr(preset, name):
+                flag = name.replace("_", "-")
+                raise UserError(f"--{flag} changes nothing beside --recipe or --split, which decide it; leave it out")
+
     def check(self) -> None:
         """Raise without the row that others are measured by."""
-        if self.upper not in self.lines:
-            raise UserError(f"--upper {self.upper!r} is none of the rows; there are: {', '.join(self.lines)}")
+        first, *others = self.lines
+        if self.upper not in others:
+            raise UserError(
+                f"--upper {self.upper!r} is none of the rows whose lead over {first} there can be; there are: "
+                f"{', '.join(others) or 'none'}"
+            )
         super().check()
 
     @cached_property
@@ -89,7 +99,7 @@ class TextCodes(AblationStudy):
         from menagerie.studies.measures.bits import Bits
 
         animals = load_world(grid.world).animals
-        some = animals[: self.probe_animals] if len(animals) > self.probe_animals else ()
+        some = animals[: self.most_animals] if len(animals) > self.most_animals else ()
         return Bits(ProbeRecipe(world=grid.world, animals=some), self.store, grid.resolution, READ, self.related(grid))
 
     @staticmethod

@@ -181,7 +181,7 @@ def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[
 
 
 def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Bits of scores, and the share of scenes whose own caption has the higher one than the false one."""
+    """Bits of scores, and the share of scenes whose true caption has a higher one than the false caption."""
     from menagerie.studies.codes.bits import bits
 
     margins = margins_of(scorer, both)

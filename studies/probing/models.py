@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from menagerie.studies.probing.piece import ProbePiece
     from menagerie.studies.scoring.models import Model
 
-PLAIN = {"world": "pug", "resolution": 64}
-"""Of models that no study here trained."""
+# Of models that no study here trained.
+WORLD, RESOLUTION = "pug", 64
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ProbeModels(ScoringStudy):
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import models_of
 
-        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or 64))
+        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
 
     @cached_property
     def probe_set(self) -> ProbeRecipe:
@@ -60,7 +60,7 @@ class ProbeModels(ScoringStudy):
         from menagerie.studies.scoring.models import world_of
 
         found = {model.label: world_of(model) for model in self.tested}
-        world = agreed("--world", self.world, found, PLAIN["world"])
+        world = agreed("--world", self.world, found, WORLD)
         return ProbeRecipe(world=world, animals=self.probe_animals, textures=self.probe_textures)
 
     @cached_property
@@ -70,7 +70,7 @@ class ProbeModels(ScoringStudy):
         from menagerie.studies.probing.piece import agreed, side_of
 
         found = {model.label: side_of(model) for model in self.tested}
-        side = agreed("--resolution", self.resolution, found, PLAIN["resolution"])
+        side = agreed("--resolution", self.resolution, found, RESOLUTION)
         return Bits(self.probe_set, self.store, side, self.layers)
 
     def check(self) -> None:

@@ -31,7 +31,7 @@ class Model:
     cell: str = ""
     """The place of a cell in its run, in words: "clip, hard negatives 0%"."""
     place: tuple[tuple[str, Any], ...] = ()
-    """The same as axes with their values."""
+    """The same as axes and their values."""
 
     @property
     def title(self) -> str:
@@ -114,13 +114,15 @@ def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
     }
 
 
-def settings_but_seed(model: Model) -> dict[str, Any]:
-    """The settings of a cell without its seeds; empty for other models."""
-    settings = dict(trained(model).get("settings", {}))
-    settings.pop("seed", None)
-    data = dict(settings.get("data", {}))
-    split = {name: value for name, value in data.get("split", {}).items() if name != "seed"}
-    return settings | {"data": data | {"split": split}} if data else settings
+def settings_but_seed(model: Model) -> Any:
+    """The settings of a cell without its seeds, also those of its split and its base; empty for other models."""
+    return without_seeds(trained(model).get("settings", {}))
+
+
+def without_seeds(settings: Any) -> Any:
+    if not isinstance(settings, Mapping):
+        return settings
+    return {name: without_seeds(value) for name, value in settings.items() if name != "seed"}
 
 
 def world_of(model: Model) -> str:

@@ -94,7 +94,7 @@ def test_rows_take_equal_steps_on_both_grids_and_change_one_thing():
 
 
 def test_the_row_that_others_are_measured_by_must_be_there():
-    with pytest.raises(UserError, match="--upper 'OC-CLIP' is none of the rows; there are: CLIP, swapped captions"):
+    with pytest.raises(UserError, match="whose lead over CLIP there can be; there are: swapped captions"):
         replace(PRESETS["smoke"], rows=(SOME,)).settled().check()
 
 
