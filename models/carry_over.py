@@ -102,13 +102,20 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
             fresh.copy_(weights[name])
         else:
             raise UserError(
-                f"{folder} can't be carried over: {name} of {model!r} depends on the longest text, of which there are "
-                f"{config.texts.context} tokens there and {scorer.texts.context} here; leave this model out of --from"
+                f"{folder} can't be carried over: {name} of {model!r} depends on "
+                f"{what_differs(weights[name], config.texts, scorer.texts)}; leave this model out of --from"
             )
     known = set(config.texts.words)
     new = tuple(word for word in scorer.texts.words if word not in known)
     positions = config.texts.context
     return Carried(len(config.texts.words), new, positions, scorer.texts.context - positions)
+
+
+def what_differs(weight: Tensor, before: TextSpace, now: TextSpace) -> str:
+    """What of the texts a weight's shape depends on: the words, of which it predicts each, or the longest text."""
+    if before.words and len(weight) == len(before.words) + 2:
+        return f"the words of texts, of which there are {len(before.words)} there and {len(now.words)} here"
+    return f"the longest text, of which there are {before.context} tokens there and {now.context} here"
 
 
 def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:

@@ -5,6 +5,7 @@ In a cell's folder the result records the digest of the weights, so that another
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -133,14 +134,18 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
 
 
-def load_checkpoint(folder: Path, model: str | None = None) -> Scorer:
+def load_checkpoint(folder: Path, model: str | None = None, options: Mapping[str, Any] | None = None) -> Scorer:
     """Load the scorer in `folder`; raises if weights are missing or left over, or if the checkpoint isn't of `model`.
+
+    `options` take the place of its own; only those in `ScorerSpec.scored` fit any weights.
 
     For a user's class, `model` must name it (`file.py:Class`, in any folder): a checkpoint alone never decides what
     code runs.
     """
     folder = Path(folder)
     config = read_config(folder)
+    if options is not None:
+        config = msgspec.structs.replace(config, options=dict(options))
     name = checked_name(folder, config.model, model)
     weights = read_weights(folder)
     check_options(folder, name, config)

@@ -7,59 +7,22 @@ raises with the problem and the method; together they take a second or two.
 from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import scratch_folder
-from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.models.checkpoint import build_scorer, load_checkpoint, save_checkpoint
-from menagerie.models.objectives import Targets
-from menagerie.models.recipe import Recipe
+from menagerie.models.contract_losses import check_gradients, check_negatives, check_scored
 from menagerie.models.scorer import Scorer
-from menagerie.models.texts import Texts
+from menagerie.models.subject import CAPTIONS, GRAPHS, TEXTS, TOLERANCE, Subject, contract_texts
+from menagerie.models.texts import Texts, leaves
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.features import Features
 from menagerie.models.towers.tokenizers import text_space
 
 Result = TypeVar("Result")
-
-# A pair's score may differ by this much when other pairs are scored with it: sums of floats depend on their order.
-TOLERANCE = 1e-4
-LEFT = "to the left of"
-TEXTS = (
-    ("a red cat and a white dog in the city", SceneGraph(("red cat", "white dog", "city"))),
-    ("a red cat to the left of a dog in the city", SceneGraph(("red cat", "dog", "city"), (Edge(LEFT, 0, 1),))),
-    ("a dog", SceneGraph(("dog",))),
-    ("a white cat in the city", SceneGraph(("white cat", "city"))),
-)
-CAPTIONS, GRAPHS = (list(parts) for parts in zip(*TEXTS, strict=True))
-
-
-class Subject(NamedTuple):
-    """A scorer under test, and the arguments it was built with."""
-
-    model: str
-    scorer: Scorer
-    images: Tensor
-
-    def similarity(self, images: list[int], texts: list[int]) -> Tensor:
-        """The scores of images and texts, given by number."""
-        with torch.no_grad():
-            pixels = self.scorer.pixel_scale(self.images[images])
-            read = self.scorer.read([CAPTIONS[k] for k in texts], [GRAPHS[k] for k in texts])
-            return self.scorer.similarity(self.scorer.encode_images(pixels), self.scorer.encode_texts(read))
-
-    def refuse(self, problem: str) -> None:
-        """Raise an error that names the model."""
-        raise UserError(f"model {self.model}: {problem}")
-
-
-def contract_texts() -> list[str]:
-    """The texts that the checks use."""
-    return [*CAPTIONS, *(node for graph in GRAPHS for node in graph.nodes), LEFT]
 
 
 def check_contract(model: str, towers: TowerConfig, options: dict[str, Any], negatives: bool = False) -> None:
@@ -102,6 +65,13 @@ def check_config(subject: Subject) -> None:
     asdict(scorer.config)
 
 
+def check_names(subject: Subject) -> None:
+    """Check that no method of the scorer has taken the place of one that others call."""
+    for name in ("read", "cut_texts", "logit_scale"):
+        if getattr(type(subject.scorer), name) is not getattr(Scorer, name):
+            subject.refuse(f"self.{name} of a scorer is taken (models/scorer.py); call yours otherwise")
+
+
 def check_scores(subject: Subject) -> None:
     """Check that similarity gives one finite number for each image and text."""
     scores = subject.similarity([0, 1, 2], [0, 1, 2, 3])
@@ -130,10 +100,13 @@ def check_pairs(subject: Subject) -> None:
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])
         images = scorer.encode_images(scorer.pixel_scale(subject.images[order]))
-        scores = scorer.paired(images, scorer.encode_texts(scorer.read(CAPTIONS, GRAPHS)))
+        texts = scorer.encode_texts(scorer.read(CAPTIONS, GRAPHS))
+        scores = scorer.paired(images, texts)
     expected = subject.similarity(everything, everything)[order, everything]
     if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
+    if scorer.pairs_only and any(len(part) != len(TEXTS) for part in leaves(texts)):
+        subject.refuse("it reads pairs only, so the tensors of its text code need a row for each text")
 
 
 def check_features(subject: Subject) -> None:
@@ -160,42 +133,6 @@ def check_layer(subject: Subject, what: str, together: Features, alone: Features
     ours, single = states[1][present[1]], alone[name][0][alone.present[name][0]]
     if ours.shape != single.shape or not torch.allclose(ours, single, rtol=TOLERANCE, atol=TOLERANCE):
         subject.refuse(f"the {what} depends on what else is in the batch")
-
-
-def check_gradients(subject: Subject) -> None:
-    """Check that the loss depends on the parameters, and that its gradients are finite."""
-    scorer = subject.scorer.train()
-    n = len(TEXTS)
-    targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
-    images = scorer.encode_images(scorer.pixel_scale(subject.images))
-    texts = scorer.encode_texts(scorer.reader(Texts(CAPTIONS, GRAPHS), torch.Generator().manual_seed(0)))
-    loss = scorer.loss(images, texts, targets, Recipe())
-    if loss.shape != () or not loss.isfinite():
-        subject.refuse(f"its loss is {loss.detach().tolist()}, not one finite number")
-    loss.backward()
-    gradients = [p.grad for p in scorer.parameters() if p.grad is not None]
-    scorer.zero_grad(set_to_none=True)
-    scorer.eval()
-    if not gradients or not all(gradient.isfinite().all() for gradient in gradients):
-        subject.refuse("its loss gives no gradient, or one that is not finite")
-
-
-def check_negatives(subject: Subject) -> None:
-    """Check that texts after the images' own count as negatives of all images."""
-    scorer, pixels = subject.scorer, subject.scorer.pixel_scale(subject.images[:2])
-
-    def loss(n_texts: int) -> Tensor:
-        read = scorer.reader(Texts(CAPTIONS[:n_texts], GRAPHS[:n_texts], matched=2), torch.Generator().manual_seed(0))
-        targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2)
-        return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets, Recipe())
-
-    with torch.no_grad():
-        without, beside = loss(2), loss(4)
-    if not beside.isfinite() or not beside > without + TOLERANCE:  # smaller differences could be rounding
-        subject.refuse(
-            f"its loss takes no negatives ({without:.4f} without, {beside:.4f} beside two of them): of the texts only "
-            "the first targets.matched belong to images; train it without --text-negatives, or have its loss add them"
-        )
 
 
 def check_backbones(subject: Subject) -> None:
@@ -225,11 +162,13 @@ def check_checkpoint(subject: Subject) -> None:
 
 CHECKS = (
     check_config,
+    check_names,
     check_scores,
     check_neighbours,
     check_pairs,
     check_features,
     check_gradients,
+    check_scored,
     check_backbones,
     check_checkpoint,
 )

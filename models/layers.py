@@ -143,7 +143,7 @@ class Layered(nn.Module):
         if CODE in parts:
             raise UserError(f"{type(self).__name__} adds a layer {CODE!r}, which is taken; call it otherwise")
         found = seen | parts
-        if isinstance(code, Tensor) and code.ndim == 2 and len(code) == count:
+        if isinstance(code, Tensor) and code.is_floating_point() and code.ndim == 2 and len(code) == count:
             found |= {CODE: Layer(code[:, None])}
         known = [*places.names, *found] if places and seen else list(found)
         for name in wanted or ():

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 
@@ -16,6 +16,8 @@ class Targets(NamedTuple):
     """Whether text j is neither a positive nor a negative of image i; None if no text is."""
     matched: int
     """Number of texts that belong to images; they come first, and all later ones are only negatives."""
+    owner: Int64[Tensor, " k"] | None = None
+    """The image of which each later text is a false caption; None if that isn't known."""
 
 
 def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets) -> Float[Tensor, ""]:
@@ -28,13 +30,21 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
     white dog there. Such a text is masked: it isn't a negative of that image, because pushing it away teaches that a
     dog makes a red cat less red.
     """
+    by_image, by_text = contrastive_losses(similarity, scale, targets)
+    return (by_image + by_text) / 2
+
+
+def contrastive_losses(
+    similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The two halves of `contrastive_loss`: images among texts, and images' texts among images."""
     logits, same = scale * similarity, targets.same
     if targets.masked is not None:
         logits = logits.masked_fill(targets.masked, -torch.inf)
     by_image = cross_entropy(logits, shares(same))
     if targets.matched < similarity.shape[1]:
         logits, same = logits[:, : targets.matched], same[:, : targets.matched]
-    return (by_image + cross_entropy(logits.T, shares(same.T))) / 2
+    return by_image, cross_entropy(logits.T, shares(same.T))
 
 
 def sigmoid_loss(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
@@ -37,6 +37,8 @@ class Scorer(Layered, ABC):
 
     capabilities: ClassVar[frozenset[str]] = frozenset()
     config_class: ClassVar[type]
+    references: ClassVar[int] = 0
+    """Number of training images that it keeps."""
     reader: TextReader
     """Turns texts into the scorer's input."""
     training_reader: TextReader | None = None
@@ -85,6 +87,20 @@ class Scorer(Layered, ABC):
     @abstractmethod
     def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
         """The score of each image with each text: between -1 and 1, unless the scorer's description says otherwise."""
+
+    @property
+    def pairs_only(self) -> bool:
+        """Whether every score takes a pass through a network that reads an image and a text together. The tensors of
+        such a scorer's text code have a row for each text."""
+        return False
+
+    def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
+        """The one vector for each image or text in a code; None if the scorer has none. Token ids aren't vectors."""
+        vectors = isinstance(code, Tensor) and code.ndim == 2 and code.is_floating_point()
+        return code if vectors and not self.pairs_only else None
+
+    def keep_references(self, images: UInt8[Tensor, "r 3 h w"]) -> None:
+        """Keep `references` training images, for scores; called before the first step of a training."""
 
     def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
         """The score of image i with text i. Override it if this is faster than all pairs."""

@@ -75,6 +75,11 @@ class ScorerSpec:
     local_loss: tuple[str, ...] = ()
     """Options that only matter for a loss that compares graphs with altered ones: `local_weight`, `local_negatives` and
     others; empty if there is no such loss."""
+    takes_negatives: bool = True
+    """Whether its loss compares with texts that belong to no image; grids with `--text-negatives` leave out a scorer
+    whose loss doesn't."""
+    scored: tuple[str, ...] = ()
+    """Options that only change scores: another value scores the same trained weights again."""
     stage: Stage | None = None
     """The scorer that must be trained first."""
     control: bool = False
@@ -88,6 +93,7 @@ class ScorerSpec:
             (self.smoke, options, "smoke"),
             (self.space, options, "space"),
             (self.local_loss, options, "local_loss"),
+            (self.scored, options, "scored"),
             (self.scratch, shared, "scratch"),
             (self.pretrained, shared, "pretrained"),
             (self.reads, set(READS), "reads"),
@@ -97,6 +103,8 @@ class ScorerSpec:
                 raise UserError(
                     f"the spec of {self.name!r}: {what} has no {strange[0]!r}; known: {', '.join(sorted(known))}"
                 )
+        if self.negatives and not self.takes_negatives:
+            raise UserError(f"the spec of {self.name!r} asks for negatives that its loss doesn't take")
         if self.local_loss and (missing := LOCAL_LOSS - set(self.local_loss)):
             raise UserError(f"the spec of {self.name!r}: local_loss needs {' and '.join(sorted(missing))}")
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.objectives import Targets
 
 # A tensor, or named tuples of tensors and of such tuples: codes of images or texts.
 Tensors = Any
@@ -23,6 +24,8 @@ class Texts:
     matched: int | None = None
     """Number of texts, in a training batch, that belong to images: they come first, text i + jn belongs to image i of
     n. Later texts are false captions of no image. None if all texts belong to images."""
+    targets: Targets | None = None
+    """Which texts are right of which images, in a training batch: readers draw negatives by it."""
 
 
 @runtime_checkable

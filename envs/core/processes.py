@@ -92,6 +92,9 @@ def keep_sockets_short() -> None:
 
 def workers_context() -> BaseContext:
     """The multiprocessing context for workers: forks of the server if there is one, else new interpreters."""
+    main = sys.modules["__main__"]
+    if (file := getattr(main, "__file__", None)) and not Path(file).exists():
+        del main.__file__  # "<stdin>": a worker would run the file of the main module, which a piped script lacks
     return multiprocessing.get_context("forkserver" if _served else "spawn")
 
 

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.texts import Tensors
+from menagerie.models.texts import Tensors, leaves, mapped
 
 BLOCK = 32  # images encoded at once
 Block = Sequence[int]
@@ -27,7 +27,11 @@ Encode = Callable[[Sequence[Block]], Iterator[Tensors]]
 TEXTS = 256  # phrasings encoded at once
 CHUNK = 8 * BLOCK  # images whose codes are kept in memory while all texts are scored
 MOST_BYTES = 8 << 30  # of a matrix of scores
+MOST_PAIRS = 1_000_000  # in a pool, for a scorer that reads images and texts together
+MOST_TEXTS = 4096  # whose codes such a scorer keeps
 Phrasings = tuple[Caption, ...]
+Read = Callable[[Sequence[Caption]], Tensors]  # gives the code of texts
+T = TypeVar("T")
 
 
 def encoded(
@@ -86,24 +90,53 @@ def score_items(
     known: dict[Pair, float] = {}
     blocks = list(benchmark.blocks(list(texts_of), BLOCK))
     with in_use(scorer):
+        read = text_codes(scorer, list(dict.fromkeys(text for _, text in pairs)))
         for block, code in zip(blocks, encode(blocks), strict=True):
-            known.update(score_block(scorer, code, {image: texts_of[image] for image in block}))
+            known.update(score_block(scorer, read, code, {image: texts_of[image] for image in block}))
     scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
     check_finite(scorer, scores)
     return scores
 
 
-def score_block(scorer: Scorer, code: Tensors, wanted: dict[int, list[Caption]]) -> Iterator[tuple[Pair, float]]:
+def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:
+    """A function that gives the code of some of the texts: encoded when it is called, or, for a scorer that reads
+    pairs, rows of what is encoded once. Its prior alone may take as long as all scores of a text."""
+    if not (scorer.pairs_only and 0 < len(texts) <= MOST_TEXTS):
+        return lambda some: encode_texts(scorer, some)
+    blocks = filled([texts[k : k + TEXTS] for k in range(0, len(texts), TEXTS)])
+    whole = stacked([encode_texts(scorer, block) for block in blocks])
+    row_of = {text: row for row, text in enumerate(texts)}
+
+    def rows(some: Sequence[Caption]) -> Tensors:
+        numbers = torch.tensor([row_of[text] for text in some], device=scorer.device)
+        return mapped(whole, lambda tensor: tensor[numbers])
+
+    return rows
+
+
+def encode_texts(scorer: Scorer, texts: Sequence[Caption]) -> Tensors:
+    """The scorer's code of texts."""
+    return scorer.encode_texts(scorer.read([text for text, _ in texts], [graph for _, graph in texts]))
+
+
+def stacked(codes: Sequence[Tensors]) -> Tensors:
+    """The codes of several blocks as one."""
+    columns = iter([torch.cat(parts) for parts in zip(*map(leaves, codes), strict=True)])
+    return mapped(codes[0], lambda _: next(columns))
+
+
+def score_block(
+    scorer: Scorer, read: Read, code: Tensors, wanted: dict[int, list[Caption]]
+) -> Iterator[tuple[Pair, float]]:
     """Yield the scores of a block of images with all their texts: first all first texts, then all second ones, and so
     on.
 
-    `code` is the images' code. An image with fewer texts repeats its first, so that each round has the same shape: the
-    last bit of a product may depend on it.
+    `code` is the images' code, `read` gives that of texts. An image with fewer texts repeats its first, so that each
+    round has the same shape: the last bit of a product may depend on it.
     """
     for k in range(max(map(len, wanted.values()))):
         row = [texts[k] if k < len(texts) else texts[0] for texts in wanted.values()]
-        read = scorer.read([text for text, _ in row], [graph for _, graph in row])
-        scores = scorer.paired(code, scorer.encode_texts(read))
+        scores = scorer.paired(code, read(row))
         yield from zip(map(Pair, wanted, row), scores.float().cpu().tolist(), strict=True)
 
 
@@ -127,6 +160,7 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
         raise UserError(f"{shape[0]} images with {shape[1]} texts take more than {MOST_BYTES >> 30} GB; give fewer")
     out = np.empty(shape, np.float32)
     texts = list(dict.fromkeys(pool.texts))
+    check_pairs(scorer, shape[0], sum(map(len, texts)))
     place = {text: column for column, text in enumerate(texts)}
     columns = [place[text] for text in pool.texts]
     with in_use(scorer):
@@ -143,13 +177,26 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
     return out
 
 
+def check_pairs(scorer: Scorer, images: int, texts: int) -> None:
+    """Raise for a pool with more pairs than a scorer that reads each pair can score in hours."""
+    if scorer.pairs_only and images * texts > MOST_PAIRS:
+        raise UserError(
+            f"{type(scorer).__name__} reads each image together with each text: {images} images with {texts} texts are "
+            f"{images * texts} passes, and more than {MOST_PAIRS} aren't made; leave out retrieval and classification "
+            "with so many texts"
+        )
+
+
 def blocks_of(images: Sequence[int]) -> list[Sequence[int]]:
-    """Divide images into blocks; the last is filled up with its first image, because last bits may depend on
-    the shape.
-    """
-    blocks = [images[k : k + BLOCK] for k in range(0, len(images), BLOCK)]
+    """Divide images into blocks, all of one shape."""
+    return filled([images[k : k + BLOCK] for k in range(0, len(images), BLOCK)])
+
+
+def filled(blocks: list[Sequence[T]]) -> list[Sequence[T]]:
+    """Fill the last of several blocks up with its first item, because last bits may depend on the shape."""
     if len(blocks) > 1:
-        blocks[-1] = [*blocks[-1], *blocks[-1][:1] * (BLOCK - len(blocks[-1]))]
+        last = blocks[-1]
+        blocks[-1] = [*last, *last[:1] * (len(blocks[0]) - len(last))]
     return blocks
 
 
@@ -177,10 +224,10 @@ class Passes:
             block = self.texts[start : start + self.size]
             phrasings = list(chain.from_iterable(block))
             bounds = np.cumsum([0, *map(len, block)]).tolist()
-            filled = phrasings + phrasings[:1] * (self.width - len(phrasings))
-            code = self.scorer.encode_texts(self.scorer.read(*map(list, zip(*filled, strict=True))))
+            full = phrasings + phrasings[:1] * (self.width - len(phrasings))
+            code = encode_texts(self.scorer, full)
             place = slice(start, start + len(block))
-            if isinstance(code, Tensor) and code.ndim == 2:
+            if isinstance(code, Tensor) and self.scorer.vectors_of(code) is not None:
                 yield Columns(place, averaged(code, bounds), [])
             else:
                 yield Columns(place, code, bounds)

@@ -127,12 +127,12 @@ class LoadedScorer:
         return pixels.split(BLOCK), blocks
 
     def _vectors(self, what: str, codes: list[Tensors]) -> Float[Tensor, "n d"]:
-        if not all(isinstance(code, Tensor) and code.ndim == 2 for code in codes):
-            raise UserError(
-                f"{type(self.scorer).__name__} has no single vector for each {what}: it compares parts of images with "
-                "parts of texts; use score"
-            )
-        return torch.cat([code.detach().float().cpu() for code in codes])
+        vectors = [vector for code in codes if (vector := self.scorer.vectors_of(code)) is not None]
+        if len(vectors) < len(codes):
+            pairs = "it reads a text together with an image"
+            how = pairs if self.scorer.pairs_only else "it compares parts of images with parts of texts"
+            raise UserError(f"{type(self.scorer).__name__} has no single vector for each {what}: {how}; use score")
+        return torch.cat([vector.detach().float().cpu() for vector in vectors])
 
     def _image_codes(self, images: Any) -> "map[Tensors]":
         return map(self._image_code, framed_images(images, self.framing).split(BLOCK))

@@ -26,6 +26,7 @@ CLASSIFIER = ScorerSpec(
     scratch=CLIP.scratch,
     pretrained=CLIP.pretrained,
     reads=("graphs",),
+    takes_negatives=False,
     control=True,
 )
 

@@ -1,6 +1,6 @@
 """Image and text towers as scorers use them: tokens, pooled vectors, projections.
 
-Only this module and `menagerie.models.towers.build` depend on the internals of open_clip's and timm's towers.
+Only this module, `fused` and `build` beside it depend on the internals of open_clip's and timm's towers.
 """
 
 import math

@@ -70,13 +70,17 @@ class Feed(torch.utils.data.Dataset):
         draws = [seed_of(seed, "caption", k) for k in range(len(indices))]
         texts, images = self.captions(indices, draws), self.data.images(indices)
         n_images, matched = len(images), len(texts)
+        owners: list[int] = []
         for kind in self.negatives.texts:
-            texts += [text for text in self.data.negatives(indices, draws, kind) if text is not None]
+            false = self.data.negatives(indices, draws, kind)
+            owners += [image for image, text in enumerate(false) if text is not None]
+            texts += [text for text in false if text is not None]
         variation = draw_variation(n_images, generator) if self.recipe.augment else None
         mask = self.recipe.mask_false_negatives and self.data.complete_captions
         targets = targets_of(texts, n_images, self.data.complete_captions, mask, self.known, matched)
+        targets = targets._replace(owner=torch.tensor(owners, dtype=torch.int64) if owners else None)
         words, graphs = zip(*texts, strict=True)
-        return Batch(images, variation, self.reader(Texts(words, graphs, matched), generator), targets)
+        return Batch(images, variation, self.reader(Texts(words, graphs, matched, targets), generator), targets)
 
     def captions(self, indices: np.ndarray, draws: list[int]) -> list[Caption]:
         """The captions of a batch: one of each item, then a second one of each, and so on, as many as the

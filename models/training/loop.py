@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -73,6 +74,8 @@ def train(
     optimizer = build_optimizer(scorer, recipe)
     history = History(recipe.batch) if history is None else history
     start = load_state(state_file, scorer, optimizer, history) if state_file else 0
+    if scorer.references:
+        scorer.keep_references(data.images(reference_items(len(data), scorer.references, seed)))
     scorer.train()
     finite = torch.ones((), dtype=torch.bool, device=scorer.device)
     history.restart()
@@ -98,6 +101,11 @@ def train(
         if waits:
             history.restart()
     scorer.eval()
+
+
+def reference_items(size: int, count: int, seed: int) -> np.ndarray:
+    """The training items that a scorer keeps: drawn by the seed alone, each once where there are enough of them."""
+    return np.random.default_rng(seed_of(seed, "references")).choice(size, count, replace=size < count)
 
 
 def train_step(

@@ -74,7 +74,7 @@ def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
     for model, other in specs().items():
         if model != spec.name:
             yield base_row(specs()[model]), f"model={model}"
-        if "captions" not in other.negatives:  # which has them by itself
+        if other.takes_negatives and "captions" not in other.negatives:  # which has them by itself
             yield f"{base_row(specs()[model])}, swapped captions", f"model={model} text_negatives=('swap',)"
     if spec.local_loss:  # which compares relations with false ones by itself
         yield "no local loss", "local_weight=0.0"

@@ -70,6 +70,14 @@ def least_margins(code: IdealCode) -> dict[str, float]:
     return {name: min(float(m) for triple in triples for m in of(code, *triple)) for name, of in conditions.items()}
 
 
+def pair_margins(code: IdealCode) -> tuple[float, float]:
+    """Of an image of two things with attributes: by how much its swap is nearer than an image with another object (in
+    the swap's attributes), and by how much it is itself nearer than its swap. Every image has the same margins."""
+    image, swap = code.of((0, 0, None), (1, 1, None)), code.of((0, 1, None), (1, 0, None))
+    other = code.of((2, 1, None), (1, 0, None))
+    return float(image @ swap - image @ other), float(1 - image @ swap)
+
+
 def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
     """What shares an object is nearer than what doesn't, whatever its attribute and place."""
     one, two, three = (code.of((thing, None, None)) for thing in (x, y, z))

@@ -16,7 +16,7 @@ from menagerie.studies.cluster.jobs import check_cluster
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.cells import PAPER_FIELDS, PAPER_RECIPES, SEARCHED, paper_recipe, parser_hash, tuned
 from menagerie.studies.frame.options import SplitOptions
-from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study
+from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, takes_negatives
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import sized
 from menagerie.studies.runs.loggers import check_loggers
@@ -50,6 +50,7 @@ def check(study: AnyStudy) -> None:
     check_splits(cells)
     check_states(study)
     check_image_negatives(cells)
+    check_text_negatives(study, cells)
     start_server(study.threads)
     # Where jobs are submitted there need be no GPU.
     in_child(check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells))
@@ -88,6 +89,16 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
             "--image-negatives shows training images with their partners, the same things swapped; at some place no "
             "training pair has any: give --hard-negatives above 0 (or a --split that has them), or leave it out"
         )
+
+
+def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
+    """Raise where false captions are to be compared with, and no model's loss does so."""
+    idle = {cell.model: None for cell in cells if not takes_negatives(cell)}
+    if isinstance(study, SplitStudy) and study.recipe.text_negatives:
+        left_out = [model for model in study.models if not spec_of(model).takes_negatives]
+        idle |= dict.fromkeys(left_out if len(left_out) == len(study.models) else ())
+    if idle:
+        raise UserError(f"no loss of {', '.join(idle)} takes false captions; leave out --text-negatives, or the model")
 
 
 def distinct(cells: Iterable[Cell]) -> list[Cell]:

@@ -146,6 +146,7 @@ def run(study: AnyStudy, out: Path) -> None:
     finished = sum(map(known.over, arms.values()))
     print(f"{len(arms)} {study.called}, {finished} of them finished before", flush=True)
     bases = {arm.cell.base.id for arm in arms.values() if getattr(arm.cell, "base", None)}
+    bases |= {arm.cell.trained_as.id for arm in arms.values() if isinstance(arm.cell, Cell)}
     if others := len(known.others({*arms, *bases})):
         print(f"{others} finished runs of this folder are not of these options: no table or page has them", flush=True)
     if lack := [arm for arm in arms.values() if known.over(arm) and running.lacks_states(arm, known)]:

@@ -201,8 +201,11 @@ class SplitStudy(SplitOptions, Study):
         return replace(self, world=next(iter(self.files)).world, resolution=sides.pop())
 
     def notes(self) -> dict[str, str]:
-        """Each model's recipe in a line."""
-        return {f"recipe of {model}": recipe_line(self, model) for model in self.models}
+        """Each model's recipe in a line, and who is left out."""
+        lines = {f"recipe of {model}": recipe_line(self, model) for model in self.models}
+        if self.recipe.text_negatives and (idle := [m for m in self.models if not spec_of(m).takes_negatives]):
+            lines["left out"] = f"{', '.join(idle)}: no loss of theirs takes false captions (--text-negatives)"
+        return lines
 
 
 TOWERS = ("architecture", "pretrained", "tokenizer", "resolution")
@@ -231,4 +234,11 @@ def grid(study: SplitStudy, **axes: Iterable[Any]) -> Iterator[Arm]:
     for seed in range(study.seeds):
         for where in study.files if study.split else places:
             for model in study.models:
-                yield study.of_file(model, seed, where) if study.split else study.at(model, seed, **where)
+                arm = study.of_file(model, seed, where) if study.split else study.at(model, seed, **where)
+                if takes_negatives(arm.cell):
+                    yield arm
+
+
+def takes_negatives(cell: Cell) -> bool:
+    """Whether a cell's model has a use for the false captions of its recipe, if there are any."""
+    return spec_of(cell.model).takes_negatives or not cell.recipe.text_negatives

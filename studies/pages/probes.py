@@ -50,8 +50,9 @@ Panels = dict[str, dict[str, dict[Any, Mean]]]
 """By panel, model, and place along its axis."""
 
 
-def mean_of(values: Sequence[float]) -> Mean:
-    """The mean of a number of each seed. Bits are from 0 to 1, and so are their intervals."""
+def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> Mean:
+    """The mean of a number of each seed. Bits are from 0 to 1, and so are their intervals; other numbers have other
+    bounds."""
     from scipy.special import stdtrit
 
     from menagerie.studies.analysis.two_levels import CONFIDENCE
@@ -60,7 +61,7 @@ def mean_of(values: Sequence[float]) -> Mean:
     if n < 2:
         return Mean(mean, float("nan"), float("nan"))
     half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2) * np.std(values, ddof=1) / np.sqrt(n))
-    return Mean(mean, max(0.0, mean - half), min(1.0, mean + half))
+    return Mean(mean, max(least, mean - half), min(most, mean + half))
 
 
 def found(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":

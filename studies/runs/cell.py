@@ -99,9 +99,12 @@ class Cell:
 
     @property
     def trained_as(self) -> "Cell":
-        """The cell with the same training whose tests use the generator's graphs; often the cell itself."""
-        graphs = self.graphs.trained_with
-        return replace(self, graphs=graphs, parser=self.parser if graphs.graphs != GENERATOR else "")
+        """The cell with the same training whose tests use the generator's graphs, and whose options of scores alone
+        have their defaults; often the cell itself."""
+        graphs, scored = self.graphs.trained_with, spec_of(self.model).scored
+        options = {name: value for name, value in self.options.items() if name not in scored}
+        parser = self.parser if graphs.graphs != GENERATOR else ""
+        return replace(self, graphs=graphs, parser=parser, options=options)
 
     @property
     def name(self) -> str:

@@ -135,15 +135,42 @@ def noted_divergence(job: Job) -> Iterator[None]:
         raise
 
 
-def trained_before(job: Job) -> "Scorer | None":
-    """The scorer of a finished cell in the run with the same training, and its log; None if there is none."""
+def trained_before(job: Job, report: Report) -> "Scorer | None":
+    """The scorer of a cell in the run with the same training, and its log.
+
+    Where the cells differ in options of scores alone, the other is trained first if necessary. Where they differ in
+    graphs, and the other isn't finished, there is none.
+    """
     from menagerie.models.checkpoint import load_checkpoint
 
     other = replace(job, cell=job.cell.trained_as)
-    if other.cell == job.cell or finished(other.folder) is None:
+    if other.cell == job.cell:
         return None
+    if finished(other.folder) is None:
+        if other.cell.options == job.cell.options:
+            return None
+        train_other(other, report)
     copy_file(other.folder / LOG, job.folder / LOG)
-    return load_checkpoint(other.folder / CHECKPOINT, other.cell.model).to(job.cell.device)
+    return load_checkpoint(other.folder / CHECKPOINT, other.cell.model, job.cell.options).to(job.cell.device)
+
+
+def train_other(job: Job, report: Report) -> None:
+    """Train the cell whose weights another one scores, unless its training failed before; the failure is both's."""
+    from menagerie.models.scorer import Diverged
+
+    if job.problem:
+        raise Diverged(job.problem)
+    run_cell(job, report)
+
+
+@contextmanager
+def one_training(job: Job, report: Report) -> Iterator[None]:
+    """Wait while another process trains the weights that the cell shares with cells of other scores."""
+    if not spec_of(job.cell.model).scored:
+        yield
+        return
+    with first_come(job.shared / f"trained-{job.cell.trained_as.id}.lock", report):
+        yield
 
 
 def trained(
@@ -154,10 +181,12 @@ def trained(
     loggers: Sequence[Logger],
 ) -> tuple["Scorer", float | None]:
     """The scorer after its last step, and the median processor time of its steps, if any was left."""
-    if before := trained_before(job):
+    with noted_divergence(job):
+        before = trained_before(job, report)
+    if before:
         give_readers(before, graphs)
         return before, None
-    with noted_divergence(job):  # a divergence before this belongs to the preceding stage
+    with noted_divergence(job):  # a divergence between the two belongs to the preceding stage
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)
         with training_log(job, loggers) as log:

@@ -10,7 +10,7 @@ from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import finished
-from menagerie.studies.runs.train import fresh_scorer, material_of, run_cell
+from menagerie.studies.runs.train import fresh_scorer, material_of, one_training, run_cell
 from menagerie.studies.runs.training_log import Latest
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], 
     `report` is told of the last row of the training log with each step.
     """
     latest = Latest()
-    if finished(job.folder) is None:
-        run_cell(job, lambda step: report(step, latest.text), [latest], release)
+    with one_training(job, lambda step: report(step, "")):
+        if finished(job.folder) is None:
+            run_cell(job, lambda step: report(step, latest.text), [latest], release)
     keep_lacking(job, lambda step: report(step, "again, for its states"))
 
 

@@ -134,3 +134,9 @@ def test_ctrl_c_while_the_server_loads_is_the_commands_own(script, tmp_path):
     )
     assert done.stderr.count("KeyboardInterrupt") == 1
     assert done.stderr.count("Traceback") == 1
+
+
+def test_a_script_from_standard_input_has_workers_too(tmp_path):
+    script = "import os\nfrom menagerie.envs.core.processes import in_child\nprint(in_child(os.path.basename, 'a/b'))"
+    done = subprocess.run([sys.executable, "-"], cwd=tmp_path, input=script, capture_output=True, text=True, check=True)
+    assert done.stdout == "b\n"

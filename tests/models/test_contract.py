@@ -19,8 +19,9 @@ from tests.helpers.scorers import STAGED
 NANO = TowerConfig("nano", resolution=32)
 
 
-# Of a caption the classifier reads only which animals it names: a false one of the same animals tells it nothing.
-WITHOUT_NEGATIVES = {"classifier"}
+# Of a caption the classifier reads only which animals it names: a false one of the same animals tells it nothing. A
+# captioner's loss is the likelihood of what is true.
+WITHOUT_NEGATIVES = {name for name, spec in specs().items() if not spec.takes_negatives}
 
 
 @pytest.mark.parametrize("tokenizer", ["", "open_clip"])
@@ -111,6 +112,31 @@ BROKEN = {
         "class Bad(Mine):\n    def backbones(self):\n        return {'vision': [], 'words': []}\n",
         r"backbones\(\) must give",
     ),
+    "the name of a method that others call": (
+        "class Bad(Mine):\n    def read(self, page):\n        return page\n",
+        "self.read of a scorer is taken",
+    ),
+    "a scored option that training takes": (
+        "from menagerie.models.spec import ScorerSpec\n\n@dataclass(frozen=True)\nclass Factor(CLIPConfig):\n"
+        "    factor: float = 1.0\n\nclass Bad(Mine):\n    config_class = Factor\n"
+        "    spec = ScorerSpec(name='bad', implementation='', config=Factor, scored=('factor',))\n"
+        "    def loss(self, *a):\n        return super().loss(*a) * self.config.factor\n",
+        "its option factor changes the loss",
+    ),
+    "a scored option that decides weights": (
+        "from menagerie.models.spec import ScorerSpec\n\n@dataclass(frozen=True)\nclass Sized(CLIPConfig):\n"
+        "    wide: bool = False\n\nclass Bad(Mine):\n    config_class = Sized\n"
+        "    spec = ScorerSpec(name='bad', implementation='', config=Sized, scored=('wide',))\n"
+        "    def __init__(self, *a):\n        super().__init__(*a)\n"
+        "        self.more = torch.nn.Linear(1, 2 if self.config.wide else 1)\n",
+        "its option wide changes weights",
+    ),
+    "a text code without a row for each text": (
+        "class Bad(Mine):\n    pairs_only = True\n"
+        "    def encode_texts(self, t):\n        return super().encode_texts(t), torch.zeros(1)\n"
+        "    def similarity(self, i, t):\n        return i @ t[0].T\n",
+        "need a row for each text",
+    ),
     "a mistake of its own": (
         "class Bad(Mine):\n    def encode_texts(self, t):\n        return t.no_such_thing\n",
         "fails at scores as configured: AttributeError",
@@ -181,7 +207,7 @@ def test_texts_decide_words_and_context():
     long = text_space(TowerConfig("nano", tokenizer="open_clip"), [" ".join(["red"] * 200)])
     assert long.context == 77
     assert not long.words
-    assert len(CHECKS) == 8
+    assert len(CHECKS) == 10
 
 
 def test_the_scorer_in_the_docs_works(tmp_path):

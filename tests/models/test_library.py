@@ -21,6 +21,7 @@ from menagerie.models.checkpoint import save_checkpoint
 from menagerie.models.kept_states import keep_state
 from menagerie.models.library.cells import place_of
 from menagerie.models.library.load import find_source
+from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import Framed, framed_images, picture_of
 from menagerie.models.towers.pixels import Framing
 from menagerie.studies.runs.results import read_result, write_result
@@ -153,6 +154,33 @@ def test_a_scorer_of_parts_has_no_embeddings(tmp_path):
     for what in ({"images": pixels()}, {"captions": CAPTIONS, "graphs": GRAPHS}):
         with pytest.raises(UserError, match="OCCLIPScorer has no single vector for each"):
             load_scorer(tmp_path).embed(**what)
+
+
+@pytest.mark.parametrize("name", ["captioner", "fusion"])
+def test_a_scorer_of_pairs_has_no_embeddings(name, tmp_path):
+    save_checkpoint(tmp_path, name, scorer(name))
+    for what in ({"images": pixels()}, {"captions": CAPTIONS}):
+        with pytest.raises(UserError, match=r"no single vector for each .*: it reads a text together with an image"):
+            load_scorer(tmp_path).embed(**what)
+
+
+def test_token_ids_are_no_embedding(tmp_path):
+    """Of a class whose text code is what the reader gave."""
+    model = scorer("clip")
+    model.encode_texts = lambda ids: ids
+    with pytest.raises(UserError, match="no single vector for each caption"):
+        LoadedScorer("mine", model).embed(captions=CAPTIONS)
+
+
+@pytest.mark.parametrize("score", ["contrast", "likelihood"])
+def test_a_scorer_of_pairs_that_trains_vectors_gives_them(score):
+    """Their products are CoCa's scores, unless it scores by likelihood."""
+    model = scorer("coca", score=score, alpha=0.0)
+    loaded = LoadedScorer("coca", model)
+    images, texts = loaded.embed(images=pixels(4)), loaded.embed(captions=CAPTIONS)
+    torch.testing.assert_close(images.norm(dim=1), torch.ones(4))
+    differ = (images @ texts.T - loaded.score(pixels(4), CAPTIONS)).abs().max() > 1e-3
+    assert differ == (score == "likelihood")
 
 
 WRONG = [

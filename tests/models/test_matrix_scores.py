@@ -8,14 +8,15 @@ import torch
 from torch.nn.functional import normalize
 
 from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
-from menagerie.models.evaluation.scoring import encoded, score_pool
+from menagerie.models.evaluation.scoring import encoded, score_items, score_pool
 from tests.helpers.scorers import caption, graph, scorer
 
 IMAGES, TEXTS = 13, 11
-KINDS = ("clip", "oc-clip", "flair")  # the codes of the last two are no vectors
+KINDS = ("clip", "oc-clip", "flair", "fusion", "captioner")  # the codes of all but the first are no vectors
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +104,39 @@ def test_a_matrix_beyond_memory_is_refused(pixels, monkeypatch):
     monkeypatch.setattr(scoring, "MOST_BYTES", 4 * IMAGES * 3 - 1)
     with pytest.raises(UserError, match="13 images with 3 texts take more than"):
         scores(scorer("clip"), pixels, pool_of((text,) for text in captions(3)))
+
+
+def test_a_pool_that_takes_too_many_passes_is_refused(pixels, monkeypatch):
+    """Only where each pair is read by itself; phrasings count one by one."""
+    monkeypatch.setattr(scoring, "MOST_PAIRS", IMAGES * 4 - 1)
+    pool = pool_of([tuple(captions(4)[:3]), tuple(captions(4)[3:])])
+    with pytest.raises(UserError, match="13 images with 4 texts are 52 passes, and more than 51 aren't made"):
+        scores(scorer("fusion"), pixels, pool)
+    assert scores(scorer("oc-clip"), pixels, pool).shape == (IMAGES, 2)
+
+
+class Shown(Benchmark):
+    """Items over the images of this file."""
+
+    def __init__(self, pixels, items):
+        self.name, self.items, self.pixels = "shown", items, pixels
+
+    def images(self, numbers):
+        return self.pixels[list(numbers)]
+
+
+@pytest.mark.parametrize(("kind", "encoded_texts"), [("captioner", 8), ("fusion", 8), ("clip", 18)])
+def test_readers_of_pairs_encode_each_text_of_a_benchmark_once(kind, encoded_texts, pixels, monkeypatch):
+    """Seven texts in two blocks of four; others encode a text with each of its images, as before."""
+    texts, model, seen = captions(7), scorer(kind), []
+    items = [Item(str(k), "swap", (k,), tuple(texts[j % 7] for j in range(k, k + 3))) for k in range(6)]
+    encode, read = model.encode_texts, model.read
+    monkeypatch.setattr(model, "read", lambda texts, graphs: seen.append(len(texts)) or read(texts, graphs))
+    found = score_items(model, Shown(pixels, items))
+    assert sum(seen) == encoded_texts
+    with torch.no_grad():
+        code = model.encode_images(model.pixel_scale(pixels)), encode(read(*zip(*texts, strict=True)))
+        expected = model.similarity(*code).numpy()
+    for item, scored in zip(items, found, strict=True):
+        columns = [texts.index(text) for text in item.texts]
+        np.testing.assert_allclose(scored, expected[list(item.images)][:, columns], atol=1e-5)

@@ -132,10 +132,21 @@ def test_negatives_are_texts_without_an_image(spatial):
     assert batch.targets.same.shape == (n, 2 * n)
     assert batch.targets.matched == n
     assert not batch.targets.same[:, n:].any()
+    assert batch.targets.owner.tolist() == list(range(n))
     assert not batch.targets.masked[torch.arange(n), n + torch.arange(n)].any()  # its own hard negative is one
     more = contrastive_loss(torch.zeros(n, 2 * n), torch.tensor(1.0), batch.targets)
     without = Feed(spatial, scorer.reader, RECIPE, 0).batch(pairs, 0).targets
     assert more > contrastive_loss(torch.zeros(n, n), torch.tensor(1.0), without)
+
+
+def test_owners_of_negatives_are_their_images(spatial):
+    """Lone animals have no swapped caption, and each kind comes after the other."""
+    scorer, single = built("clip", spatial), spatial.strata["single_object"]
+    items = np.concatenate([np.flatnonzero(single)[:2], np.flatnonzero(~single)[:3]])[[2, 0, 3, 1, 4]]
+    recipe = Recipe(steps=4, batch=5, text_negatives=("swap", "replace"))
+    targets = Feed(spatial, scorer.reader, recipe, 0).batch(items, 0).targets
+    assert targets.owner.tolist() == [0, 2, 4, 0, 1, 2, 3, 4]
+    assert targets.matched + len(targets.owner) == targets.same.shape[1]
 
 
 def test_without_complete_captions_only_equal_texts_are_right():

@@ -1,4 +1,5 @@
-"""The tables of README and docs/results.md against the results that they are of, where docs/measured keeps these."""
+"""The tables of README, docs/results.md and docs/archive.md against the results that they are of, where docs/measured
+keeps these; what is claimed in short against the section that it is from."""
 
 import re
 from pathlib import Path
@@ -14,7 +15,7 @@ DOCS = ROOT / "docs"
 LINK = re.compile(r"\((?:docs/)?measured/([\w-]+\.csv)\)")
 # How columns begin whose numbers are not of these files, and rows.
 OTHER = ("search", "parameters", "CPU", "above CLIP", "above OC-CLIP", "alpha", "what changes", "opposite in the batch")
-OTHER_ROWS = re.compile(r"difference, 95 % interval|.*, before the mends")
+OTHER_ROWS = {"difference, 95 % interval"}
 UNSEEN = "unseen pairs: "  # before a task, with deviation
 SHORT = {"seen pairs, swapped": "seen_pairs", "different bag: other textures": "different_bag"}  # names of tests
 CHOSEN_BY = {"validation", "train_pairs"}  # not among the tests whose lowest a table of an ablation's rows has
@@ -36,9 +37,10 @@ def measured_tables(page):
 
 
 def all_tables():
-    """Those of both pages. README has models side by side, and below each other what they are tested in."""
-    for header, rows, files in measured_tables(DOCS / "results.md"):
-        yield pytest.param(header, rows, files, id=f"{files[0]} {header[1]}")
+    """Those of all pages. README has models side by side, and below each other what they are tested in."""
+    for page in ("results", "archive"):
+        for header, rows, files in measured_tables(DOCS / f"{page}.md"):
+            yield pytest.param(header, rows, files, id=f"{page} {files[0]} {header[1]}")
     for header, rows, files in measured_tables(ROOT / "README.md"):
         header, *rows = map(list, zip(header, *rows, strict=True))
         yield pytest.param(header, rows, files, id=f"README {files[0]}")
@@ -94,7 +96,7 @@ def test_tables_are_those_of_the_results_they_name(header, rows, files):
     results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
     ablation = "row" in results
-    for title, *cells in (row for row in rows if not OTHER_ROWS.fullmatch(row[0])):
+    for title, *cells in (row for row in rows if row[0] not in OTHER_ROWS):
         scores = results[results["row"] == title] if ablation else results[results["model"] == names[title]]
         relation = ""
         for column, cell in zip(header[1:], cells, strict=True):
@@ -104,6 +106,38 @@ def test_tables_are_those_of_the_results_they_name(header, rows, files):
             lowest_of = ablation and column in set(results["task"])
             right = lowest(scores, column) if lowest_of else expected(scores, column, relation)
             assert cell == right, f"{title}, {column}"
+
+
+NUMBER = re.compile(r"[+−]?\d+(?:\.\d+)?")
+# Short claims: the rows of the table that results begin with, and README's findings, with the section they link to.
+CLAIMS = {
+    DOCS / "results.md": re.compile(r"^\| .*\(#([\w-]+)\) \|$", re.MULTILINE),
+    ROOT / "README.md": re.compile(r"^- .*\(docs/results\.md#([\w-]+)\)\)\.$", re.MULTILINE),
+}
+
+
+def numbers(text):
+    """Those that a reader sees, without the plus of differences."""
+    return {number.lstrip("+") for number in NUMBER.findall(re.sub(r"\]\([^)]*\)", "]", text))}
+
+
+def sections():
+    """The numbers under each heading of results, by the anchor that links to it."""
+    _, *parts = re.split(r"^##+ (.*)$", (DOCS / "results.md").read_text(), flags=re.MULTILINE)
+    anchors = (re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in parts[::2])
+    return dict(zip(anchors, map(numbers, parts[1::2]), strict=True))
+
+
+def claims(page):
+    """The numbers of each short claim, and its section."""
+    return [(numbers(found[0]), found[1]) for found in CLAIMS[page].finditer(page.read_text())]
+
+
+@pytest.mark.parametrize("page", CLAIMS)
+def test_claims_repeat_numbers_of_their_sections(page):
+    known, found = sections(), claims(page)
+    assert len(found) >= 5
+    assert {section: more for said, section in found if (more := said - known[section])} == {}
 
 
 def test_every_file_of_results_is_named():

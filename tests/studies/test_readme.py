@@ -6,13 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.command import ROOT
 
 
-def block_with(text: str) -> str:
-    """The README's block of commands that holds `text`."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+def block_with(text: str, language: str = "sh") -> str:
+    """The README's block of code that holds `text`."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     (block,) = [block for block in blocks if text in block]
     return block
 
@@ -39,3 +40,18 @@ def test_an_own_split_and_an_own_model(tmp_path):
     report = (run / "report.html").read_text()
     assert "held_out 1: texture=red &amp; animal=penguin" in report
     assert "held_out 2: pair={camel, elephant}" in report
+
+
+def test_a_notebook(tmp_path, monkeypatch, capsys):
+    """With few steps and views: it prints a frame, two captions of the same words, and a score for each."""
+    monkeypatch.chdir(tmp_path)
+    small = "batch=8, views=1, test_views=1, test_scenes=12"
+    block = block_with("menagerie.train", "python").replace("steps=500", f"steps=4, {small}")
+    names: dict[str, Any] = {}
+    exec(compile(block, "README.md", "exec"), names)  # what a reader pastes
+    assert small in block
+    assert set(names["trained"].records.scores["subset"]) >= {"unseen_pairs", "different_bag"}
+    *_, caption, false_caption, scores = capsys.readouterr().out.splitlines()
+    assert sorted(caption.split()) == sorted(false_caption.split())
+    assert caption != false_caption
+    assert re.fullmatch(r"tensor\(\[\[-?\d\.\d+, -?\d\.\d+\]\]\)", scores)

@@ -1,0 +1,108 @@
+"""The checks of `menagerie.models.contract` that are about a scorer's loss."""
+
+from dataclasses import asdict
+from typing import Any, get_args, get_type_hints
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
+from menagerie.models.scorer import Scorer
+from menagerie.models.subject import CAPTIONS, GRAPHS, TEXTS, TOLERANCE, Subject
+from menagerie.models.texts import Texts, leaves, mapped
+
+
+def check_gradients(subject: Subject) -> None:
+    """Check that the loss depends on the parameters, and that its gradients are finite."""
+    scorer = subject.scorer
+    loss = training_loss(scorer, subject.images)
+    if loss.shape != () or not loss.isfinite():
+        subject.refuse(f"its loss is {loss.detach().tolist()}, not one finite number")
+    loss.backward()
+    gradients = [p.grad for p in scorer.parameters() if p.grad is not None]
+    scorer.zero_grad(set_to_none=True)
+    if not gradients or not all(gradient.isfinite().all() for gradient in gradients):
+        subject.refuse("its loss gives no gradient, or one that is not finite")
+
+
+def training_loss(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Tensor, ""]:
+    """The loss of the contract's texts, in training mode and with draws that are always the same."""
+    n = len(TEXTS)
+    targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
+    scorer.train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        images = scorer.encode_images(scorer.pixel_scale(pixels))
+        read = scorer.reader(Texts(CAPTIONS, GRAPHS, targets=targets), torch.Generator().manual_seed(0))
+        loss = scorer.loss(images, scorer.encode_texts(read), targets, Recipe())
+    scorer.eval()
+    return loss
+
+
+def check_scored(subject: Subject) -> None:
+    """Check that no option of scores alone changes weights or the loss."""
+    scorer, spec = subject.scorer, spec_of(subject.model)
+    hints = get_type_hints(spec.config)
+    for name in spec.scored:
+        options = asdict(scorer.config) | {name: another(getattr(scorer.config, name), hints[name])}
+        try:
+            other = build_scorer(subject.model, scorer.towers_config, scorer.texts, options)
+        except UserError:  # an option that doesn't go with the others
+            continue
+        try:
+            other.load_state_dict(scorer.state_dict())
+        except RuntimeError:
+            subject.refuse(f"its option {name} changes weights, so it isn't one of scores alone (spec.scored)")
+        if not training_loss(other, subject.images).equal(training_loss(scorer, subject.images)):
+            subject.refuse(f"its option {name} changes the loss, so it isn't one of scores alone (spec.scored)")
+
+
+def another(value: Any, hint: Any) -> Any:
+    """Another value of an option: a truth value, a number, or one of several words; the same if there is no telling."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + (1 if isinstance(value, int) else 0.5)
+    return next((word for word in get_args(hint) if isinstance(word, str) and word != value), value)
+
+
+def check_negatives(subject: Subject) -> None:
+    """Check that texts after the images' own count as negatives of all images."""
+    scorer, pixels = subject.scorer, subject.scorer.pixel_scale(subject.images[:2])
+
+    def loss(n_texts: int) -> Tensor:
+        read = scorer.reader(Texts(CAPTIONS[:n_texts], GRAPHS[:n_texts], matched=2), torch.Generator().manual_seed(0))
+        targets = Targets(torch.eye(2, n_texts, dtype=torch.bool), None, 2, torch.arange(2) if n_texts == 4 else None)
+        return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(read), targets, Recipe())
+
+    with torch.no_grad():
+        without, beside = loss(2), loss(4)
+    rises = beside.isfinite() and beside > without + TOLERANCE  # smaller differences could be rounding
+    if not (rises or (beside.isfinite() and scorer.pairs_only and lowers_negatives(subject))):
+        subject.refuse(
+            f"its loss takes no negatives ({without:.4f} without, {beside:.4f} beside two of them): of the texts only "
+            "the first targets.matched belong to images; train it without --text-negatives, or have its loss add them"
+        )
+
+
+def lowers_negatives(subject: Subject, draws: int = 8) -> bool:
+    """Whether a step down the loss lowers the scores of texts that belong to no image: where a loss is a mean over some
+    pairs, more of them may make it smaller."""
+    scorer, n = subject.scorer, 2
+    read = scorer.reader(Texts(CAPTIONS, GRAPHS, matched=n), torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        images, code = scorer.encode_images(scorer.pixel_scale(subject.images[:n])), scorer.encode_texts(read)
+    texts = mapped(code, lambda part: part.requires_grad_() if part.is_floating_point() else part)
+    inputs = [part for part in leaves(texts) if part.requires_grad]
+    targets, agreement = Targets(torch.eye(n, len(TEXTS), dtype=torch.bool), None, n), 0.0
+    for _ in range(draws):
+        loss, scores = scorer.loss(images, texts, targets, Recipe()), scorer.similarity(images, texts)[:, n:].sum()
+        pushes, gains = (torch.autograd.grad(what, inputs, allow_unused=True) for what in (loss, scores))
+        for push, gain in zip(pushes, gains, strict=True):
+            agreement += 0.0 if push is None or gain is None else (push * gain)[n:].sum().item()
+    return agreement > 0

@@ -1,0 +1,79 @@
+"""A captioner as a scorer (CapPa: Tschannen et al. 2023): CLIP's towers, whose text tower predicts each word.
+
+The text tower's blocks read the words before each word and see the image (`menagerie.models.towers.fused`); a linear
+head gives log P of each token. Scores, priors and loss: `menagerie.models.networks.likelihoods`.
+
+`parallel` is CapPa's parallel prediction: for that share of captions all inputs are one learned token, every position
+sees every other, and the loss is the same (section 3.1; per caption, as in the published code). Scores are always
+computed word by word.
+
+Where we differ from the published code (google-research/big_vision, models/proj/cappa):
+
+- The decoder is CLIP's text tower (its depth, its learned positions), where CapPa's has 6 blocks for an encoder of 12.
+- Captions that are read without an image, for the prior "null" (`null_share`); 0 leaves them out.
+- Texts have the length of the batch's longest, not 64.
+- "late" and "prefix" aren't CapPa's. In "late" the text tower never sees the image: words that it has read attend to
+  the image once, behind its last block, P(w_k) = softmax(W LN(h_k + Attend(h_k, image))).
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from menagerie.models.networks.likelihoods import LikelihoodScorer, WordCode, shifted, within
+from menagerie.models.networks.words import TokenBatch
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.captioner import CaptionerConfig
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Layer
+from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, placed, text_blocks
+
+
+class CaptionerScorer(LikelihoodScorer):
+    """The scorer by likelihood of a text given an image. Scores are at most 0 unless `alpha` is positive."""
+
+    config_class = CaptionerConfig
+    pairs_only = True
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CaptionerConfig | None = None) -> None:
+        config = config or CaptionerConfig()
+        super().__init__(towers, texts)
+        built = self.take_parts(towers, texts, config, "captioner")
+        self.log_scale.requires_grad_(False)  # a likelihood has no temperature
+        self.fused = FusedBlocks(text_blocks(built.text, "captioner"), built.image.width, config.fusion)
+        self.mask = nn.Parameter(0.02 * torch.randn(built.text.width)) if config.parallel else None
+        built.drop_projections()
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Seen:
+        """Keys and values of the images for the words."""
+        return self.seen(pixels)
+
+    def encode_texts(self, texts: TokenBatch) -> WordCode:
+        """What of a text takes no image."""
+        tower, hidden = self.towers.text, None
+        words = embedded(tower, shifted(texts.ids))
+        if self.mask is not None:
+            hidden = texts.chance[:, 1] < self.config.parallel
+            words = torch.where(hidden[:, None, None], self.mask, words)
+        return self.word_code(texts, self.fused.before(placed(tower, words), hidden))
+
+    def similarity(self, images: Seen, texts: WordCode) -> Float[Tensor, "n m"]:
+        """The score of every image with every text."""
+        return self.generative_scores(images, texts)
+
+    def paired(self, images: Seen, texts: WordCode) -> Float[Tensor, " n"]:
+        """The score of image i with text i."""
+        return self.generative_pairs(images, texts)
+
+    def loss(self, images: Seen, texts: WordCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """The captioning loss; false captions have no part in it."""
+        return self.caption_loss(images, texts, self.config.parallel)
+
+    def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
+        """The text tower's own."""
+        return normed(self.towers.text, states)
+
+    def text_parts(self, code: WordCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The states of words before they see an image."""
+        return {"words": Layer(code.states, within(code.tokens))}

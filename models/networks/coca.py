@@ -1,0 +1,140 @@
+"""CoCa (Yu et al. 2022): CLIP with a decoder behind its text tower that predicts each word from the image.
+
+Section 3.2, equation 4: the loss is contrast_weight InfoNCE + caption_weight (-log P of a token). The text tower reads
+the words alone; its vector is CLIP's, the end token's. Blocks with cross-attention behind it read its states of the
+words before each word and see the image, and a linear head gives log P of the word. One model has both scores
+(`score`): cosines, and likelihoods as in `menagerie.models.networks.likelihoods`.
+
+Where we differ from the paper and from open_clip's coca_model.py:
+
+- The text tower is CLIP's, whole, and the decoder's blocks stand behind it; the paper halves one decoder.
+- Texts' vectors come from CLIP's end token; the paper appends a CLS token.
+- The first word is predicted from a learned state, for a closed vocabulary has no start token. The state of the end
+  token predicts nothing.
+- Images: CLS gives the vector, and words see all patches, or CLS alone (`tokens`). The paper pools patches by learned
+  queries, one for the vector and 256 for the words.
+- A share of the captions is read without an image, for the prior "null" (`null_share`); 0 leaves it out.
+- InfoNCE compares with false captions too, where a recipe has them; the captioning loss doesn't.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.networks.likelihoods import LikelihoodScorer, WordCode, within
+from menagerie.models.networks.words import TokenBatch
+from menagerie.models.objectives import Targets, contrastive_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.coca import CoCaConfig
+from menagerie.models.texts import Tensors
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Layer
+from menagerie.models.towers.fused import FusedBlocks, Seen
+from menagerie.models.towers.towers import self_attention
+
+
+class ImageCode(NamedTuple):
+    """n images."""
+
+    vectors: Float[Tensor, "n d"]
+    """Unit vectors."""
+    seen: Seen
+    """What the decoder's words see."""
+
+
+class TextCode(NamedTuple):
+    """m texts."""
+
+    vectors: Float[Tensor, "m d"]
+    """Unit vectors."""
+    words: WordCode
+
+
+class CoCaScorer(LikelihoodScorer):
+    """CLIP's vectors and a captioner on one pair of towers; scores are cosines, or likelihoods of at most 0 unless
+    `alpha` is positive."""
+
+    config_class = CoCaConfig
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CoCaConfig | None = None) -> None:
+        config = config or CoCaConfig()
+        super().__init__(towers, texts, config.logit_scale)
+        if config.alpha and config.score == "contrast":
+            raise UserError(
+                "--coca.alpha weights the prior of likelihoods: add --coca.score likelihood, or leave it out"
+            )
+        built = self.take_parts(towers, texts, config, "coca")
+        if config.logit_scale == CoCaConfig().logit_scale:
+            self.take_temperature()
+        width, heads = built.text.width, built.model.transformer.resblocks[0].attn.num_heads
+        self.start = nn.Parameter(0.02 * torch.randn(width))
+        self.decoder = self_attention(width, heads, config.decoder_layers, 4.0)
+        self.fused = FusedBlocks(tuple(self.decoder), built.image.width, "early")
+        self.norm = nn.LayerNorm(width)
+
+    @property
+    def pairs_only(self) -> bool:
+        """Whether scores are likelihoods."""
+        return self.config.score == "likelihood"
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+        """Unit vectors of the images, and keys and values for the words."""
+        tower = self.towers.image
+        states, _, pooled = tower.tokens(pixels)
+        return ImageCode(F.normalize(tower.project(pooled), dim=-1), self.fused.read(self.chosen(states)))
+
+    def encode_texts(self, texts: TokenBatch) -> TextCode:
+        """Unit vectors of the texts, and the states of their words, each behind the word that it predicts."""
+        tower = self.towers.text
+        length = texts.ids.shape[1]
+        whole = F.pad(texts.ids, (0, self.texts.context - length))
+        states, _, pooled = tower.tokens(whole)
+        first = self.start.expand(len(states), 1, -1)
+        words = torch.cat([first, states[:, : length - 1]], dim=1)
+        return TextCode(F.normalize(tower.project(pooled), dim=-1), self.word_code(texts, words))
+
+    def word_code(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordCode:
+        """The code of texts, with their prior where scores need it."""
+        if self.pairs_only:
+            return super().word_code(tokens, states)
+        return WordCode(tokens, states, states.new_zeros(len(states)))
+
+    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+        """The score of every image with every text."""
+        if self.pairs_only:
+            return self.generative_scores(images.seen, texts.words)
+        return images.vectors @ texts.vectors.T
+
+    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+        """The score of image i with text i."""
+        if self.pairs_only:
+            return self.generative_pairs(images.seen, texts.words)
+        return (images.vectors * texts.vectors).sum(-1)
+
+    def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
+        """The vectors that InfoNCE compares, whatever pairs are scored by."""
+        return code.vectors
+
+    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """The weighted sum of both losses."""
+        cosines = images.vectors @ texts.vectors.T
+        contrast = contrastive_loss(cosines, self.logit_scale(), targets)
+        caption = self.caption_loss(images.seen, texts.words)
+        return self.config.contrast_weight * contrast + self.config.caption_weight * caption
+
+    def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
+        """The decoder's own LayerNorm."""
+        return self.norm(states)
+
+    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The vector of each image."""
+        return {"whole": Layer(code.vectors[:, None])}
+
+    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The states of words before they see an image, and the vector of each text."""
+        words = code.words
+        return {"words": Layer(words.states, within(words.tokens)), "whole": Layer(code.vectors[:, None])}

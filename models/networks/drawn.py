@@ -1,0 +1,63 @@
+"""Negatives drawn from a batch, and InfoNCE over the scores of the drawn pairs.
+
+A text that means the same as an image's own, or is true of it, is never drawn (`Targets.same`, `masked`), nor is the
+image of such a text. Draws come from torch's generator, which every training step seeds.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from menagerie.models.objectives import Targets
+
+# Added to the log-weight of an image's own false captions: they come before all other texts of the batch.
+FIRST = 1e4
+
+
+class Drawn(NamedTuple):
+    """k negatives of each of n images or texts."""
+
+    number: Int64[Tensor, "n k"]
+    usable: Bool[Tensor, "n k"]
+    """False where the batch has fewer negatives: the number says nothing there."""
+
+
+def wrong(targets: Targets) -> Bool[Tensor, "n m"]:
+    """Which texts are negatives of which images."""
+    return ~targets.same if targets.masked is None else ~(targets.same | targets.masked)
+
+
+def wrong_texts(targets: Targets, count: int, likeness: Float[Tensor, "n m"] | None = None) -> Drawn:
+    """Draw `count` wrong texts for each image: its own false captions first, then texts by weight exp(likeness)."""
+    weights = torch.zeros(targets.same.shape, device=targets.same.device) if likeness is None else likeness
+    if targets.owner is not None:
+        images = torch.arange(len(weights), device=weights.device)
+        mine = torch.nn.functional.pad(targets.owner[None] == images[:, None], (targets.matched, 0))
+        weights = weights + FIRST * mine
+    return drawn(weights, wrong(targets), count)
+
+
+def wrong_images(targets: Targets, count: int, likeness: Float[Tensor, "n m"] | None = None) -> Drawn:
+    """Draw `count` wrong images for each image's text, by weight exp(likeness)."""
+    n = len(targets.same)
+    pairs = wrong(targets)[:, :n].T
+    return drawn(torch.zeros_like(pairs, dtype=torch.float32) if likeness is None else likeness[:, :n].T, pairs, count)
+
+
+def drawn(weights: Float[Tensor, "n m"], possible: Bool[Tensor, "n m"], count: int) -> Drawn:
+    """Draw columns of each row without replacement, with probabilities softmax(weights) of what is left.
+
+    The highest of weights to which Gumbel noise was added are such a draw (Kool et al. 2019, section 2.3).
+    """
+    noise = torch.rand_like(weights, dtype=torch.float64).clamp_min(1e-300)
+    keys = (weights.detach() - (-noise.log()).log()).masked_fill(~possible, -torch.inf)
+    number = keys.topk(min(count, weights.shape[1]), dim=1).indices
+    return Drawn(number, possible.gather(1, number))
+
+
+def info_nce(own: Float[Tensor, " n"], others: Float[Tensor, "n k"], usable: Bool[Tensor, "n k"]) -> Float[Tensor, ""]:
+    """The mean cross-entropy of each own logit among it and the usable others."""
+    logits = torch.cat([own[:, None], others.masked_fill(~usable, -torch.inf)], dim=1)
+    return (logits.logsumexp(1) - own).mean()

@@ -1,0 +1,125 @@
+"""FILIP (Yao et al. 2022): late interaction of patches and words, with CLIP's towers and temperature.
+
+Section 3.1. With unit vectors v_k of the p patches of an image and u_r of the q words of a text,
+
+    s_I = 1/p sum_k max_r <v_k, u_r>        (equation 4)
+    s_T = 1/q sum_r max_k <v_k, u_r>        (equation 5)
+
+Each image chooses among texts by s_I, and each text among images by s_T (equations 1 and 2).
+
+Where we differ from the paper:
+
+- With `symmetric` the score of a pair, by which tests choose, is (s_I + s_T) / 2, because our tests need one number
+  for a pair. Without it, both losses and the score use s_T alone.
+- `negatives` compares with some of the batch only: what the number of negatives does.
+- Patches without CLS; all tokens up to the end of the text, with start and end. Padding has no part, as in the paper.
+- All vectors are compared. The paper sends only the quarter of tokens that score highest between GPUs (section 3.1),
+  and adds prompts and augmentations of texts (sections 3.2 and 3.3), which are not part of the similarity.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.networks.drawn import info_nce, wrong_images, wrong_texts
+from menagerie.models.objectives import Targets, contrastive_losses
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.filip import FILIPConfig
+from menagerie.models.towers.features import Layer
+
+# Cosines of patches and words that are in memory at once, in one block of texts.
+MOST_COSINES = 1 << 25
+
+
+class Words(NamedTuple):
+    """The unit vectors of m texts' tokens."""
+
+    vectors: Float[Tensor, "m t d"]
+    present: Bool[Tensor, "m t"]
+
+
+class Sides(NamedTuple):
+    """The similarity as images see it, and as texts see it."""
+
+    by_patches: Float[Tensor, "*n m"]
+    by_words: Float[Tensor, "*n m"]
+
+
+class FILIPScorer(CLIPScorer):
+    """The scorer FILIP: a unit vector for each patch and each word, of which each takes its best on the other side."""
+
+    config_class = FILIPConfig
+    needs = "tokens"
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n p d"]:
+        """Unit vectors of the patches."""
+        tower = self.towers.image
+        return F.normalize(tower.project(tower.tokens(pixels).states[:, 1:]), dim=-1)
+
+    def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Words:
+        """Unit vectors of the words."""
+        tower = self.towers.text
+        states, present, _ = tower.tokens(texts)
+        return Words(F.normalize(tower.project(states), dim=-1), present)
+
+    def similarity(self, images: Float[Tensor, "n p d"], texts: Words) -> Float[Tensor, "n m"]:
+        """The score of every image with every text."""
+        return self.score(self.sides(images, texts))
+
+    def paired(self, images: Float[Tensor, "n p d"], texts: Words) -> Float[Tensor, " n"]:
+        """The score of image i with text i."""
+        return self.score(best(images @ texts.vectors.transpose(1, 2), texts.present))
+
+    def sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
+        """Both similarities of every image with every text, a block of texts at a time."""
+        size = max(1, MOST_COSINES // max(1, images[..., 0].numel() * texts.present.shape[1]))
+        blocks = zip(texts.vectors.split(size), texts.present.split(size), strict=True)
+        parts = [best(torch.einsum("npd,mtd->nmpt", images, words), there) for words, there in blocks]
+        return Sides(*(torch.cat(part, dim=1) for part in zip(*parts, strict=True)))
+
+    def score(self, sides: Sides) -> Float[Tensor, "*n m"]:
+        """One number for a pair."""
+        return (sides.by_patches + sides.by_words) / 2 if self.config.symmetric else sides.by_words
+
+    def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """InfoNCE, in each direction by the similarity that belongs to it."""
+        sides, scale = self.sides(images, texts), self.logit_scale()
+        if not self.config.symmetric:
+            sides = Sides(sides.by_words, sides.by_words)
+        if self.config.negatives:
+            return few_negatives(Sides(*(scale * side for side in sides)), targets, self.config.negatives)
+        by_image, _ = contrastive_losses(sides.by_patches, scale, targets)
+        _, by_text = contrastive_losses(sides.by_words, scale, targets)
+        return (by_image + by_text) / 2
+
+    def image_parts(self, code: Float[Tensor, "n p d"], tokens: Layer | None) -> dict[str, Layer]:
+        """The unit vectors of the patches."""
+        return {"projected": Layer(code)}
+
+    def text_parts(self, code: Words, tokens: Layer | None) -> dict[str, Layer]:
+        """The unit vectors of the words."""
+        return {"words": Layer(code.vectors, code.present)}
+
+    def paired_slots(self, images: Float[Tensor, "n p d"], texts: Words) -> Layer:
+        """The patch that fits each word best, for the words of text i on image i (n, t, d)."""
+        chosen = (texts.vectors @ images.transpose(1, 2)).argmax(-1)
+        return Layer(images.take_along_dim(chosen[..., None], dim=1), texts.present)
+
+
+def few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
+    """InfoNCE of each image's own text among it and `count` wrong texts, and of its text's image likewise."""
+    texts, images = wrong_texts(targets, count), wrong_images(targets, count)
+    by_image = info_nce(logits.by_patches.diagonal(), logits.by_patches.gather(1, texts.number), texts.usable)
+    rows = logits.by_words[:, : len(logits.by_words)].T
+    by_text = info_nce(rows.diagonal(), rows.gather(1, images.number), images.usable)
+    return (by_image + by_text) / 2
+
+
+def best(cosines: Float[Tensor, "*n m p t"], present: Bool[Tensor, "m t"]) -> Sides:
+    """Both similarities, from the cosine of each patch with each word: padding is nobody's best word."""
+    by_patches = cosines.masked_fill(~present[:, None], -torch.inf).amax(-1).mean(-1)
+    return Sides(by_patches, (cosines.amax(-2) * present).sum(-1) / present.sum(-1))

@@ -1,0 +1,157 @@
+"""Early fusion: the text tower reads each text together with an image, and says whether they match.
+
+The score of a pair is one logit, a linear map of the state of the text's end token behind the last block, after the
+tower's last LayerNorm: log P(match) - log P(no match). There is no vector to an image or a text. Losses over scores:
+
+- "matching" (ALBEF: Li et al. 2021, section 3.2, equation 4): for each image its own pair, k pairs with wrong texts
+  and, for its text, k with wrong images; the mean cross-entropy of match or no match over all of these pairs.
+- "infonce": for each image the cross-entropy of its own text among it and k wrong texts, and for each image's text of
+  its image among it and k wrong images; the mean of both.
+
+With `hard`, wrong pairs are drawn with probability softmax(scale cosine) of vectors (ALBEF's hard negatives), which
+come from CLS and from the text tower without the image, as in BLIP, and are trained by InfoNCE; the losses are added.
+Otherwise draws are uniform. An image's own false captions, if a recipe has them, come before all other texts.
+
+Where we differ from ALBEF and BLIP:
+
+- A text that means the same as an image's own, or is true of it, is never drawn. They exclude the diagonal alone.
+- All blocks of CLIP's causal text tower see the image; ALBEF's first six don't, and their towers aren't causal.
+- One logit, not two: a softmax of two is the logistic function of their difference.
+- No momentum encoder, no queue, no masked language modelling, no re-ranking of the most similar pairs alone.
+- "prefix" (after ViLT: Kim et al. 2021): image tokens stand before the words in the text tower's blocks, but never see
+  a word, and come from the image tower; so they are computed once for each image.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from menagerie.models.networks.drawn import info_nce, wrong, wrong_images, wrong_texts
+from menagerie.models.networks.words import TokenBatch, all_pairs, reader_of, rows_of, some_pairs
+from menagerie.models.objectives import Targets, contrastive_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Scorer
+from menagerie.models.scorers.fusion import FusionConfig
+from menagerie.models.texts import mapped
+from menagerie.models.towers.build import build_towers
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, placed, text_blocks
+
+
+class ImageCode(NamedTuple):
+    """n images."""
+
+    seen: Seen
+    """What words see of them."""
+    vectors: Float[Tensor, "n d"] | tuple[()]
+    """Unit vectors by which hard negatives are drawn; none if draws are uniform."""
+
+
+class TextCode(NamedTuple):
+    """m texts."""
+
+    tokens: TokenBatch
+    words: Float[Tensor, "m t w"]
+    """Their words with positions."""
+    vectors: Float[Tensor, "m d"] | tuple[()]
+    """As those of images; from the text alone."""
+
+
+class FusionScorer(Scorer):
+    """The scorer by the log-odds that an image and a text match, read together; scores have no bounds."""
+
+    config_class = FusionConfig
+    pairs_only = True
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FusionConfig | None = None) -> None:
+        config = config or FusionConfig()
+        super().__init__(towers, texts, config.logit_scale)
+        self.config, built = config, build_towers(towers, texts)
+        built.require_tokens("fusion")
+        self.take_towers(built)
+        self.reader = reader_of(built)
+        self.fused = FusedBlocks(text_blocks(built.text, "fusion"), built.image.width, config.fusion)
+        self.head = nn.Linear(built.text.width, 1)
+        if config.hard:
+            if config.logit_scale == FusionConfig().logit_scale:
+                self.take_temperature()
+        else:
+            self.log_scale.requires_grad_(False)
+            built.drop_projections()
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+        """Keys and values for the words, and vectors."""
+        tower = self.towers.image
+        states, _, pooled = tower.tokens(pixels)
+        seen = self.fused.read(states[:, :1] if self.config.tokens == "pooled" else states[:, 1:])
+        return ImageCode(seen, F.normalize(tower.project(pooled), dim=-1) if self.config.hard else ())
+
+    def encode_texts(self, texts: TokenBatch) -> TextCode:
+        """Embedded words, and vectors."""
+        tower = self.towers.text
+        words = placed(tower, embedded(tower, texts.ids))
+        if not self.config.hard:
+            return TextCode(texts, words, ())
+        whole = F.pad(texts.ids, (0, self.texts.context - texts.ids.shape[1]))
+        return TextCode(texts, words, F.normalize(tower.pooled(whole), dim=-1))
+
+    def score(self, images: Seen, texts: TextCode) -> Float[Tensor, "n c"]:
+        """The logit of the c texts of each image."""
+        states, ends = self.fused.after(texts.words, images), texts.tokens.length - 1
+        last = states.take_along_dim(ends[..., None, None], dim=2)[:, :, 0]
+        return self.head(normed(self.towers.text, last))[..., 0]
+
+    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+        """The score of every image with every text."""
+        return all_pairs(self.score, images.seen, texts, len(images.seen.keys), len(texts.words))
+
+    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+        """The score of image i with text i."""
+        return self.score(images.seen, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
+
+    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """The loss over scores, and with hard negatives that of the vectors by which they are drawn."""
+        if not self.config.hard:
+            return self.pair_loss(images.seen, texts, targets, None)
+        cosines, scale = images.vectors @ texts.vectors.T, self.logit_scale()
+        loss = self.pair_loss(images.seen, texts, targets, (scale * cosines).detach())
+        return loss + contrastive_loss(cosines, scale, targets)
+
+    def pair_loss(
+        self, images: Seen, texts: TextCode, targets: Targets, likeness: Float[Tensor, "n m"] | None
+    ) -> Float[Tensor, ""]:
+        """The loss over scores of own and wrong pairs, drawn by `likeness` or uniformly."""
+        n, m = targets.same.shape
+        count = self.config.negatives or max(n, m)
+        if count >= m - 1:
+            return self.whole_loss(all_pairs(self.score, images, texts, n, m), targets)
+        by_image, by_text = wrong_texts(targets, count, likeness), wrong_images(targets, count, likeness)
+        own = torch.arange(n, device=by_image.number.device)[:, None]
+        scores = some_pairs(self.score, images, texts, torch.cat([own, by_image.number], dim=1))
+        of_texts = rows_of(images, by_text.number.flatten())
+        again = own.expand_as(by_text.number).reshape(-1, 1)
+        others = some_pairs(self.score, of_texts, texts, again).reshape(by_text.number.shape)
+        if self.config.objective == "infonce":
+            own_text = info_nce(scores[:, 0], scores[:, 1:], by_image.usable)
+            return (own_text + info_nce(scores[:, 0], others, by_text.usable)) / 2
+        usable = torch.cat([by_image.usable, by_text.usable], dim=1)
+        return matching_loss(scores[:, 0], torch.cat([scores[:, 1:], others], dim=1), usable)
+
+    def whole_loss(self, scores: Float[Tensor, "n m"], targets: Targets) -> Float[Tensor, ""]:
+        """The loss over the scores of all images with all texts; of the true pairs only the own ones count."""
+        n, possible = len(scores), wrong(targets)
+        own = scores.diagonal()
+        if self.config.objective == "matching":
+            return matching_loss(own, scores, possible)
+        return (info_nce(own, scores, possible) + info_nce(own, scores[:, :n].T, possible[:, :n].T)) / 2
+
+
+def matching_loss(
+    own: Float[Tensor, " n"], others: Float[Tensor, "n k"], usable: Bool[Tensor, "n k"]
+) -> Float[Tensor, ""]:
+    """The mean cross-entropy of match or no match over own pairs and the usable others."""
+    total = F.softplus(-own).sum() + F.softplus(others).masked_fill(~usable, 0).sum()
+    return total / (own.numel() + usable.sum())

@@ -1,0 +1,170 @@
+"""Scorers whose score is the likelihood of a text given an image, and the prior of texts.
+
+    log P(t | i) = sum_k log P(w_k | w_1 ... w_{k-1}, i)
+
+over the words of a text and its end. The score is log P(t | i) - alpha log P(t), by default divided by the number of
+these tokens. alpha = 0 is the likelihood (CapPa: Tschannen et al. 2023, section 3), alpha = 1 the pointwise mutual
+information (VisualGPTScore: Lin et al. 2024, section 3, where alpha is tuned). P(t) comes from the same network:
+
+- "null": a learned token in place of each of the image's; so a share of the training captions are read.
+- "noise": the mean of P(t | i) over 8 images of Gaussian noise.
+- "images": the mean of P(t | i) over 32 training images, which the scorer keeps.
+
+Means are of probabilities of whole texts, not of their logarithms. P(t) is the same for all images of a text: it can
+change which text an image chooses, never which image a text chooses.
+
+In training the loss is -log P of a token, the mean over all tokens of the batch's own captions (CapPa). Captions that
+belong to no image have no part in it.
+"""
+
+import math
+from abc import abstractmethod
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64, UInt8
+from torch import Tensor, nn
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.networks.words import PAIRS, TokenBatch, all_pairs, reader_of, sliced
+from menagerie.models.scorer import Scorer
+from menagerie.models.scorers.captioner import LikelihoodConfig
+from menagerie.models.texts import mapped
+from menagerie.models.towers.build import build_towers
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.fused import FusedBlocks, Seen
+from menagerie.models.towers.towers import Towers
+
+NOISE_IMAGES = 8
+MOST_LOGITS = 1 << 25
+
+
+class WordCode(NamedTuple):
+    """m texts, as far as they can be read without an image."""
+
+    tokens: TokenBatch
+    states: Float[Tensor, "m t w"]
+    """What predicts each token, before it has seen an image."""
+    prior: Float[Tensor, " m"]
+    """log P(t); 0 where no score needs it."""
+
+
+class LikelihoodScorer(Scorer):
+    """The part that scorers by likelihood share; `self.fused` and `self.head` turn states of words into logits."""
+
+    references = 32
+    fused: FusedBlocks
+
+    def take_parts(self, towers: TowerConfig, texts: TextSpace, config: LikelihoodConfig, name: str) -> Towers:
+        """Build towers and reader, and what the prior needs."""
+        if config.prior == "null" and config.alpha and not config.null_share:
+            raise UserError(f"--{name}.prior null is the prior of captions read without an image: raise .null-share")
+        self.config, built = config, build_towers(towers, texts)
+        built.require_tokens(name)
+        self.take_towers(built)
+        self.reader = reader_of(built)
+        self.null = nn.Parameter(0.02 * torch.randn(built.image.width))
+        self.head = nn.Linear(built.text.width, built.tokenizer.vocab_size)
+        nn.init.zeros_(self.head.weight)  # so that the first loss is the logarithm of the number of tokens
+        nn.init.zeros_(self.head.bias)
+        side = towers.resolution
+        self.register_buffer("kept_images", torch.zeros(self.references, 3, side, side, dtype=torch.uint8))
+        noise = torch.randn(NOISE_IMAGES, 3, side, side, generator=torch.Generator().manual_seed(0))
+        self.register_buffer("noise", noise, persistent=False)
+        return built
+
+    def keep_references(self, images: UInt8[Tensor, "r 3 h w"]) -> None:
+        """Keep training images for the prior "images"; until then they are black."""
+        self.kept_images.copy_(images)
+
+    def chosen(self, states: Float[Tensor, "n p v"]) -> Float[Tensor, "n q v"]:
+        """The image tokens that words see, of all tokens with CLS."""
+        return states[:, :1] if self.config.tokens == "pooled" else states[:, 1:]
+
+    def seen(self, pixels: Float[Tensor, "n 3 h w"]) -> Seen:
+        """What words see of normalised images."""
+        return self.fused.read(self.chosen(self.towers.image.tokens(pixels).states))
+
+    def word_code(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordCode:
+        """The code of texts, with their prior where scores need it."""
+        code = WordCode(tokens, states, states.new_zeros(len(states)))
+        if self.training or not self.config.alpha:
+            return code
+        return code._replace(prior=self.log_prior(code))
+
+    def log_prior(self, texts: WordCode) -> Float[Tensor, " m"]:
+        """log P(t) of each text, as `config.prior` says."""
+        images = self.prior_images()
+        count = len(images.keys)
+        each = all_pairs(self.log_likelihood, images, texts, count, len(texts.states), self.most(texts))
+        return each.logsumexp(0) - math.log(count)
+
+    def prior_images(self) -> Seen:
+        """What words see of the images over which the prior is a mean."""
+        if self.config.prior == "null":
+            return self.nothing()
+        images = self.noise if self.config.prior == "noise" else self.pixel_scale(self.kept_images)
+        return self.seen(images.to(self.null.dtype))
+
+    def nothing(self) -> Seen:
+        """What words see without an image: the learned token in place of each of its tokens."""
+        count = 1 if self.config.tokens == "pooled" else self.towers.image.n_tokens - 1
+        return self.fused.read(self.null.expand(1, count, -1))
+
+    def log_likelihood(
+        self, images: Seen, texts: WordCode, hidden: Bool[Tensor, "n c"] | None = None
+    ) -> Float[Tensor, "n c"]:
+        """log P(t | i) of the c texts of each image."""
+        return self.by_token(images, texts, hidden).sum(-1)
+
+    def by_token(
+        self, images: Seen, texts: WordCode, hidden: Bool[Tensor, "n c"] | None = None
+    ) -> Float[Tensor, "n c t"]:
+        """log P of each token given those before it and the image; 0 for padding."""
+        logits = self.head(self.last_norm(self.fused.after(texts.states, images, hidden)))
+        each = logits.log_softmax(-1).gather(-1, texts.tokens.ids[..., None])[..., 0]
+        return each.masked_fill(~within(texts.tokens), 0)
+
+    @abstractmethod
+    def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
+        """The LayerNorm before the head."""
+
+    def generative_score(self, images: Seen, texts: WordCode) -> Float[Tensor, "n c"]:
+        """log P(t | i) - alpha log P(t) of the c texts of each image."""
+        score = self.log_likelihood(images, texts) - self.config.alpha * texts.prior
+        return score / texts.tokens.length if self.config.per_token else score
+
+    def most(self, texts: WordCode) -> int:
+        """Number of pairs that are read at once: each has a logit for each token and each word of the vocabulary."""
+        return max(1, min(PAIRS, MOST_LOGITS // max(1, texts.states.shape[1] * self.head.out_features)))
+
+    def generative_scores(self, images: Seen, texts: WordCode) -> Float[Tensor, "n m"]:
+        """The score of every image with every text."""
+        n, m = len(images.keys), len(texts.states)
+        return all_pairs(self.generative_score, images, texts, n, m, self.most(texts))
+
+    def generative_pairs(self, images: Seen, texts: WordCode) -> Float[Tensor, " n"]:
+        """The score of image i with text i."""
+        return self.generative_score(images, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
+
+    def caption_loss(self, images: Seen, texts: WordCode, parallel: float = 0.0) -> Float[Tensor, ""]:
+        """-log P of a token, the mean over all tokens of the images' own captions.
+
+        `chance` decides which captions are read without an image, and which `parallel` share of texts is hidden.
+        """
+        n = len(images.keys)
+        own = mapped(sliced(texts, 0, n), lambda tensor: tensor[:, None])
+        blind = (own.tokens.chance[..., 0] < self.config.null_share)[..., None, None, None]
+        images = Seen(*(torch.where(blind, *pair) for pair in zip(self.nothing(), images, strict=True)))
+        hidden = own.tokens.chance[..., 1] < parallel if parallel else None
+        return -self.by_token(images, own, hidden).sum() / own.tokens.length.sum()
+
+
+def within(tokens: TokenBatch) -> Bool[Tensor, "*b t"]:
+    """Which tokens are no padding."""
+    return torch.arange(tokens.ids.shape[-1], device=tokens.ids.device) < tokens.length[..., None]
+
+
+def shifted(ids: Int64[Tensor, "m t"]) -> Int64[Tensor, "m t"]:
+    """Each token's predecessor; 0 before the first (CapPa's start: a closed vocabulary has no token of its own)."""
+    return torch.nn.functional.pad(ids[:, :-1], (1, 0))

@@ -1,0 +1,168 @@
+"""CLIP with losses over each image's own false captions: CE-CLIP (Zhang et al. 2024), FSC-CLIP (Oh et al. 2024).
+
+Scores and towers are CLIP's. s_ij is a scaled cosine, n_ik is false caption k of image i, t_i its caption:
+
+- CE-CLIP: InfoNCE with all false captions as further columns (NegCLIP's), and
+  rank_weight mean_ik max(0, threshold + s(i, n_ik) - s_ii), and
+  text_weight mean_i of the cross-entropy of s_ii among it and scale cos(t_i, n) for all false captions n of the batch.
+  The threshold is mean s_ii - mean s(i, n_ik) of the step before, 0 at first, without gradient (sections 3.2, 3.3).
+- FSC-CLIP: InfoNCE of images and captions alone, and global_weight HN(s) + patch_weight HN(l), with
+  HN = mean_i sum_k y_k (1 - p_k)^gamma (-log p_k), p the softmax over an image's caption and its K own false captions,
+  y = 1 - smoothing + smoothing / (K + 1) for the caption and smoothing / (K + 1) for each other (sections 3.2, 3.3).
+  l is the log-sum-exp over words of the scaled cosine of a word with the patches that fit it: their mean, weighted by
+  the word's products with them, stretched to 0 to 1 and divided by their sum, without gradient.
+
+Where we differ from the published code (lezhang7/Enhance-FineGrained, ytaek-oh/fsc-clip):
+
+- Images have as many own false captions as there are; means are over those. There, missing ones count as 0 in CE-CLIP's
+  mean, and as a logit of 0 in FSC-CLIP's softmax. FSC-CLIP leaves out images without any, and so do we.
+- One threshold for all kinds of false captions, where CE-CLIP has one for each. Its single-GPU branch exchanges the two
+  cases of `hardnegative`; ours is the other branch.
+- A false caption of one image that is true of another is left out of that one's text loss.
+- FSC-CLIP's patches are unit vectors here, so that their mean is one of directions.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.objectives import Targets, contrastive_loss
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorers.own_negatives import CECLIPConfig, FSCCLIPConfig
+from menagerie.models.texts import Tensors
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.models.towers.features import Layer
+
+
+class CECLIPScorer(CLIPScorer):
+    """CLIP trained with CE-CLIP's losses."""
+
+    config_class = CECLIPConfig
+
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: CECLIPConfig | None = None) -> None:
+        super().__init__(towers, texts, config)
+        self.register_buffer("threshold", torch.zeros(()))
+
+    def loss(
+        self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
+    ) -> Float[Tensor, ""]:
+        """InfoNCE with false captions, the ranking and the contrast of texts."""
+        scale, cosines = self.logit_scale(), images @ texts.T
+        loss = contrastive_loss(cosines, scale, targets)
+        if targets.owner is None:
+            return loss
+        own, false = scale * cosines.diagonal(), texts[targets.matched :]
+        wrong = scale * (images[targets.owner] * false).sum(-1)
+        rank = F.relu(self.threshold + wrong - own[targets.owner]).mean()
+        if self.training:
+            self.threshold.copy_((own.mean() - wrong.mean()).detach())
+        between = scale * texts[: len(images)] @ false.T
+        if targets.masked is not None:
+            between = between.masked_fill(targets.masked[:, targets.matched :], -torch.inf)
+        contrast = (torch.cat([own[:, None], between], dim=1).logsumexp(1) - own).mean()
+        return loss + self.config.rank_weight * rank + self.config.text_weight * contrast
+
+
+class ImageCode(NamedTuple):
+    """Unit vectors of n images and of their patches."""
+
+    vectors: Float[Tensor, "n d"]
+    patches: Float[Tensor, "n p d"]
+
+
+class TextCode(NamedTuple):
+    """Unit vectors of m texts and of their words."""
+
+    vectors: Float[Tensor, "m d"]
+    words: Float[Tensor, "m t d"]
+    present: Bool[Tensor, "m t"]
+
+
+class FSCCLIPScorer(CLIPScorer):
+    """CLIP trained with FSC-CLIP's losses."""
+
+    config_class = FSCCLIPConfig
+    needs = "tokens"
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+        """Unit vectors of the images, and of the patches for the loss."""
+        tower = self.towers.image
+        vectors = F.normalize(tower.project(tower.tokens(pixels).states), dim=-1)
+        return ImageCode(vectors[:, 0], vectors[:, 1:])
+
+    def encode_texts(self, texts: Int64[Tensor, "m context"]) -> TextCode:
+        """Unit vectors of the texts, and of the words for the loss."""
+        tower = self.towers.text
+        states, present, pooled = tower.tokens(texts)
+        whole, words = (F.normalize(tower.project(part), dim=-1) for part in (pooled, states))
+        return TextCode(whole, words, present)
+
+    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+        """The cosine of every image with every text."""
+        return images.vectors @ texts.vectors.T
+
+    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
+        """The cosine of image i with text i."""
+        return (images.vectors * texts.vectors).sum(-1)
+
+    def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
+        """The vectors that are compared."""
+        return code.vectors
+
+    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The unit vectors of patches and image."""
+        return {"projected": Layer(code.patches), "whole": Layer(code.vectors[:, None])}
+
+    def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The unit vectors of words and text."""
+        return {"words": Layer(code.words, code.present), "whole": Layer(code.vectors[:, None])}
+
+    def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
+        """InfoNCE of captions, and choices among each image's own false ones."""
+        scale, config, n = self.logit_scale(), self.config, len(images.vectors)
+        masked = None if targets.masked is None else targets.masked[:, : targets.matched]
+        captions = Targets(targets.same[:, : targets.matched], masked, targets.matched)
+        loss = contrastive_loss(images.vectors @ texts.vectors[: targets.matched].T, scale, captions)
+        if targets.owner is None:
+            return loss
+        number = torch.cat([torch.arange(n, device=targets.owner.device), targets.owner])  # of each text's image
+        rows = torch.cat([number[:n], torch.arange(targets.matched, len(texts.words), device=number.device)])
+        vectors = scale * (images.vectors[number] * texts.vectors[rows]).sum(-1)
+        words = fit_of_words(images.patches[number], texts.words[rows], texts.present[rows], scale)
+        parts = (choice_loss(logits, number, n, config.gamma, config.smoothing) for logits in (vectors, words))
+        by_vectors, by_words = parts
+        return loss + config.global_weight * by_vectors + config.patch_weight * by_words
+
+
+def fit_of_words(
+    patches: Float[Tensor, "b p d"],
+    words: Float[Tensor, "b t d"],
+    present: Bool[Tensor, "b t"],
+    scale: Float[Tensor, ""],
+) -> Float[Tensor, " b"]:
+    """The log-sum-exp over words of the scaled cosine of each with the mean of the patches that fit it."""
+    products = (words @ patches.transpose(1, 2)).detach()
+    least, most = products.amin(-1, keepdim=True), products.amax(-1, keepdim=True)
+    weights = (products - least) / (most - least).clamp_min(1e-12)  # padding may have equal patches
+    weights = weights / weights.sum(-1, keepdim=True).clamp_min(1e-12)
+    cosines = scale * F.cosine_similarity(weights @ patches, words, dim=-1)
+    return cosines.masked_fill(~present, -torch.inf).logsumexp(-1)
+
+
+def choice_loss(
+    logits: Float[Tensor, " b"], image: Int64[Tensor, " b"], n: int, gamma: float, smoothing: float
+) -> Float[Tensor, ""]:
+    """HN: the smoothed focal loss of each image's caption (the first n logits) among it and the false captions of that
+    `image`; the mean over images that have any."""
+    mine = image == torch.arange(n, device=image.device)[:, None]
+    logs = logits.expand(n, -1).masked_fill(~mine, -torch.inf).log_softmax(1).masked_fill(~mine, 0)
+    count = mine.sum(1).to(logits.dtype)
+    focal = (-torch.expm1(logs)).clamp_min(1e-12) ** gamma * -logs
+    share = (smoothing / count)[:, None] * mine
+    chosen = (1 - smoothing) * focal.diagonal() + (share * focal).sum(1)
+    some = count > 1
+    return chosen.masked_fill(~some, 0).sum() / some.sum().clamp_min(1)

@@ -1,0 +1,92 @@
+"""Captions as tokens with lengths, and pairs of images and texts in blocks, for scorers that read both together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from menagerie.models.networks.clip import CaptionReader
+from menagerie.models.texts import Tensors, Texts, mapped
+from menagerie.models.towers.towers import Towers, ends_of
+
+# Pairs of an image and a text that are read at once, unless a scorer says otherwise.
+PAIRS = 512
+
+
+class TokenBatch(NamedTuple):
+    """The tokens of m texts; what stands behind a text's length is padding, whatever its id."""
+
+    ids: Int64[Tensor, "m t"]
+    length: Int64[Tensor, " m"]
+    """Number of tokens, with the end."""
+    chance: Float[Tensor, "m 2"]
+    """Random numbers for each text in training, by which scorers draw what they hide; 1 outside training."""
+
+
+@dataclass(frozen=True)
+class TokenReader(CaptionReader):
+    """Reads captions as tokens with lengths. Training batches are cut to their longest text: reading a text together
+    with an image costs as much for padding as for words."""
+
+    end: int | None
+    """Id of the token that ends a text; None means the largest id."""
+
+    def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> TokenBatch:
+        """The tokens of every caption."""
+        ids = self.tokenizer(texts.captions, self.context)
+        length = ends_of(ids, self.end) + 1
+        if generator is None:
+            return TokenBatch(ids, length, torch.ones(len(ids), 2))
+        longest = int(length.max()) if len(length) else 0
+        return TokenBatch(ids[:, :longest].contiguous(), length, torch.rand(len(ids), 2, generator=generator))
+
+
+def reader_of(towers: Towers) -> TokenReader:
+    """The reader for towers that give tokens."""
+    return TokenReader(towers.tokenizer, towers.context, towers.text.end_token)
+
+
+# Scores of n images with c texts each, from the images' code and texts' code of shape (n, c, ...).
+GroupScore = Callable[[Tensors, Tensors], Float[Tensor, "n c"]]
+
+
+def all_pairs(
+    score: GroupScore, images: Tensors, texts: Tensors, n: int, m: int, most: int = PAIRS
+) -> Float[Tensor, "n m"]:
+    """The scores of n images with m texts, at most `most` at once."""
+    rows = []
+    for start in range(0, n, most):
+        some, size = sliced(images, start, start + most), min(most, n - start)
+        step = max(1, most // size)
+        parts = [score(some, repeated(sliced(texts, k, k + step), size)) for k in range(0, m, step)]
+        rows.append(torch.cat(parts, dim=1))
+    return torch.cat(rows)
+
+
+def some_pairs(
+    score: GroupScore, images: Tensors, texts: Tensors, columns: Int64[Tensor, "n c"]
+) -> Float[Tensor, "n c"]:
+    """The scores of each image with some texts, given by number."""
+    step = max(1, PAIRS // max(1, columns.shape[1]))
+    parts = []
+    for start, chosen in zip(range(0, len(columns), step), columns.split(step), strict=True):
+        parts.append(score(sliced(images, start, start + step), rows_of(texts, chosen)))
+    return torch.cat(parts)
+
+
+def rows_of(code: Tensors, numbers: Int64[Tensor, "*b"]) -> Tensors:
+    """The given rows of a code."""
+    return mapped(code, lambda tensor: tensor[numbers])
+
+
+def sliced(code: Tensors, start: int, end: int) -> Tensors:
+    """Rows of a code."""
+    return mapped(code, lambda tensor: tensor[start:end])
+
+
+def repeated(code: Tensors, n: int) -> Tensors:
+    """The same texts for each of n images, without copying."""
+    return mapped(code, lambda tensor: tensor.expand(n, *tensor.shape))

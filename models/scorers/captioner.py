@@ -1,0 +1,71 @@
+"""The spec of the captioner; free of torch."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from menagerie.envs.core.validation import SHARE, Range
+from menagerie.models.spec import ScorerSpec
+
+SCORED = ("alpha", "prior", "per_token")
+
+
+@dataclass(frozen=True)
+class LikelihoodConfig:
+    """Options of scorers by likelihood."""
+
+    tokens: Literal["patches", "pooled"] = "patches"
+    """Image tokens that words see: all patches, or CLS alone."""
+    null_share: Annotated[float, SHARE] = 0.1
+    """Share of training captions that are read without their image, for the prior "null"."""
+    alpha: Annotated[float, Range(0.0, 10.0)] = 0.0
+    """Weight of the prior in scores: log P(text | image) - alpha log P(text). Decides no training."""
+    prior: Literal["images", "noise", "null"] = "images"
+    """What P(text) is: a mean over 32 training images or over 8 images of noise, or reading without an image. Decides
+    no training."""
+    per_token: bool = True
+    """Whether scores are divided by the number of tokens; otherwise shorter texts are likelier. Decides no training."""
+
+
+@dataclass(frozen=True)
+class CaptionerConfig(LikelihoodConfig):
+    """Options of the captioner."""
+
+    fusion: Literal["early", "late", "prefix"] = "early"
+    """Where words see the image: by cross-attention in each block, by one behind the last block, or as tokens before
+    the words."""
+    parallel: Annotated[float, SHARE] = 0.0
+    """Share of training captions whose words are all predicted at once, from the image alone; CapPa's is 0.75."""
+
+
+# CapPa (configs/proj/cappa/pretrain.py of google-research/big_vision): Adafactor's rate and decay, which is subtracted
+# at each step at the peak rate; torch's AdamW multiplies decay by the rate, so here it is 1e-4 / 1e-3. Its 10 000 steps
+# of warm-up would be longer than our runs.
+SCRATCH = {"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 1000, "betas": (0.9, 0.95)}
+# No paper trains such a decoder on CLIP's pretrained towers: towers use CLIP's fine-tuning rates, the rest OC-CLIP's
+# for its new module.
+PRETRAINED = {
+    "learning_rate": 2e-4,
+    "vision_learning_rate": 4e-6,
+    "text_learning_rate": 4e-6,
+    "weight_decay": 0.2,
+    "warmup": 50,
+    "betas": (0.9, 0.95),
+}
+
+CAPTIONER = ScorerSpec(
+    name="captioner",
+    title="Captioner",
+    source="Tschannen et al. 2023, Image captioners are scalable vision learners too",
+    about="predicts a text word by word from the image's patches; the score is the text's log-likelihood",
+    implementation="menagerie.models.networks.captioner:CaptionerScorer",
+    config=CaptionerConfig,
+    smoke={"parallel": 0.5, "alpha": 1.0, "prior": "null"},
+    scratch=SCRATCH,
+    pretrained=PRETRAINED,
+    space={"parallel": (0.0, 0.75)},
+    takes_negatives=False,
+    scored=SCORED,
+    control=True,
+)
+
+SPECS = (CAPTIONER,)

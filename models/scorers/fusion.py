@@ -1,0 +1,46 @@
+"""The spec of the scorer with early fusion; free of torch."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from menagerie.envs.core.validation import COUNT
+from menagerie.models.scorers.captioner import PRETRAINED
+from menagerie.models.scorers.clip import CLIP
+from menagerie.models.spec import Range, ScorerSpec
+
+
+@dataclass(frozen=True)
+class FusionConfig:
+    """Options of the scorer with early fusion; defaults are ALBEF's, as far as it has them."""
+
+    fusion: Literal["early", "prefix"] = "early"
+    """Where words see the image: by cross-attention in each text block, or as tokens before the words (ViLT)."""
+    tokens: Literal["patches", "pooled"] = "patches"
+    """Image tokens that words see: all patches, or CLS alone."""
+    objective: Literal["matching", "infonce"] = "matching"
+    """Loss over the scores of pairs: each pair true or false, or the true one among its negatives."""
+    negatives: Annotated[int, COUNT] = 1
+    """Wrong texts for each image, and wrong images for each text, in a step; 0 takes all of the batch, at the price of
+    reading every image with every text."""
+    hard: bool = True
+    """Whether likely pairs are drawn, by the similarity of vectors that are trained beside (CLIP's loss); otherwise all
+    wrong pairs are equally likely, and there are no vectors."""
+    logit_scale: float = 1 / 0.07
+    """Initial inverse temperature of these vectors."""
+
+
+FUSION = ScorerSpec(
+    name="fusion",
+    title="Early fusion",
+    source="Li et al. 2021, Align before fuse (ALBEF): image-text matching; BLIP (Li et al. 2022)",
+    about="text blocks attend to the image's patches; the score is the log-odds that text and image match",
+    implementation="menagerie.models.networks.fusion:FusionScorer",
+    config=FusionConfig,
+    smoke={"negatives": 3},
+    scratch=CLIP.scratch,
+    pretrained=PRETRAINED,
+    space={"negatives": Range(1, 15, log=True), "hard": (True, False)},
+    control=True,
+)
+
+SPECS = (FUSION,)

@@ -1,0 +1,69 @@
+"""The specs of CLIP with losses over an image's own false captions: CE-CLIP and FSC-CLIP; free of torch."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from menagerie.envs.core.validation import SHARE
+from menagerie.envs.core.validation import Range as Limits
+from menagerie.models.scorers.clip import CLIP, CLIPConfig
+from menagerie.models.spec import Range, ScorerSpec
+
+WEIGHT = Limits(0.0, 1000.0)
+
+
+@dataclass(frozen=True)
+class CECLIPConfig(CLIPConfig):
+    """Weights of CE-CLIP's losses; defaults are the authors'."""
+
+    rank_weight: Annotated[float, WEIGHT] = 0.2
+    """Weight of the loss that keeps an image's own false captions behind its caption by a threshold that adapts."""
+    text_weight: Annotated[float, WEIGHT] = 0.2
+    """Weight of the loss that keeps captions away from false captions, as texts."""
+
+
+CE_CLIP = ScorerSpec(
+    name="ce-clip",
+    title="CE-CLIP",
+    source="Zhang et al. 2024, Contrasting intra-modal and ranking cross-modal hard negatives to enhance "
+    "visio-linguistic compositional understanding",
+    about="CLIP with false captions in its loss: among captions, ranked by image, and as texts unlike the captions",
+    implementation="menagerie.models.networks.own_negatives:CECLIPScorer",
+    config=CECLIPConfig,
+    scratch=CLIP.scratch,  # the paper only fine-tunes
+    pretrained=CLIP.pretrained,
+    space={"rank_weight": Range(0.05, 1.0, log=True), "text_weight": Range(0.05, 1.0, log=True)},
+    negatives=("captions",),
+    control=True,
+)
+
+
+@dataclass(frozen=True)
+class FSCCLIPConfig(CLIPConfig):
+    """Weights of FSC-CLIP's losses; defaults are the authors'."""
+
+    global_weight: Annotated[float, WEIGHT] = 0.5
+    """Weight of the loss over vectors of an image's caption and its own false captions."""
+    patch_weight: Annotated[float, WEIGHT] = 0.2
+    """Weight of the same loss over words and the patches that fit them."""
+    gamma: Annotated[float, Limits(0.0, 10.0)] = 2.0
+    """Exponent by which choices that are made already count less; 0 is the cross-entropy."""
+    smoothing: Annotated[float, SHARE] = 0.02
+    """Share of the target that the caption and the false captions have in equal parts."""
+
+
+FSC_CLIP = ScorerSpec(
+    name="fsc-clip",
+    title="FSC-CLIP",
+    source="Oh et al. 2024, Preserving multi-modal capabilities of pre-trained VLMs for improving vision-linguistic "
+    "compositionality",
+    about="CLIP that also chooses each image's caption among its own false ones, by vectors and by words on patches",
+    implementation="menagerie.models.networks.own_negatives:FSCCLIPScorer",
+    config=FSCCLIPConfig,
+    scratch=CLIP.scratch,  # the paper only fine-tunes
+    pretrained={"learning_rate": 5e-6, "weight_decay": 0.1, "warmup": 50, "betas": (0.9, 0.98)},
+    space={"global_weight": Range(0.1, 2.0, log=True), "patch_weight": Range(0.05, 1.0, log=True)},
+    negatives=("captions",),
+    control=True,
+)
+
+SPECS = (CE_CLIP, FSC_CLIP)

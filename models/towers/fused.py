@@ -1,0 +1,186 @@
+"""Texts that see images: by cross-attention in the blocks of a text tower or behind them, or as a prefix.
+
+A block does self-attention, cross-attention, MLP, each on what its own LayerNorm gives and added to the stream (the
+decoder of Vaswani et al. 2017, section 3.1, with LayerNorms first; CapPa's). Cross-attention has no biases, as in CapPa
+(Tschannen et al. 2023). In a prefix-LM (Dong et al. 2019; SimVLM) image tokens stand before the words in the same
+blocks: words see them, and they never see a word.
+
+What words attend to of an image is computed once for each image (`Seen`), whatever the number of its texts. Images come
+in groups: each of n images has c texts, whose words have the shape (n, c, t, width).
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from open_clip.transformer import ResidualAttentionBlock
+from torch import Tensor, nn
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.towers.towers import TextTower
+
+Fusion = Literal["early", "late", "prefix"]
+
+
+class Seen(NamedTuple):
+    """Keys and values of n images' tokens for the words, in each of b blocks."""
+
+    keys: Float[Tensor, "n b heads p d"]
+    values: Float[Tensor, "n b heads p d"]
+
+
+class CrossAttention(nn.Module):
+    """Attention from words to image tokens."""
+
+    def __init__(self, width: int, image_width: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.norm = heads, nn.LayerNorm(width)
+        self.query, self.out = (nn.Linear(width, width, bias=False) for _ in range(2))
+        self.keys_values = nn.Linear(image_width, 2 * width, bias=False)
+
+    def read(self, images: Float[Tensor, "n p v"]) -> tuple[Float[Tensor, "n h p d"], Float[Tensor, "n h p d"]]:
+        """Keys and values of image tokens."""
+        keys, values = self.keys_values(images).chunk(2, -1)
+        return by_head(keys, self.heads), by_head(values, self.heads)
+
+    def forward(
+        self, words: Float[Tensor, "n c t w"], keys: Float[Tensor, "n h p d"], values: Float[Tensor, "n h p d"]
+    ) -> Float[Tensor, "n c t w"]:
+        """What the words of each image's c texts take from it."""
+        queries = by_head(self.query(self.norm(words)).flatten(1, 2), self.heads)
+        taken = F.scaled_dot_product_attention(queries, keys, values)
+        return self.out(joined(taken)).reshape(words.shape)
+
+
+class FusedBlocks(nn.Module):
+    """Transformer blocks, a text tower's or others, whose words see images.
+
+    - early: cross-attention in each block.
+    - late: the blocks never see an image; one cross-attention stands behind the last.
+    - prefix: the blocks also read the image tokens, before the words.
+    """
+
+    def __init__(self, blocks: Sequence[ResidualAttentionBlock], image_width: int, fusion: Fusion) -> None:
+        super().__init__()
+        self.blocks, self.fusion = tuple(blocks), fusion  # no submodules: they are their owner's
+        width, self.heads = blocks[0].attn.embed_dim, blocks[0].attn.num_heads
+        count = {"early": len(blocks), "late": 1, "prefix": 0}[fusion]
+        self.cross = nn.ModuleList(CrossAttention(width, image_width, self.heads) for _ in range(count))
+        self.bring = nn.Linear(image_width, width) if fusion == "prefix" else None
+
+    def read(self, images: Float[Tensor, "n p v"]) -> Seen:
+        """What words can attend to of image tokens."""
+        if self.bring is None:
+            parts = [cross.read(images) for cross in self.cross]
+        else:
+            parts, states = [], self.bring(images)
+            for block in self.blocks:
+                _, keys, values = self._heads(block, states)
+                parts.append((keys, values))
+                states = self._passed(block, states)
+        return Seen(*(torch.stack(part, dim=1) for part in zip(*parts, strict=True)))
+
+    def before(self, words: Float[Tensor, "m t w"], hidden: Bool[Tensor, " m"] | None = None) -> Float[Tensor, "m t w"]:
+        """The part of the work on texts that takes no image: all blocks if fusion is late, else none.
+
+        Words of a `hidden` text see later positions too (their input must not tell the words).
+        """
+        if self.fusion != "late":
+            return words
+        mask = visible(words.shape[1], hidden, words)
+        for block in self.blocks:
+            words = self._passed(block, words, mask)
+        return words
+
+    def after(
+        self, words: Float[Tensor, "n c t w"], seen: Seen, hidden: Bool[Tensor, "n c"] | None = None
+    ) -> Float[Tensor, "n c t w"]:
+        """The states of the words of each image's c texts, from what `before` gave."""
+        if self.fusion == "late":
+            return words + self.cross[0](words, seen.keys[:, 0], seen.values[:, 0])
+        n, c = words.shape[:2]
+        states = words.flatten(0, 1)
+        mask = visible(words.shape[2], None if hidden is None else hidden.flatten(), words)
+        for k, block in enumerate(self.blocks):
+            keys, values = seen.keys[:, k], seen.values[:, k]
+            if self.fusion == "prefix":
+                states = self._passed(block, states, mask, tuple(x.repeat_interleave(c, 0) for x in (keys, values)))
+            else:
+                states = self._attended(block, states, mask)
+                states = states + self.cross[k](states.unflatten(0, (n, c)), keys, values).flatten(0, 1)
+                states = states + block.ls_2(block.mlp(block.ln_2(states)))
+        return states.unflatten(0, (n, c))
+
+    def _passed(
+        self,
+        block: ResidualAttentionBlock,
+        states: Float[Tensor, "b t w"],
+        mask: Bool[Tensor, "*b t t"] | None = None,
+        prefix: tuple[Tensor, ...] = (),
+    ) -> Float[Tensor, "b t w"]:
+        states = self._attended(block, states, mask, prefix)
+        return states + block.ls_2(block.mlp(block.ln_2(states)))
+
+    def _attended(
+        self,
+        block: ResidualAttentionBlock,
+        states: Float[Tensor, "b t w"],
+        mask: Bool[Tensor, "*b t t"] | None = None,
+        prefix: tuple[Tensor, ...] = (),
+    ) -> Float[Tensor, "b t w"]:
+        """The stream after a block's self-attention; keys and values of a prefix are seen by all."""
+        queries, keys, values = self._heads(block, states)
+        if prefix:
+            keys, values = (torch.cat(pair, dim=2) for pair in zip(prefix, (keys, values), strict=True))
+            mask = F.pad(mask, (prefix[0].shape[2], 0), value=True)
+        taken = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+        return states + block.ls_1(block.attn.out_proj(joined(taken)))
+
+    def _heads(
+        self, block: ResidualAttentionBlock, states: Float[Tensor, "b t w"]
+    ) -> tuple[Float[Tensor, "b h t d"], ...]:
+        """Queries, keys and values of a block's self-attention."""
+        three = F.linear(block.ln_1(states), block.attn.in_proj_weight, block.attn.in_proj_bias).chunk(3, -1)
+        return tuple(by_head(part, self.heads) for part in three)
+
+
+def by_head(states: Float[Tensor, "n t w"], heads: int) -> Float[Tensor, "n h t d"]:
+    """Divide vectors among heads."""
+    return states.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def joined(states: Float[Tensor, "n h t d"]) -> Float[Tensor, "n t w"]:
+    """Undo `by_head`."""
+    return states.transpose(1, 2).flatten(2)
+
+
+def visible(length: int, hidden: Bool[Tensor, " b"] | None, like: Tensor) -> Bool[Tensor, "*b t t"]:
+    """Which positions each position sees: itself and earlier ones, and all in a `hidden` text."""
+    causal = torch.ones(length, length, dtype=torch.bool, device=like.device).tril()
+    return causal if hidden is None else causal | hidden[:, None, None, None]
+
+
+def text_blocks(tower: TextTower, scorer: str) -> list[ResidualAttentionBlock]:
+    """The blocks of a text tower; raises for towers whose blocks aren't open_clip's plain ones."""
+    transformer = tower.model.transformer
+    blocks = list(transformer.resblocks)
+    if not transformer.batch_first or not all(type(block) is ResidualAttentionBlock for block in blocks):
+        raise UserError(f"{scorer} needs open_clip's plain text blocks; choose a ViT such as ViT-B-16")
+    return blocks
+
+
+def embedded(tower: TextTower, ids: Int64[Tensor, "m t"]) -> Float[Tensor, "m t w"]:
+    """The input of a text tower's first block: words, without their positions."""
+    return F.embedding(ids, tower.model.token_embedding.weight)  # no pass of the tower, which hooks would see
+
+
+def placed(tower: TextTower, words: Float[Tensor, "m t w"]) -> Float[Tensor, "m t w"]:
+    """Words with their positions added."""
+    return words + tower.model.positional_embedding[: words.shape[1]]
+
+
+def normed(tower: TextTower, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
+    """Apply a text tower's last LayerNorm."""
+    return tower.model.ln_final(states)

@@ -1,0 +1,109 @@
+"""Rank correlations with intervals, over all cells of a study and within groups of them; p values for several tests."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int, Num
+
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, RESAMPLES
+
+MOST = 0.9999  # on Fisher's scale a perfect correlation is endless
+ONE_DEVIATION = (0.1587, 0.8413)  # the quantiles of a normal distribution one deviation from its mean
+Columns = Float64[np.ndarray, "draws n"]
+
+
+class Correlation(NamedTuple):
+    """Spearman's rank correlation; interval and p are nan where too few clusters, or none, could be drawn."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+    """Two-sided, of no correlation."""
+    n: int
+    clusters: int
+
+    def __str__(self) -> str:
+        if np.isnan(self.value):
+            return DASH
+        interval = "no interval" if np.isnan(self.low) else f"{self.low:+.2f}, {self.high:+.2f}"
+        return f"{self.value:+.2f} [{interval}]"
+
+
+def correlation(
+    x: Num[np.ndarray, " n"],
+    y: Num[np.ndarray, " n"],
+    clusters: Sequence[Any],
+    groups: Sequence[Any] = (),
+    seed: int = 0,
+) -> Correlation:
+    """Spearman's rank correlation of x and y with a bootstrap that draws whole clusters.
+
+    With groups, ranks are those within a group, less their mean there, and pooled: what differs between groups counts
+    no more.
+    """
+    own = numbered(groups) if len(groups) else np.zeros(len(x), int)
+    number = numbered(clusters)
+    kinds = int(number.max()) + 1 if len(x) else 0
+    value = float(spearman(x, y, np.ones((1, len(x))), own)[0]) if len(x) else np.nan
+    low = high = p = np.nan
+    if kinds >= FEWEST and np.isfinite(value):
+        drawn = np.random.default_rng(seed).multinomial(kinds, [1 / kinds] * kinds, RESAMPLES)
+        low, high, p = student(value, spearman(x, y, drawn[:, number].astype(float), own), kinds)
+    return Correlation(value, low, high, p, len(x), kinds)
+
+
+def student(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:
+    """Interval and p by Student's t on Fisher's scale: quantiles of few clusters' draws are too narrow."""
+    from scipy.stats import t
+
+    centre, others = fisher(np.array([value])), fisher(drawn[np.isfinite(drawn)])
+    # Not the deviation: draws of two or three different clusters may be perfectly correlated.
+    spread = float(np.diff(np.quantile(others, ONE_DEVIATION))[0]) / 2 * np.sqrt(clusters / (clusters - 1))
+    half = float(t.ppf((1 + CONFIDENCE) / 2, clusters - 1)) * spread
+    low, high = (float(np.tanh(centre[0] + sign * half)) for sign in (-1, 1))
+    return low, high, float(2 * t.sf(abs(centre[0]) / spread, clusters - 1)) if spread else 0.0
+
+
+def fisher(rho: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    return np.arctanh(np.clip(rho, -MOST, MOST))
+
+
+def numbered(names: Sequence[Any]) -> Int[np.ndarray, " n"]:
+    known = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    return np.array([known[name] for name in names], int)
+
+
+def spearman(
+    x: Num[np.ndarray, " n"], y: Num[np.ndarray, " n"], weights: Columns, groups: Int[np.ndarray, " n"]
+) -> Float64[np.ndarray, " draws"]:
+    """The rank correlation of each draw, in which row i is there weights[:, i] times: that of the repeated rows."""
+    same = (groups[:, None] == groups).astype(float)
+    size = weights @ same
+    one, other = (centred_ranks(values, weights, same, size) for values in (x, y))
+    products = [(weights * a * b).sum(1) for a, b in ((one, other), (one, one), (other, other))]
+    norm = np.sqrt(np.maximum(products[1] * products[2], 0))
+    scale = np.maximum(weights.sum(1), 1)
+    return np.divide(products[0], norm, out=np.full(len(norm), np.nan), where=norm > 1e-9 * scale)
+
+
+def centred_ranks(
+    values: Num[np.ndarray, " n"], weights: Columns, same: Float64[np.ndarray, "n n"], size: Columns
+) -> Columns:
+    """Ranks within groups, ties in the middle, less the mean of their group."""
+    below = ((values[:, None] < values) + 0.5 * (values[:, None] == values)) * same
+    ranks = weights @ below
+    return ranks - ((weights * ranks) @ same) / np.maximum(size, 1)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values corrected for their number (Holm 1979): p in rising order times m, m - 1, ..., none below one before
+    it, and 1 at most; nan stays nan and isn't counted."""
+    known = sorted((value, k) for k, value in enumerate(p) if not np.isnan(value))
+    found, highest = [float("nan")] * len(p), 0.0
+    for done, (value, k) in enumerate(known):
+        highest = max(highest, min(1.0, (len(known) - done) * value))
+        found[k] = highest
+    return found

@@ -1,0 +1,194 @@
+"""The conditions on an ideal CLIP, of a trained scorer: in which share of scenes does each hold, and all together?
+
+Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) state them as inequalities between scores. Here each names a
+text of a scene that has to score above another one, so that they can be asked of scorers with and without vectors. For
+scorers with one vector an image and a text, those between two images or two texts are asked too.
+
+The texts of a scene are called by what they say: of a red cat on the left and a white dog on the right, where a pig and
+a bear are absent, `one` is "a red cat" and `other` "a white dog".
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Num
+
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.codes.alignment import units
+from menagerie.studies.codes.axes import ProbeAxes
+from menagerie.studies.codes.measured import Measured, refused
+
+CATEGORISATION, BINDING, PLACE, NEGATION = "categorisation", "attribute binding", "place", "negation"
+CONDITIONS = (CATEGORISATION, BINDING, PLACE, NEGATION)
+ALL, EVERY, INDEPENDENT = "all", "every part", "if independent"
+SWAP, MIRROR = "swap", "mirror"
+SAYS = {
+    "one": "a red cat",
+    "other": "a white dog",
+    "one absent": "a red pig",
+    "other absent": "a white bear",
+    "one wrong": "a white cat",
+    "other wrong": "a red dog",
+    "both": "a red cat and a white dog",
+    "both swapped": "a white cat and a red dog",
+    "placed": "a white dog to the right of a red cat",
+    "turned": "a red cat to the right of a white dog",
+    "one, not absent": "a red cat and no white bear",
+    "one, not other": "a red cat and no white dog",
+    "other, not absent": "a white dog and no red pig",
+    "other, not one": "a white dog and no red cat",
+    "no absent": "no white bear",
+    "no other": "no white dog",
+    "no absent one": "no red pig",
+    "no one": "no red cat",
+}
+"""The texts of the scene above, as a template that states no relation has them."""
+
+
+class Part(NamedTuple):
+    """Comparisons that make up part of a condition."""
+
+    condition: str
+    name: str
+    above: tuple[tuple[str, str], ...]
+    """Texts, and those that they have to score above."""
+    partner: str = ""
+    """The scene for which the same must hold, each with the texts of its own: its swap or its mirror, if either."""
+
+    @property
+    def texts(self) -> set[str]:
+        return {name for both in self.above for name in both}
+
+
+PARTS = (
+    Part(CATEGORISATION, "present above absent", (("one", "one absent"), ("other", "other absent"))),
+    Part(BINDING, "right attribute above the other's", (("one", "one wrong"), ("other", "other wrong"))),
+    Part(BINDING, "caption above swap, and in the swap", (("both", "both swapped"),), SWAP),
+    Part(PLACE, "right order, and in the mirror", (("placed", "turned"),), MIRROR),
+    Part(
+        NEGATION,
+        "absent negated, beside what is there",
+        (("one, not absent", "one, not other"), ("other, not absent", "other, not one")),
+    ),
+    Part(NEGATION, "absent negated, alone", (("no absent", "no other"), ("no absent one", "no one"))),
+)
+OTHER_ATTRIBUTES = "images: other attributes nearer than another object"
+OTHER_VIEW = "images: another view nearer than the swap"
+NEGATED = ("one", "other", "no one", "no other")  # texts of the conditions between texts
+Scores = Mapping[str, Float[np.ndarray, "v p q"]]
+"""Of each scene with its text of a name."""
+
+
+class Found(NamedTuple):
+    """In how many scenes a part of a condition holds."""
+
+    condition: str
+    part: str
+    measure: str
+    """holds: the share of scenes; margin: by how much the texts score above the others, in the mean."""
+    measured: Measured
+
+
+def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Found]:
+    """Each part, each condition, and all that can be asked, with what they would come to were they independent.
+
+    `lacking` says of conditions why they can't be asked.
+    """
+    asked = [part for part in PARTS if part.condition not in lacking]
+    holds = {part: held(scores, part, axes) for part in asked}
+    for part in asked:
+        yield Found(part.condition, part.name, "holds", Measured(holds[part].mean(), chance([part])))
+        yield Found(part.condition, part.name, "margin", Measured(margin(scores, part), 0.0))
+    shares = {}
+    for name in CONDITIONS:
+        parts = [part for part in asked if part.condition == name]
+        if not parts:
+            yield Found(name, EVERY, "holds", refused(lacking[name]))
+            continue
+        shares[name] = float(np.all([holds[part] for part in parts], 0).mean())
+        yield Found(name, EVERY, "holds", Measured(shares[name], chance(parts)))
+    if asked:
+        together = np.all(list(holds.values()), 0).mean()
+        yield Found(ALL, EVERY, "holds", Measured(together, chance(asked)))
+        yield Found(ALL, INDEPENDENT, "holds", Measured(prod(shares.values()), None))
+
+
+def held(scores: Scores, part: Part, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
+    """In which scenes a part holds; a tie doesn't."""
+    found = np.all([scores[one] > scores[other] for one, other in part.above], 0)
+    if part.partner == SWAP:
+        return found & found[:, :, axes.swaps]
+    if part.partner == MIRROR:
+        return found & found[:, axes.mirrors][:, :, axes.swaps]
+    return found
+
+
+def margin(scores: Scores, part: Part) -> float:
+    return float(np.mean([scores[one] - scores[other] for one, other in part.above]))
+
+
+def chance(parts: Iterable[Part]) -> float:
+    """The share of scenes in which all parts hold if every order of the scores is as likely.
+
+    A text that has to be above k others is so once in k + 1 times. Raises `ValueError` where the others aren't apart,
+    as then they depend on one another.
+    """
+    pairs = [
+        ((scene, one), (scene, other))
+        for part in parts
+        for scene in ("", *filter(None, [part.partner]))
+        for one, other in part.above
+    ]
+    upper, lower = zip(*pairs, strict=True)
+    if len({*lower}) < len(lower) or {*lower} & {*upper}:
+        raise ValueError("a text has to be above another, and below a third")
+    return prod(1 / (1 + below) for below in Counter(upper).values())
+
+
+def by_codes(
+    images: Num[np.ndarray, "v p q d"], texts: Mapping[str, Num[np.ndarray, "v p q d"]], axes: ProbeAxes
+) -> Iterator[Found]:
+    """The conditions between images, each in one view and compared with others in the next; and between texts of
+    negation, if there are any."""
+    axes.check(images, least=2)
+    x, swaps, mirrors = units(images), axes.swaps, axes.mirrors
+    following = np.roll(x, -1, 0)
+    new = {side: following[:, replaced(axes, side)] for side in (0, 1)}
+    scene, swap, mirror = (
+        cosines(x, y) for y in (following, following[:, :, swaps], following[:, mirrors][:, :, swaps])
+    )
+    other = cosines(x, new[0][:, :, swaps])
+    stays, moves = cosines(x, new[1]), cosines(x, following[:, mirrors[replaced(axes, 1)]][:, :, swaps])
+    pairs = {
+        (CATEGORISATION, OTHER_ATTRIBUTES): (swap, other),
+        (BINDING, OTHER_VIEW): (scene, swap),
+        (PLACE, "images: another view nearer than the mirror"): (scene, mirror),
+        (PLACE, "images: the same place beside another object nearer than another place"): (stays, moves),
+    }
+    if texts:
+        one, two, no_one, no_two = (units(texts[name]) for name in NEGATED)
+        pairs[NEGATION, "texts: another object nearer than what denies it"] = cosines(one, two), cosines(one, no_one)
+        pairs[NEGATION, "texts: two that deny nearer than two that don't"] = cosines(no_one, no_two), cosines(one, two)
+    for (condition, name), (near, far) in pairs.items():
+        yield Found(condition, name, "holds", Measured((near > far).mean(), 0.5))
+        yield Found(condition, name, "margin", Measured((near - far).mean(), 0.0))
+
+
+def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) -> Float[np.ndarray, "v p q"]:
+    return (x * y).sum(-1)
+
+
+def replaced(axes: ProbeAxes, side: int) -> Num[np.ndarray, " p"]:
+    """The pair in which the left (0) or the right animal gives way to the next one that the pair doesn't show."""
+    number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}
+    kinds, found = axes.kinds[0], []
+    if kinds < 3:
+        raise UserError("two animals leave no third one to compare with; take a probe set of more")
+    for pair in axes.animals.tolist():
+        others = ((pair[side] + step) % kinds for step in range(1, kinds))
+        pair[side] = next(animal for animal in others if animal not in pair)
+        found.append(number[tuple(pair)])
+    return np.array(found)

@@ -1,0 +1,183 @@
+"""The geometry of codes: does it predict which cells bind unseen pairs, and which conditions on an ideal CLIP hold?
+
+A measure that sees no image and no accuracy was named beforehand: the binding share of the text's code, the part of the
+variance between captions that says what belongs to what. Models are trained at many places of a binding grid, and its
+rank correlation with accuracy on unseen pairs is tested on cells that played no part in choosing it; so are three
+others. Beside it the conditions that Kang et al. 2025 (Is CLIP ideal?) demand of a space of codes: in which share of
+scenes does each hold, and all together, in scorers with one vector and without?
+
+    python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
+    python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
+    python studies/geometry.py --preset spatial    # captions that state places: the condition on places
+
+Ends with `report.html`, `geometry.csv`, `conditions.csv`, `results.csv`, `cells.jsonl` and per-record predictions in
+`--out`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, WHAT
+from menagerie.envs.core.validation import SHARE, Several
+from menagerie.generators.captions.templates import template_of
+from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.generators.splits.probe import ProbeRecipe, chosen
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.models.recipe import Recipe
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.grids import APART, BREADTH, SMOKE
+from menagerie.studies.frame.options import GROWS, Axis
+from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy, SplitStudy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from menagerie.studies.measures.code_geometry import CodeGeometry
+    from menagerie.studies.measures.conditions import Conditions
+    from menagerie.studies.measures.on_probes import ProbeMeasure
+
+FEWEST = 4  # animals of a probe set: two of each scene, and two that are absent
+
+
+@dataclass(frozen=True)
+class Geometry(SplitStudy):
+    """The geometry of codes: what it predicts, and which conditions hold"""
+
+    plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
+
+    pairs: Annotated[Axis[float], SHARE] = (0.2, 0.8)
+    """Fractions of the trainable animal pairs."""
+    hard_negatives: Annotated[Axis[float], SHARE] = (0.0, 1.0)
+    """Fractions of these pairs that have hard negatives too."""
+    once: Annotated[tuple[str, ...], WHAT, GROWS, Several()] = ()
+    """Those of --models that are trained at the first place alone, for the conditions."""
+    negated: Annotated[float, DATA, SHARE] = 0.0
+    """Probability that a training caption also negates an absent object, in runs of all models at the first place
+    beside the grid; 0: no such runs, and nothing of negation."""
+    probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
+    """Animals of the probe set, at least 4; empty: all of the world."""
+    probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
+    """Textures of the probe set; empty: all of the world."""
+
+    def check_given(self, preset: AnyStudy) -> None:
+        if self.split:
+            raise UserError("--split: codes are of a probe set of the world of a --recipe; leave it out")
+        super().check_given(preset)
+        odd = [model for model in self.once if model not in self.models]
+        if odd and self.once != getattr(preset, "once", ()):
+            raise UserError(f"--once {odd[0]} is not among --models; add it there, or leave it out")
+
+    def check(self) -> None:
+        """Raise for a probe set of too few animals or textures, and for captions that can't negate."""
+        from menagerie.envs.worlds import load_world
+
+        super().check()
+        if len(found := chosen(self.probe_set, load_world(self.world))[0]) < FEWEST:
+            raise UserError(
+                f"conditions compare two animals with two absent ones: a probe set needs {FEWEST} animals, and has "
+                f"{len(found)}: {', '.join(found)}"
+            )
+        if self.negated and not self.negates:
+            raise UserError(f"--negated: captions of {self.kind} splits can't negate; leave it out")
+
+    @property
+    def probe_set(self) -> ProbeRecipe:
+        """The scenes on which codes are measured, with captions in the template of training unless that states a
+        relation, which those of probe sets don't."""
+        template = self.template or self.recipe_given.template
+        given = {} if template_of({"template": template}).relation else {"template": template}
+        return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures, **given)
+
+    @property
+    def geometry(self) -> "CodeGeometry":
+        from menagerie.studies.measures.code_geometry import CodeGeometry
+
+        return CodeGeometry(self.probe_set, self.store, self.resolution)
+
+    @property
+    def conditions(self) -> "Conditions":
+        from menagerie.studies.measures.conditions import Conditions
+
+        return Conditions(self.probe_set, self.store, self.resolution)
+
+    @cached_property
+    def probed(self) -> "tuple[ProbeMeasure, ...]":
+        """Both measures, their probe set rendered."""
+        self.geometry.make(self.cores)
+        return self.geometry, self.conditions
+
+    @property
+    def negates(self) -> bool:
+        return any(item.name == "negated" for item in fields(self.recipe_given))
+
+    @property
+    def first_place(self) -> dict[str, Any]:
+        """Where all scorers are compared: the first place of the grid, with captions that negate if there are any."""
+        place = {"pairs": self.pairs[0], "hard_negatives": self.hard_negatives[0]}
+        return place | ({"negated": self.negated} if self.negated else {})
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """Every model at every place, but for `once`; then all models at the first place, with captions that negate."""
+        plain = {"negated": 0.0} if self.negated else {}
+        gridded = [model for model in self.models if model not in self.once]
+        for seed in range(self.seeds):
+            for pairs, hard in product(self.pairs, self.hard_negatives):
+                for model in gridded:
+                    yield self.at(model, seed, pairs=pairs, hard_negatives=hard, **plain)
+        for seed in range(self.seeds):
+            for model in self.models if self.negated else self.once:
+                if model in self.models:
+                    yield self.at(model, seed, **self.first_place)
+
+    def measurements(self, arm: Arm) -> "Sequence[ProbeMeasure]":
+        return self.probed
+
+    def page(self, records: Records) -> Iterable[Part]:
+        from menagerie.studies.pages.geometry import Page
+
+        images = self.world, self.resolution
+        return Page(records, (self.geometry, self.conditions), self.first_place, images).parts()
+
+    def export(self, records: Records) -> None:
+        """Write all rows of the measures into `geometry.csv` and `conditions.csv`."""
+        for name, measure in (("geometry", self.geometry), ("conditions", self.conditions)):
+            write_rows(records, name, records.measured(measure))
+
+
+def write_rows(records: Records, name: str, found: "pd.DataFrame") -> None:
+    from menagerie.envs.core.files import write_csv
+
+    if len(found):
+        rows = found.astype(object).where(found.notna(), "")
+        write_csv(records.out / f"{name}.csv", rows.columns, rows.itertuples(index=False))
+
+
+VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")
+OTHERS = ("labclip", "oc-clip", "filip-phrases", "flair", "dcsm")
+PRESETS = {
+    "smoke": Geometry(
+        **SMOKE | {"recipe": Recipe(steps=30, batch=32, warmup=5), "test_scenes": 24, "views": 4},
+        **{"pairs": (0.5,), "hard_negatives": (0.0,), "once": ("oc-clip",), "negated": 0.5},
+    ),
+    "laptop": Geometry(
+        **BREADTH | {"models": VECTORS + OTHERS, "hard_negatives": (0.0, 1.0)},
+        **{"tuned": "breadth", "pairs": (0.25, 0.5, 1.0), "once": OTHERS, "negated": 0.5},
+        base=BindingRecipe(**APART),
+    ),
+    "spatial": Geometry(
+        **BREADTH | {"models": VECTORS + OTHERS},
+        **{"tuned": "breadth-spatial", "pairs": (0.5,), "views": 2},
+        base=SpatialRecipe(**APART),
+    ),
+}
+
+if __name__ == "__main__":
+    main(PRESETS)

@@ -1,0 +1,160 @@
+"""The conditions on an ideal CLIP in which a trained scorer succeeds, on a probe set, as a measure of finished runs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import generator
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item
+from menagerie.generators.captions.relations import PREDICATES
+from menagerie.generators.captions.templates import Caption, Template, build_caption, phrasing_of, template_of
+from menagerie.studies.codes.conditions import NEGATED, NEGATION, PARTS, by_codes, by_scores
+from menagerie.studies.frame.measure import Row
+from menagerie.studies.measures.bits import CODE, MEAN, read_layers
+from menagerie.studies.measures.on_probes import ProbeMeasure, lacking, scenes_of
+
+if TYPE_CHECKING:
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.models.scorer import Scorer
+    from menagerie.models.towers.features import Features
+    from menagerie.studies.codes.axes import ProbeAxes
+    from menagerie.studies.codes.measured import Measured
+    from menagerie.studies.runs.data import Material
+
+LEFT, RIGHT = PREDICATES["left/right"]
+SEED = 0  # of which animals are the absent ones
+Named = dict[str, Caption]
+
+
+@dataclass(frozen=True)
+class Conditions(ProbeMeasure):
+    """Rows of (by, condition, part, measure, value, chance, refused), by scores, and by codes where the scorer has one
+    vector an image and a text. Captions are those of the scorer's training, in its template; a condition is refused
+    whose words no text of training has."""
+
+    def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
+        data, _ = self.opened()
+        axes, numbers = scenes_of(data)
+        recipe = material.train.split.recipe
+        texts = texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])
+        unsaid = lacking_words(texts, material.texts)
+        names = list(dict.fromkeys(name for p in PARTS if p.condition not in unsaid for name in sorted(p.texts)))
+        scores = {name: its[numbers] for name, its in scored(scorer, data, texts, names).items()}
+        for found in by_scores(scores, axes, unsaid):
+            yield row("scores", *found)
+        if CODE in scorer.layers and CODE in scorer.text_layers:
+            yield from code_rows(scorer, data, texts if NEGATION not in unsaid else [], axes, numbers)
+
+
+def row(by: str, condition: str, part: str, measure: str, its: "Measured") -> Row:
+    place = {"by": by, "condition": condition, "part": part, "measure": measure}
+    return place | {"value": its.value, "chance": its.chance, "refused": its.refused}
+
+
+def texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list[Named]:
+    """The texts of each scene, by their names in `menagerie.studies.codes.conditions.SAYS`."""
+    animals = sorted({thing.animal for scene in scenes for thing in scene.things})
+    return [texts_of(scene, animals, template, seed) for scene in scenes]
+
+
+def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
+    """Of a scene of two things side by side. The absent animals are the same for a scene, its swap and its mirror."""
+    from menagerie.generators.splits.probe_scenes import from_left, quartet
+
+    phrasing = phrasing_of(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
+    say = partial(build_caption, phrasing, scene)
+    one, other = from_left(scene)
+    new_one, new_other = absent(one, other, animals)
+    swapped = one._replace(texture=other.texture), other._replace(texture=one.texture)
+    joint = LEFT if template.relation else ""
+    return {
+        "one": say((one,)),
+        "other": say((other,)),
+        "one absent": say((new_one,)),
+        "other absent": say((new_other,)),
+        "one wrong": say(swapped[:1]),
+        "other wrong": say(swapped[1:]),
+        "both": say((one, other), joint),
+        "both swapped": say(swapped, joint),
+        "placed": say((other, one), RIGHT),
+        "turned": say((one, other), RIGHT),
+        "one, not absent": say((one,), denied=(new_other,)),
+        "one, not other": say((one,), denied=(other,)),
+        "other, not absent": say((other,), denied=(new_one,)),
+        "other, not one": say((other,), denied=(one,)),
+        "no absent": say((), denied=(new_other,)),
+        "no other": say((), denied=(other,)),
+        "no absent one": say((), denied=(new_one,)),
+        "no one": say((), denied=(one,)),
+    }
+
+
+def absent(one: Thing, other: Thing, animals: Sequence[str]) -> tuple[Thing, Thing]:
+    """Both things as two other animals, which the scene doesn't show."""
+    left = [name for name in animals if name not in (one.animal, other.animal)]
+    if len(left) < 2:
+        raise UserError(f"conditions compare with two absent animals: a probe set needs 4, and has {len(animals)}")
+    first, second = generator(SEED, "absent", *sorted((one.animal, other.animal))).permutation(len(left))[:2]
+    new = dict(zip(sorted((one.animal, other.animal)), (left[first], left[second]), strict=True))
+    return one._replace(animal=new[one.animal]), other._replace(animal=new[other.animal])
+
+
+def lacking_words(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
+    """The conditions whose texts have a word that no text of training has, and which words."""
+    every: dict[str, set[str]] = {part.condition: set() for part in PARTS}
+    for its in texts:
+        for part in PARTS:
+            every[part.condition] |= {its[name].text for name in part.texts}
+    found = {name: lacking(captions, known) for name, captions in every.items()}
+    return {name: reason for name, reason in found.items() if reason}
+
+
+class ProbeScenes(Benchmark):
+    """The scenes of a probe set, each with texts."""
+
+    def __init__(self, data: "SplitDataset", texts: Sequence[tuple[Caption, ...]]) -> None:
+        self.data, self.name = data, data.name
+        keys = (scene.key for scene in data.records.scenes)
+        self.items = [Item(key, "", (k,), its) for k, (key, its) in enumerate(zip(keys, texts, strict=True))]
+
+    def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
+        return self.data.images(numbers)
+
+
+def scored(
+    scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], names: Sequence[str]
+) -> dict[str, Float[np.ndarray, " n"]]:
+    """The score of each scene with its text of each name."""
+    from menagerie.models.evaluation.scoring import score_items
+
+    bench = ProbeScenes(data, [tuple(its[name] for name in names) for its in texts])
+    scores = np.concatenate(score_items(scorer, bench))
+    return dict(zip(names, scores.T, strict=True))
+
+
+def code_rows(
+    scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
+) -> Iterator[Row]:
+    """The conditions between images, and between texts where there are any."""
+    wanted = [(CODE, MEAN)]
+    images = read_layers(lambda some: scorer.features(data.images(some), [CODE]), len(data), wanted)[CODE, MEAN]
+    codes = {}
+    for name in NEGATED if texts else ():
+        encode = partial(encoded, scorer, [its[name] for its in texts])
+        codes[name] = read_layers(encode, len(data), wanted)[CODE, MEAN][numbers]
+    for found in by_codes(images[numbers], codes, axes):
+        yield row("codes", *found)
+
+
+def encoded(scorer: "Scorer", texts: Sequence[Caption], some: range) -> "Features":
+    from menagerie.models.texts import Texts
+
+    captions, graphs = zip(*(texts[k] for k in some), strict=True)
+    return scorer.text_features(Texts(captions, graphs), [CODE])

@@ -1,0 +1,88 @@
+"""What measures on a probe set share: its images, its file, and its scenes in the order of codes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import differing, plain
+from menagerie.generators.splits.probe import ProbeRecipe
+from menagerie.studies.frame.measure import Measure, Row
+from menagerie.studies.frame.study import store_identity
+
+if TYPE_CHECKING:
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.studies.codes.axes import ProbeAxes
+
+NAMES = ("animal", "texture")  # of a thing
+
+
+@dataclass(frozen=True)
+class ProbeMeasure(Measure):
+    """A measure on the scenes of a probe set."""
+
+    recipe: ProbeRecipe
+    """The probe set."""
+    store: Path
+    """Folder of the image stores."""
+    resolution: int
+    """Side of its images, in pixels."""
+
+    @cached_property
+    def settings(self) -> Row:
+        """The probe set by what it shows, wherever its file lies."""
+        images = store_identity(self.store, self.recipe.world, self.resolution)
+        shown = {"recipe": differing(self.recipe), "images": images}
+        return {"name": type(self).__qualname__, "version": self.version, "settings": plain(shown)}
+
+    @property
+    def images(self) -> "ImageStore":
+        """The store of the probe set's images."""
+        from menagerie.envs.worlds import load_world
+        from menagerie.generators.storage.image_store import ImageStore
+
+        return ImageStore(self.store, load_world(self.recipe.world), self.resolution)
+
+    def make(self, workers: int) -> None:
+        """Render what the store lacks of the probe set, and write its file."""
+        from menagerie.studies.runs.split_file import make_splits
+
+        make_splits(self.images, [self.recipe], workers)
+
+    def opened(self) -> "tuple[SplitDataset, SplitDataset]":
+        """The scenes with captions from left to right, and the same with captions from right to left."""
+        from menagerie.generators.storage.dataset import SplitDataset
+        from menagerie.generators.storage.pixels import open_split
+        from menagerie.generators.storage.split_file import split_name
+
+        split = open_split(self.images.folder / split_name(self.recipe))
+        left, right = (SplitDataset(split, name) for name in ProbeRecipe.tests)
+        return left, right
+
+
+def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
+    """The axes of a probe set, and the number of the record of each scene (v, p, q)."""
+    from menagerie.generators.splits.probe_scenes import from_left
+    from menagerie.studies.codes.axes import axes_of
+
+    scenes = data.records.scenes
+    things = list(map(from_left, scenes))
+    if any(len(both) != 2 for both in things):
+        raise UserError("layers are probed on scenes of two things side by side; make a probe set without a layout")
+    animals, textures = (np.array([[getattr(it, name) for it in both] for both in things]) for name in NAMES)
+    return axes_of(animals, textures, np.array([s.view for s in scenes]), np.array([s.background for s in scenes]))
+
+
+def lacking(texts: Iterable[str], known: Iterable[str]) -> str:
+    """Which words of texts no text of training has, as a reason why nothing is measured; "" if it has all."""
+    odd = sorted(words_of(texts) - words_of(known))
+    return f"no text of training says {', '.join(map(repr, odd))}" if odd else ""
+
+
+def words_of(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in text.split()}

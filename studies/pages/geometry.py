@@ -1,0 +1,229 @@
+"""The page of the study of geometry: what predicts unseen pairs, which conditions hold, and what one pays for which."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from menagerie.studies.analysis.ranks import Correlation, correlation
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.codes.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT
+from menagerie.studies.codes.ideal import IdealCode, least_margins
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.claims import EXPECTED, Verdict, claims, sentence
+from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.measures.bits import BOTH, IMAGE, TEXT
+from menagerie.studies.measures.code_geometry import EDITED
+from menagerie.studies.pages.geometry_cells import (
+    ACCURACY,
+    NAMED,
+    NEXT,
+    TEST,
+    Tested,
+    cells,
+    judged,
+    predicted,
+    took_part,
+)
+from menagerie.studies.pages.geometry_conditions import Held, percent
+from menagerie.studies.pages.geometry_figures import Dots, TradeOff
+from menagerie.studies.pages.probes import mean_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from menagerie.studies.measures.code_geometry import CodeGeometry
+    from menagerie.studies.measures.conditions import Conditions
+
+WEIGHTS = (0.0, 0.1, 0.3, 0.5, 1.0, 2.0)
+CORRELATED = ("measure", "expected", "all cells", "within a place", "within a place and model", "p", "outcome")
+PARTS_BY = {"scores": "Their parts, by scores", "codes": "Between images, and between texts: by codes"}
+ALIGNED: Mapping[str, tuple[str, str]] = {
+    "text: binding share": (TEXT, "share"),
+    "image: binding share": (IMAGE, "share"),
+    "gap": (BOTH, "gap"),
+    "cos of what a swap changes": (BOTH, "cosine"),
+    "swaps right": (BOTH, "before"),
+    "after one matrix": (BOTH, "after"),
+    "edit: objects": (EDITED, "objects"),
+    "other objects": (EDITED, "others"),
+    "textures in places": (EDITED, "places"),
+}
+
+
+class Page:
+    """The page of a study as far as its runs have come."""
+
+    def __init__(
+        self,
+        records: Records,
+        measures: "tuple[CodeGeometry, Conditions]",
+        place: Mapping[str, Any],
+        images: tuple[str, int],
+    ) -> None:
+        """`place` is that at which all models are compared; `images` are a world and a side in pixels."""
+        self.geometry, conditions = map(records.measured, measures)
+        self.held = Held(conditions, place)
+        every = cells(records, self.geometry)
+        old = np.array([took_part(*images, row) for row in every.to_dict("records")], bool)
+        self.cells, self.left_out = every[~old], int(old.sum())
+        self.lacking = len(records.where(test=(TEST,)).scores) - len(every)
+
+    def parts(self) -> Iterator[Part]:
+        """The sentences, then the section of each."""
+        if not len(self.held.frame):
+            yield Paragraph("Nothing is measured yet.")
+            return
+        found, verdicts = predicted(self.cells), list(self.verdicts())
+        yield from self.answer(found)
+        yield Sentence(sentence(verdicts, "Kang et al. 2025"))
+        if len(self.cells):
+            names = [its.name for its in (NAMED, *NEXT)]
+            yield Dots("prediction", self.cells, names, ACCURACY, says=line(DOTS))
+            rows = list(map(correlation_row, found))
+            yield Rows("correlations", CORRELATED, rows, says=f"{line(CORRELATIONS)} {self.without()}".strip())
+        yield from self.of_conditions()
+        yield from self.of_trade_off()
+        yield from claims(verdicts, "difference or correlation", line(CLAIMS))
+        yield Heading("Alignment and edits", line(EDITS))
+        yield Rows("alignment", ("model", *ALIGNED), list(self.aligned()))
+
+    def answer(self, found: list[Tested]) -> Iterator[Part]:
+        """What predicts, what holds, and what is paid."""
+        first, *others = found
+        if not len(self.cells):
+            yield Paragraph("No cell has a single vector for each text and records of unseen pairs to predict.")
+        else:
+            yield Sentence(
+                f"Rank correlation of the {NAMED.name} with accuracy on unseen pairs, over cells that played no part "
+                f"in choosing it ({len(self.cells)}): {first.over_all}, {first.outcome}. Within a place of the grid "
+                f"{first.by_place}, within a place and a model {first.by_model}."
+            )
+            said = (f"{its.predictor.name} {its.over_all} ({its.outcome})" for its in others)
+            yield Sentence(f"The next three, corrected for their number: {'; '.join(said)}.")
+        for model, its in self.held.of_models.items():
+            named = ", ".join(name for name in CONDITIONS if (name, EVERY) in its)
+            yield Sentence(
+                f"{title_of(model)} meets {named} at once in {percent(its[ALL, EVERY])} % of scenes; "
+                f"{percent(its[ALL, INDEPENDENT], False)} % if they were independent."
+            )
+        yield Sentence(f"Rank correlation of categorisation and attribute binding over all cells: {self.traded}.")
+
+    def without(self) -> str:
+        """Which cells don't count, and why."""
+        reasons = {
+            "among which the measures were chosen": self.left_out,
+            "of scorers without one vector for a text, or whose measures were refused (`geometry.csv` has why)": (
+                self.lacking
+            ),
+        }
+        return " ".join(f"{number} cells are left out, {why}." for why, number in reasons.items() if number)
+
+    def of_conditions(self) -> Iterator[Part]:
+        """Each condition of each model, at the first place."""
+        yield Heading("The conditions", line(CONDITIONS_SAY))
+        yield Rows("conditions-by-model", ("model", *self.held.header), list(self.held.rows()))
+        yield from map(Paragraph, self.held.refusals())
+        for by, title in PARTS_BY.items():
+            header, rows = self.held.parts(by)
+            if rows:
+                yield Rows(f"parts-{by}", header, rows, folded=title)
+
+    def of_trade_off(self) -> Iterator[Part]:
+        yield Heading("Is binding paid for with categorisation?", line(TRADE_OFF))
+        cells = self.held.margins, self.held.shares
+        yield TradeOff("trade-off", *cells, CATEGORISATION, BINDING, self.held.chances, says=line(CURVE_SAYS))
+        columns = [by_hand(weight) for weight in WEIGHTS]
+        rows = [(name, *(f"{its[name]:.3f}" for its in columns)) for name in columns[0]]
+        yield Rows("by-hand", ("least margin", *(f"weight {weight:g}" for weight in WEIGHTS)), rows, says=line(BY_HAND))
+
+    @cached_property
+    def traded(self) -> Correlation:
+        """The rank correlation of categorisation and binding; a model's cells of one seed are drawn together."""
+        found = self.held.shares
+        runs = list(zip(found["model"], found["seed"], strict=True))
+        return correlation(*(found[name].to_numpy(float) for name in (CATEGORISATION, BINDING)), runs)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """What Kang et al. claim, as far as this study has the runs."""
+        least = min(by_hand(1.0).values())
+        ideal = "contradicted" if least > 0 else "confirmed"
+        yield said("ideal", "code made by hand, weight 1", "least margin of all", ideal, -1, f"{least:+.2f}, exact")
+        outcome = judged(self.traded, -1, self.traded.p)
+        yield said("trade", "all cells", "percent of scenes", outcome, -1, str(self.traded))
+        for name in CONDITIONS[1:]:
+            if gap := self.held.gap("dcsm", "clip", name):
+                sure = gap.low > 0 or gap.high < 0
+                outcome = ("confirmed" if gap.low > 0 else "contradicted") if sure else "undecided"
+                yield said("dcsm", f"DCSM − CLIP: {name}", "percent of scenes", outcome, 1, percent(gap))
+
+    def aligned(self) -> Iterator[tuple[str, ...]]:
+        frame = self.geometry.dropna(subset="value")
+        for model in dict.fromkeys(frame["model"]):
+            its = frame[frame["model"] == model]
+            yield title_of(model), *(over_seeds(its, *where) for where in ALIGNED.values())
+
+
+@cache  # pages are drawn after every run
+def by_hand(weight: float) -> dict[str, float]:
+    """The least margins of the code made by hand."""
+    return least_margins(IdealCode(weight))
+
+
+def correlation_row(its: Tested) -> tuple[str, ...]:
+    p = DASH if np.isnan(its.p) else "<0.001" if its.p < 0.001 else f"{its.p:.3f}"
+    three = map(str, (its.over_all, its.by_place, its.by_model))
+    return its.predictor.name, "higher" if its.predictor.sign > 0 else "lower", *three, p, its.outcome
+
+
+def said(claim: str, row: str, tests: str, outcome: str, sign: int, measured: str) -> Verdict:
+    return Verdict(CLAIMED[claim], row, tests, outcome, EXPECTED[sign], measured)
+
+
+def over_seeds(rows: "pd.DataFrame", part: str, measure: str) -> str:
+    """The mean over seeds, places pooled, and its chance."""
+    chosen = rows[(rows["part"] == part) & (rows["measure"] == measure)]
+    if not len(chosen):
+        return DASH
+    mean = mean_of(list(chosen.groupby("seed")["value"].mean()), -np.inf, np.inf)
+    return f"{mean} (chance {chosen['chance'].mean():.2f})"
+
+
+def line(text: str) -> str:
+    """A text of the page on one line."""
+    return " ".join(text.split())
+
+
+CLAIMED = {
+    "ideal": "No space of codes with cosines as scores meets all conditions at once",
+    "trade": "What does most for categorisation can't bind: who categorises better binds worse",
+    "dcsm": "Maps of all patches and words (DCSM) meet the condition more often than CLIP",
+}
+DOTS = """A dot a cell. Accuracy on swaps of unseen pairs, by what was measured of codes on a probe set of scenes in
+views that no training used. The first was named beforehand; it sees no image and no accuracy."""
+CORRELATIONS = """Spearman's rank correlation over cells with 95 % intervals, by Student's t on Fisher's scale; the
+spread is that of a bootstrap that draws whole trainings of a model with a seed, all places together. Models of a seed
+share their splits, so that intervals speak of further trainings of these models, and not of new models. Pairs and
+hard negatives move everything alike: within a place, and within a place and model, ranks are those of the cells
+there, pooled. p is of all cells; of the lower three it is corrected for their number (Holm)."""
+CONDITIONS_SAY = """Percent of scenes in which a condition holds, all parts of it, with 95 % intervals over seeds;
+chance is that of scores in random order. The conditions are those of Kang et al. 2025 on images of two things, with
+captions as training has them. All: those that a model's captions have words for; beside it the product of these, what
+all would come to if they were independent. All models at one place."""
+TRADE_OFF = """As inequalities the conditions don't contradict one another: a code made by hand meets all. The most
+that can be done for categorisation is to add up concepts, and that binds nothing."""
+CURVE_SAYS = """Left: margins between codes of images, in cosines. To the right, by how much nearer the swap of an
+image is than an image with another object; upwards, by how much nearer another view of the image is than the swap. A
+dot a cell of scorers with one vector, means over scenes; the curve is the code made by hand, by its weight of
+conjunctions. Right: percent of scenes in which the conditions hold, by scores of images with texts, a dot a cell of
+every scorer; chance is dotted."""
+BY_HAND = """The least margin of each condition over all scenes, of unit vectors of object + attribute + weight
+(object with attribute) + weight (object with place), 6 objects and 4 attributes; above 0 it holds everywhere."""
+CLAIMS = """The first is a proof by example and needs no records. Paper and study differ in models, images and sizes;
+ours are trained from scratch for a fixed number of steps, and may end before curves are flat."""
+EDITS = """Means over seeds, places pooled, with 95 % intervals. One matrix between image and text is fitted on other
+pairs: what LABCLIP could repair. Edits: share of the scenes judged rightly that flip to the swapped caption when the
+image's code is moved by the mean codes of its objects, of objects of other animals, of textures in places; chance is
+a random direction as long."""

@@ -1,0 +1,106 @@
+"""The cells of the study of geometry: what was measured of each, and whether it predicts accuracy on unseen pairs."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from menagerie.studies.analysis.ranks import Correlation, correlation, holm
+from menagerie.studies.frame.records import Records
+from menagerie.studies.measures.bits import BOTH, TEXT
+from menagerie.studies.runs.data import FRACTIONS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ACCURACY = "unseen_pairs"
+TEST = ("unseen_pairs", "swap")
+PLACE = (*FRACTIONS, "negated")
+CHOSEN_ON: tuple[dict[str, Any], ...] = (
+    {"pairs": 0.2, "hard_negatives": 0.0, "seeds": range(5)},
+    *({"pairs": pairs, "hard_negatives": hard, "seeds": (0,)} for pairs in (0.2, 0.8) for hard in (0.0, 1.0)),
+)
+"""The cells of `pug` at 64 pixels among which the measures were chosen, of the models below."""
+CHOSEN_MODELS = ("clip", "oc-clip")
+
+
+class Predictor(NamedTuple):
+    """A measure that is to predict accuracy on unseen pairs."""
+
+    name: str
+    part: str
+    measure: str
+    sign: int
+    """Of the correlation that is expected."""
+
+
+NAMED = Predictor("binding share of the text's code", TEXT, "share", 1)
+NEXT = (
+    Predictor("gap between images and texts", BOTH, "gap", -1),
+    Predictor("swaps right after one matrix", BOTH, "after", 1),
+    Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
+)
+"""Those that came next in the cells from which the first was chosen."""
+
+
+class Tested(NamedTuple):
+    """What came out of a predictor."""
+
+    predictor: Predictor
+    over_all: Correlation
+    by_place: Correlation
+    """Ranks within a place of the grid."""
+    by_model: Correlation
+    """Ranks of one model within a place, over its seeds."""
+    p: float
+    """Of all cells; of the next best ones corrected for their number (Holm)."""
+    outcome: str
+
+
+def took_part(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
+    """Whether a cell is one of those among which the measures were chosen."""
+    if (world, resolution) != ("pug", 64) or cell["model"] not in CHOSEN_MODELS:
+        return False
+    return any(cell["seed"] in its["seeds"] and all(cell[name] == its[name] for name in FRACTIONS) for its in CHOSEN_ON)
+
+
+def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
+    """A row for each finished cell that has all predictors: its labels, they, and accuracy on swaps of unseen pairs."""
+    import pandas as pd
+
+    scores = records.where(test=(TEST,)).scores
+    if not len(scores) or not len(measured):
+        return pd.DataFrame(columns=[*PLACE, "model", "seed", ACCURACY, NAMED.name, *(its.name for its in NEXT)])
+    labels = ["model", "seed", *(name for name in PLACE if name in scores)]
+    found = scores[[*labels, "accuracy"]].rename(columns={"accuracy": ACCURACY}).dropna()
+    for its in (NAMED, *NEXT):
+        chosen = measured[(measured["part"] == its.part) & (measured["measure"] == its.measure)]
+        found = found.merge(chosen[[*labels, "value"]].rename(columns={"value": its.name}), on=labels)
+    return found.dropna().reset_index(drop=True)
+
+
+def predicted(found: "pd.DataFrame") -> list[Tested]:
+    """The measure that was named, and the next best ones, whose p values are corrected for their number."""
+    each = [correlations(found, its) for its in (NAMED, *NEXT)]
+    p = [each[0][0].p, *holm([its[0].p for its in each[1:]])]
+    return [
+        Tested(its, *three, value, judged(three[0], its.sign, value))
+        for its, three, value in zip((NAMED, *NEXT), each, p, strict=True)
+    ]
+
+
+def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
+    """Over all cells, within places, and within places and models; a model's cells of one seed are drawn together."""
+    x, y = (found[name].to_numpy(float) for name in (its.name, ACCURACY))
+    places = list(map(tuple, found[[name for name in PLACE if name in found]].itertuples(index=False)))
+    models = list(found["model"])
+    runs = list(zip(models, found["seed"], strict=True))
+    both = list(zip(places, models, strict=True))
+    return [correlation(x, y, runs, groups) for groups in ((), places, both)]
+
+
+def judged(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
+    """Confirmed or contradicted where p is below the level."""
+    if np.isnan(p) or p >= level:
+        return "undecided"
+    return "confirmed" if its.value * sign > 0 else "contradicted"

@@ -1,0 +1,125 @@
+"""The conditions of the study of geometry as tables: which model meets which in how many scenes, and why not."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.codes.conditions import (
+    ALL,
+    BINDING,
+    CATEGORISATION,
+    CONDITIONS,
+    EVERY,
+    INDEPENDENT,
+    OTHER_ATTRIBUTES,
+    OTHER_VIEW,
+)
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.pages.geometry_cells import PLACE
+from menagerie.studies.pages.probes import Mean, mean_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Key = tuple[str, str]
+"""A condition, and its part."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The rows of the measure of conditions, and the place at which all models are compared."""
+
+    frame: "pd.DataFrame"
+    place: Mapping[str, Any]
+
+    def first(self, by: str = "scores") -> "pd.DataFrame":
+        """In how many scenes conditions hold at the first place."""
+        kept = (self.frame["measure"] == "holds") & (self.frame["by"] == by)
+        for name, value in self.place.items():
+            kept &= self.frame[name] == value
+        return self.frame[kept]
+
+    @cached_property
+    def of_models(self) -> dict[str, dict[Key, Mean]]:
+        """The conditions of each model that have a number."""
+        found: dict[str, dict[Key, Mean]] = {}
+        rows = self.first().dropna(subset="value")
+        for (model, *key), its in rows.groupby(["model", "condition", "part"], sort=False):
+            found.setdefault(model, {})[tuple(key)] = mean_of(list(its["value"]))
+        return found
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The conditions, each with its chance in percent."""
+        return (*map(self.with_chance, (*CONDITIONS, ALL)), INDEPENDENT)
+
+    def with_chance(self, condition: str) -> str:
+        every = self.first()
+        every = every[(every["condition"] == condition) & (every["part"] == EVERY)].dropna(subset="chance")
+        text = " to ".join(f"{100 * value:.2g}" for value in sorted({*every["chance"]}))
+        return f"{condition} (chance {text})" if text else condition
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        keys = [*((name, EVERY) for name in (*CONDITIONS, ALL)), (ALL, INDEPENDENT)]
+        for model, its in self.of_models.items():
+            yield title_of(model), *(percent(its[key]) if key in its else DASH for key in keys)
+
+    def refusals(self) -> list[str]:
+        """Why conditions have no number."""
+        rows = self.first()
+        found = rows[rows["value"].isna()].groupby(["condition", "refused"], sort=False)["model"].unique()
+        return [
+            f"{condition.capitalize()} is refused for {', '.join(map(title_of, models))}: {reason}."
+            for (condition, reason), models in found.items()
+        ]
+
+    def parts(self, by: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Header and rows of the parts of conditions: a column for each model."""
+        rows = self.first(by)
+        rows = rows[~rows["part"].isin((EVERY, INDEPENDENT))]
+        models, found = list(dict.fromkeys(rows["model"])), []
+        for (condition, part), its in rows.groupby(["condition", "part"], sort=False):
+            each = (its[its["model"] == model]["value"].dropna() for model in models)
+            texts = (percent(mean_of(list(values))) if len(values) else DASH for values in each)
+            found.append((condition, part, f"{100 * its['chance'].mean():.0f}", *texts))
+        return ("condition", "part", "chance", *map(title_of, models)), found
+
+    def gap(self, model: str, base: str, condition: str) -> Mean | None:
+        """How far a model is above another in the share of scenes, over seeds; None without both."""
+        rows = self.first()
+        rows = rows[(rows["condition"] == condition) & (rows["part"] == EVERY)].dropna(subset="value")
+        one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))
+        gaps = (one - other).dropna()
+        return mean_of(list(gaps), -1.0) if len(gaps) else None
+
+    @property
+    def shares(self) -> "pd.DataFrame":
+        """A row for each cell, with the shares of scenes of its categorisation and its attribute binding."""
+        return self.by_cell("scores", "holds", (EVERY,))
+
+    @property
+    def margins(self) -> "pd.DataFrame":
+        """The same of mean margins between codes of images."""
+        return self.by_cell("codes", "margin", (OTHER_ATTRIBUTES, OTHER_VIEW))
+
+    def by_cell(self, by: str, measure: str, parts: tuple[str, ...]) -> "pd.DataFrame":
+        rows = self.frame[(self.frame["measure"] == measure) & (self.frame["by"] == by)]
+        rows = rows[rows["part"].isin(parts) & rows["condition"].isin((CATEGORISATION, BINDING))].dropna(subset="value")
+        labels = ["model", "seed", *(name for name in PLACE if name in rows)]
+        wide = rows.pivot_table("value", labels, "condition", sort=False).reset_index()
+        return wide.rename_axis(columns=None).reindex(columns=[*labels, CATEGORISATION, BINDING])
+
+    @property
+    def chances(self) -> dict[str, float]:
+        """Of categorisation and attribute binding."""
+        rows = self.frame[(self.frame["part"] == EVERY) & (self.frame["by"] == "scores")]
+        return {name: float(rows[rows["condition"] == name]["chance"].mean()) for name in (CATEGORISATION, BINDING)}
+
+
+def percent(its: Mean, interval: bool = True) -> str:
+    bounds = f" [{100 * its.low:.0f}, {100 * its.high:.0f}]" if interval and not np.isnan(its.low) else ""
+    return f"{100 * its.value:.1f}{bounds}"

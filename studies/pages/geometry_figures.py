@@ -1,0 +1,118 @@
+"""The figures of the study of geometry: cells as dots, and the trade-off between two conditions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from menagerie.studies.codes.ideal import IdealCode, pair_margins
+from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.parts import OwnFigure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CURVE = [0.05 * k for k in range(61)]
+MARKED = (0.0, 0.3, 0.5, 1.0, 2.0)
+MARGIN = "margin"
+SIZE = (3.3, 2.9)
+
+
+@dataclass(frozen=True)
+class Dots(OwnFigure):
+    """A dot a cell, in the colour of its model: what was measured to the right, accuracy upwards."""
+
+    cells: "pd.DataFrame"
+    across: Sequence[str]
+    up: str
+
+    def numbers(self) -> list[dict[str, Any]]:
+        return self.cells.to_dict("records")
+
+    def figure(self) -> "Figure | None":
+        if not len(self.cells):
+            return None
+        from menagerie.envs.core.figures import chance_line
+        from menagerie.studies.frame.figures import panel_axes
+
+        figure, axes = panel_axes(len(self.across), SIZE, sharey=True)
+        for axis, name in zip(axes, self.across, strict=True):
+            dots(axis, self.cells, name, self.up, scale=(1, 100))
+            axis.set_xlabel(name, fontsize=8)
+            chance_line(axis)
+        axes[0].set_ylabel("accuracy on unseen pairs (%)", fontsize=8)
+        axes[0].legend(fontsize=7, loc="best")
+        return figure
+
+
+@dataclass(frozen=True)
+class TradeOff(OwnFigure):
+    """Categorisation to the right, attribute binding upwards: margins, with the codes made by hand as a curve; and
+    shares of scenes."""
+
+    margins: "pd.DataFrame"
+    shares: "pd.DataFrame"
+    across: str
+    up: str
+    chances: Mapping[str, float]
+    """Of shares."""
+
+    def numbers(self) -> list[dict[str, Any]]:
+        ideal = [{"model": f"by hand, weight {weight:.2f}", "unit": MARGIN} | self.of_hand(weight) for weight in CURVE]
+        cells = self.margins.assign(unit=MARGIN), self.shares.assign(unit="share of scenes")
+        return [*ideal, *(row for frame in cells for row in frame.to_dict("records"))]
+
+    def of_hand(self, weight: float) -> dict[str, float]:
+        return dict(zip((self.across, self.up), pair_margins(IdealCode(weight)), strict=True))
+
+    def figure(self) -> "Figure | None":
+        if not len(self.shares):
+            return None
+        from menagerie.envs.core.figures import CHANCE
+        from menagerie.studies.frame.figures import panel_axes
+
+        figure, (one, other) = panel_axes(2, (4.2, 3.4))
+        self.draw_curve(one)
+        dots(one, self.margins, self.across, self.up, models=models_of(self.shares))
+        dots(other, self.shares, self.across, self.up, scale=(100, 100))
+        for name, line in ((self.across, other.axvline), (self.up, other.axhline)):
+            line(100 * self.chances[name], **CHANCE)
+        for axis, unit in ((one, "margin of images"), (other, "% of scenes")):
+            axis.set_xlabel(f"{self.across} ({unit})", fontsize=8)
+            axis.set_ylabel(f"{self.up} ({unit})", fontsize=8)
+        other.legend(fontsize=7, loc="best")
+        return figure
+
+    def draw_curve(self, axis: "Axes") -> None:
+        """The codes made by hand, a number at some weights."""
+        points = [tuple(self.of_hand(weight).values()) for weight in CURVE]
+        axis.plot(*zip(*points, strict=True), color="0.3", linewidth=1.2)
+        for weight in MARKED:
+            at = tuple(self.of_hand(weight).values())
+            axis.plot(*at, color="0.3", marker="o", markersize=3)
+            axis.annotate(f"{weight:g}", at, fontsize=7, xytext=(3, 2), textcoords="offset points")
+
+
+def models_of(cells: "pd.DataFrame") -> list[str]:
+    return list(dict.fromkeys(cells["model"])) if len(cells) else []
+
+
+def dots(
+    axis: "Axes",
+    cells: "pd.DataFrame",
+    across: str,
+    up: str,
+    scale: tuple[int, int] = (1, 1),
+    models: Sequence[str] = (),
+) -> None:
+    """A dot for each cell, in its model's style."""
+    from menagerie.envs.core.figures import line_style
+    from menagerie.studies.frame.figures import dress
+
+    for k, model in enumerate(models or models_of(cells)):
+        its = cells[cells["model"] == model] if len(cells) else cells
+        if len(its):
+            style = line_style(k) | {"linestyle": "none", "markersize": 4, "alpha": 0.8}
+            axis.plot(scale[0] * its[across], scale[1] * its[up], label=title_of(model), **style)
+    dress(axis)

@@ -1,0 +1,123 @@
+"""CE-CLIP and FSC-CLIP in float64: their losses and gradients are loops over images and their own false captions."""
+
+import math
+
+import pytest
+import torch
+
+from menagerie.models.networks.own_negatives import ImageCode, TextCode
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Recipe
+from tests.helpers.scorers import scorer
+
+N, M, P, T, D = 4, 8, 5, 3, 6
+OWNER = (0, 0, 1, 3)  # the third image has no false caption
+LENGTHS = (3, 1, 2, 3, 2, 3, 1, 2)
+
+
+def unit(generator, *shape):
+    return torch.nn.functional.normalize(torch.randn(*shape, generator=generator, dtype=torch.float64), dim=-1)
+
+
+@pytest.fixture
+def vectors():
+    generator = torch.Generator().manual_seed(0)
+    return [unit(generator, *shape).requires_grad_() for shape in ((N, D), (M, D), (N, P, D), (M, T, D))]
+
+
+def targets(owner=OWNER):
+    """The false caption of the fourth image is true of the second, and one caption of the first image."""
+    masked = torch.zeros(N, M, dtype=torch.bool)
+    masked[1, 7] = masked[0, 2] = True
+    return Targets(torch.eye(N, M, dtype=torch.bool), masked, N, None if owner is None else torch.tensor(owner))
+
+
+def info_nce(scale, images, texts, columns, masked):
+    """Images among some texts, and their texts among images."""
+    total = 0.0
+    for i in range(N):
+        row = [scale * images[i] @ texts[j] for j in range(columns) if not masked[i, j]]
+        column = [scale * images[k] @ texts[i] for k in range(N) if not masked[k, i]]
+        own = scale * images[i] @ texts[i]
+        total = total + (torch.stack(row).logsumexp(0) + torch.stack(column).logsumexp(0) - 2 * own) / (2 * N)
+    return total
+
+
+def same_gradients(found, expected, leaves):
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=1e-11)
+    pairs = (torch.autograd.grad(loss, leaves, allow_unused=True) for loss in (found, expected))
+    for one, other in zip(*pairs, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-11, rtol=1e-9)
+
+
+def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
+    images, texts, *_ = vectors
+    model = scorer("ce-clip", rank_weight=0.3, text_weight=0.7).double().train()
+    given, threshold = targets(), 0.0
+    for _ in range(2):
+        scale = model.logit_scale()
+        found = model.loss(images, texts, given, Recipe())
+        own = [scale * images[i] @ texts[i] for i in range(N)]
+        wrong = [scale * images[i] @ texts[N + k] for k, i in enumerate(OWNER)]
+        rank = sum(torch.relu(threshold + x - own[i]) for x, i in zip(wrong, OWNER, strict=True)) / len(OWNER)
+        contrast = 0.0
+        for i in range(N):
+            others = [scale * texts[i] @ texts[j] for j in range(N, M) if not given.masked[i, j]]
+            contrast = contrast + (torch.stack([own[i], *others]).logsumexp(0) - own[i]) / N
+        expected = info_nce(scale, images, texts, M, given.masked) + 0.3 * rank + 0.7 * contrast
+        same_gradients(found, expected, (images, texts, model.log_scale))
+        threshold = (sum(own) / N - sum(wrong) / len(OWNER)).detach()
+        assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
+    model.eval()
+    model.loss(images, -texts, given, Recipe())
+    assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
+
+
+def choice(logits, gamma, smoothing):
+    """HN of one image: its caption's logit first."""
+    total, norm = 0.0, torch.stack(logits).logsumexp(0)
+    for k, logit in enumerate(logits):
+        share = smoothing / len(logits) + (1 - smoothing if k == 0 else 0)
+        log = logit - norm
+        total = total - share * (1 - log.exp()) ** gamma * log
+    return total
+
+
+def fit(scale, patches, words):
+    """The log-sum-exp over a text's words, one by one."""
+    fits = []
+    for word in words:
+        products = [float((word @ patch).detach()) for patch in patches]
+        stretched = [(x - min(products)) / (max(products) - min(products)) for x in products]
+        mean = sum(x / sum(stretched) * patch for x, patch in zip(stretched, patches, strict=True))
+        fits.append(scale * mean @ word / mean.norm() / word.norm())
+    return torch.stack(fits).logsumexp(0)
+
+
+@pytest.mark.parametrize(("gamma", "smoothing"), [(2.0, 0.02), (0.0, 0.0), (1.5, 0.3)])
+def test_fsc_clip_is_a_loop(gamma, smoothing, vectors):
+    images, texts, patches, words = vectors
+    model = scorer("fsc-clip", global_weight=0.4, patch_weight=0.6, gamma=gamma, smoothing=smoothing).double()
+    scale, given = model.logit_scale(), targets()
+    present = torch.arange(T) < torch.tensor(LENGTHS)[:, None]
+    found = model.loss(ImageCode(images, patches), TextCode(texts, words, present), given, Recipe())
+    expected = info_nce(scale, images, texts, N, given.masked)
+    for i in set(OWNER):
+        rows = [i, *(N + k for k, owner in enumerate(OWNER) if owner == i)]
+        whole = choice([scale * images[i] @ texts[j] for j in rows], gamma, smoothing)
+        parts = choice([fit(scale, patches[i], words[j][: LENGTHS[j]]) for j in rows], gamma, smoothing)
+        expected = expected + (0.4 * whole + 0.6 * parts) / len(set(OWNER))
+    same_gradients(found, expected, (images, texts, patches, words, model.log_scale))
+
+
+def test_a_choice_among_equals_is_that_of_a_guess():
+    """With gamma 0 and without smoothing: ln 2 for each image with one false caption."""
+    model = scorer("fsc-clip", global_weight=1.0, patch_weight=0.0, gamma=0.0, smoothing=0.0).double()
+    image = torch.eye(2, 3, dtype=torch.float64)
+    code = ImageCode(image, image[:, None].expand(-1, 2, -1))
+    text = torch.cat([image, image])
+    texts = TextCode(text, text[:, None], torch.ones(4, 1, dtype=torch.bool))
+    plain = Targets(torch.eye(2, 4, dtype=torch.bool), None, 2)
+    more = model.loss(code, texts, plain._replace(owner=torch.tensor([0, 1])), Recipe())
+    without = model.loss(code, texts, plain, Recipe())
+    assert (more - without).item() == pytest.approx(math.log(2))

@@ -1,0 +1,166 @@
+"""The study of geometry: what it runs, and what its page concludes of measures that are planted in stored runs."""
+
+import csv
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.studies.codes.conditions import ALL, BINDING, CATEGORISATION, CONDITIONS, EVERY, INDEPENDENT, NEGATION
+from menagerie.studies.frame.measure import write_rows
+from menagerie.studies.frame.parts import Paragraph, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.geometry import OTHERS, PRESETS, VECTORS
+from menagerie.studies.pages.geometry_cells import NAMED, NEXT, cells, predicted, took_part
+from menagerie.studies.pages.geometry_conditions import Held
+from menagerie.studies.pages.geometry_figures import Dots, TradeOff
+from tests.command import ROOT, run_here
+from tests.studies.stored import stored_run
+
+STUDY = PRESETS["laptop"]
+
+
+@pytest.fixture(scope="module")
+def arms(tmp_path_factory):
+    return list(STUDY.plan(Records((), tmp_path_factory.mktemp("none"))))
+
+
+def test_laptop_has_enough_cells_for_the_prediction_and_all_scorers_for_the_conditions(arms):
+    assert len({arm.id for arm in arms}) == len(arms)
+    assert sum(arm.cell.model in VECTORS for arm in arms) >= 60
+    first = [arm for arm in arms if dict(arm.labels) == STUDY.first_place]
+    assert {(arm.cell.model, arm.cell.seed) for arm in first} == {(m, s) for m in VECTORS + OTHERS for s in range(3)}
+    assert {arm.cell.data.recipe.negated for arm in first} == {0.5}
+    assert {arm.cell.data.recipe.negated for arm in arms if arm not in first} == {0.0}
+    assert len({arm.cell.recipe.steps for arm in arms}) == 1
+    tuned = {arm.cell.towers.architecture for arm in arms if arm.cell.model == "labclip"}
+    assert tuned == {"broad"}, "who is trained once is tuned too"
+
+
+def test_captions_of_spatial_splits_state_places_and_negate_nothing(tmp_path):
+    study = PRESETS["spatial"]
+    assert {arm.cell.data.recipe.kind for arm in study.plan(Records((), tmp_path))} == {"spatial"}
+    study.check()
+    assert study.probe_set.template == "conjunction"
+    assert replace(STUDY, template="pug-conjunction").probe_set.template == "pug-conjunction"
+    with pytest.raises(UserError, match="--negated"):
+        replace(study, negated=0.5).check()
+    with pytest.raises(UserError, match="has 3"):
+        replace(STUDY, probe_animals=load_world("eight").animals[:3]).check()
+
+
+def test_only_cells_among_which_the_measure_was_chosen_took_part():
+    cell = {"model": "clip", "seed": 3, "pairs": 0.2, "hard_negatives": 0.0}
+    assert took_part("pug", 64, cell)
+    assert not took_part("eight", 64, cell)
+    assert not took_part("pug", 32, cell)
+    assert not took_part("pug", 64, cell | {"seed": 5})
+    assert not took_part("pug", 64, cell | {"model": "sparo"})
+    assert not took_part("pug", 64, cell | {"hard_negatives": 1.0})
+    assert took_part("pug", 64, cell | {"seed": 0, "hard_negatives": 1.0})
+
+
+def geometry_rows(share, others):
+    place = {"layer": "code", "read": "mean", "chance": 0.0, "refused": ""}
+    yield place | {"part": NAMED.part, "measure": NAMED.measure, "value": share}
+    for its, value in zip(NEXT, others, strict=True):
+        yield place | {"part": its.part, "measure": its.measure, "value": value}
+
+
+def condition_rows(shares):
+    for condition, value in shares.items():
+        refused = "" if value is not None else "no text of training says 'left'"
+        row = {"by": "scores", "condition": condition, "part": EVERY, "measure": "holds"}
+        yield row | {"value": value, "chance": 0.25, "refused": refused}
+    known = [value for value in shares.values() if value is not None]
+    row = {"by": "scores", "condition": ALL, "measure": "holds", "chance": None, "refused": ""}
+    yield row | {"part": EVERY, "value": min(known), "chance": 0.01}
+    yield row | {"part": INDEPENDENT, "value": float(np.prod(known))}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Runs of which the better ones have more binding share; the next three measures are drawn at random."""
+    out, random, found = tmp_path_factory.mktemp("stored"), np.random.default_rng(0), []
+    models = ("clip", "sparo", "dcsm")
+    for seed in range(4):
+        for pairs in (0.25, 0.5, 1.0):
+            for k, model in enumerate(models):
+                skill = 0.35 + 0.2 * k + 0.2 * pairs
+                labels = {"pairs": pairs, "hard_negatives": 0.0, "negated": 0.5}
+                arm = stored_run(out, model, seed, labels, skill, pairs=12)
+                folder = out / "cells" / arm.id
+                share = skill / 5 + random.normal(0, 0.002)
+                rows = geometry_rows(share, random.random(3)) if model != "dcsm" else geometry_rows(None, [None] * 3)
+                write_rows(folder, STUDY.geometry, None, rows)
+                shares = dict.fromkeys(CONDITIONS) | {CATEGORISATION: skill, BINDING: skill / 2, NEGATION: skill - 0.1}
+                write_rows(folder, STUDY.conditions, None, condition_rows(shares))
+                found.append(arm)
+    return Records(tuple(found), out)
+
+
+def test_a_correlation_that_is_planted_is_found_and_others_are_not(stored):
+    found = cells(stored, stored.measured(STUDY.geometry))
+    assert len(found) == 24, "DCSM has no text code"
+    first, *others = predicted(found)
+    assert first.over_all.value > 0.8
+    assert first.over_all.clusters == 8, "a model with a seed"
+    assert first.outcome == "confirmed"
+    assert first.by_place.value > 0.5
+    assert {its.outcome for its in others} == {"undecided"}
+    assert all(its.p >= its.over_all.p for its in others), "corrected for their number"
+    turned = predicted(found.assign(**{NAMED.name: -found[NAMED.name]}))[0]
+    assert turned.outcome == "contradicted"
+
+
+def test_the_page_says_what_predicts_what_holds_and_what_is_refused(stored):
+    parts = list(STUDY.page(stored))
+    said = " ".join(part.text for part in parts if isinstance(part, Sentence))
+    assert "(24)" in said
+    assert "confirmed" in said
+    tables = {part.name: part for part in parts if isinstance(part, Rows)}
+    assert "12 cells are left out, of scorers without one vector" in tables["correlations"].says
+    header, rows = tables["conditions-by-model"].header, {row[0]: row for row in tables["conditions-by-model"].rows}
+    assert header[1] == "categorisation (chance 25)"
+    assert [rows["CLIP"][k].split(" ")[0] for k in (1, 2, 3, 4)] == ["40.0", "20.0", "–", "30.0"]
+    assert any("'left'" in part.text and "CLIP" in part.text for part in parts if isinstance(part, Paragraph))
+    outcomes = [(row[1], row[3]) for row in tables["claims"].rows]
+    assert outcomes[0][1] == "contradicted", "a code made by hand meets all"
+    assert outcomes[1][1] == "contradicted", "who categorises better binds better here"
+    assert dict(outcomes[2:]) == dict.fromkeys((f"DCSM − CLIP: {name}" for name in (BINDING, NEGATION)), "confirmed")
+    for kind in (Dots, TradeOff):
+        figure = next(part for part in parts if isinstance(part, kind))
+        assert figure.figure() is not None
+        assert len(figure.numbers()) >= 24
+
+
+def test_what_is_not_measured_yet_is_said(tmp_path):
+    parts = list(STUDY.page(Records((), tmp_path)))
+    assert [type(part) for part in parts] == [Paragraph]
+    rows = pd.DataFrame(list(condition_rows({CATEGORISATION: None, BINDING: 0.5}))).assign(model="clip", seed=0)
+    held = Held(rows, {})
+    assert list(held.of_models) == ["clip"]
+    assert held.gap("dcsm", "clip", BINDING) is None
+
+
+def test_both_measures_are_taken_of_each_run(tmp_path):
+    command = [sys.executable, str(ROOT / "studies/geometry.py"), "--preset", "smoke", "--out", "out", "--workers", "1"]
+    done = run_here(command, tmp_path)
+    assert done.returncode == 0, done.stderr
+    tables = {}
+    for name in ("geometry", "conditions"):
+        with (tmp_path / "out" / f"{name}.csv").open() as file:
+            tables[name] = pd.DataFrame(csv.DictReader(file))
+    negated = tables["conditions"][tables["conditions"]["condition"] == NEGATION]
+    told = negated[negated["part"] == EVERY].set_index(["model", "negated"])
+    assert told.loc[("clip", "0.0"), "value"] == ""
+    assert "'no'" in told.loc[("clip", "0.0"), "refused"]
+    assert all(0 <= float(told.loc[(model, "0.5"), "value"]) <= 1 for model in ("clip", "oc-clip"))
+    assert {*tables["conditions"].query("by == 'codes'")["model"]} == {"clip"}
+    lacking = tables["geometry"].query("model == 'oc-clip'")
+    assert lacking["refused"].str.contains("no single vector").all()
+    assert {*tables["geometry"].query("model == 'clip'")["part"]} == {"image", "text", "image and text", "edited image"}

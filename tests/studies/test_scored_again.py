@@ -1,0 +1,118 @@
+"""Options of scores alone: another value scores trained weights again; and who takes no false captions is left out."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from safetensors.numpy import load_file
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.checkpoint import load_checkpoint
+from menagerie.models.recipe import Recipe
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.study import grid
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job
+from menagerie.studies.runs.whole_job import run_job
+from tests.command import GRID, QUICK, run_here
+from tests.grid_cells import cells, render
+
+SMOKE = replace(
+    PRESETS["smoke"],
+    models=("captioner",),
+    hard_negatives=(0.0,),
+    views=1,
+    test_scenes=12,
+    recipe=Recipe(steps=3, batch=8, warmup=1),
+)
+
+
+def cell_with(study=SMOKE, **options):
+    return study.varied("captioner", *cells_data(study), options)
+
+
+def cells_data(study):
+    (cell,) = cells(study, "")
+    return cell.data, cell.seed
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A job for each weight of the prior, in one folder; the steps that each reported. The first isn't the default."""
+    folder = tmp_path_factory.mktemp("scored")
+    study = replace(SMOKE, store=folder / "store")
+    identity, files = render(study, 1)
+    (plain,) = cells(study, identity)
+    jobs, steps = {}, {}
+    for alpha in (0.5, 1.0, 0.0):
+        cell = study.varied("captioner", plain.data, plain.seed, {"alpha": alpha, "prior": "images"})
+        jobs[alpha] = Job(cell, files[plain.data], folder / "run")
+        steps[alpha] = []
+        run_job(jobs[alpha], lambda step, text, seen=steps[alpha]: seen.append(step), lambda: None)
+    return jobs, steps
+
+
+def test_cells_that_differ_in_scores_alone_are_trained_as_one():
+    one, other = cell_with(alpha=1.0), cell_with(alpha=0.5, per_token=False)
+    assert one.id != other.id
+    assert one.trained_as == other.trained_as == cell_with(alpha=0.0, prior="images")
+    assert cell_with(parallel=0.7, alpha=1.0).trained_as.options == {"parallel": 0.7}
+
+
+def test_other_weights_of_the_prior_take_no_steps(ran):
+    jobs, steps = ran
+    taken = {alpha: [step for step in seen if step] for alpha, seen in steps.items()}
+    assert taken == {0.5: [1, 2, 3], 1.0: [], 0.0: []}
+    assert len({job.folder for job in jobs.values()}) == 3
+
+
+def test_they_have_the_same_weights_and_other_scores(ran):
+    jobs, _ = ran
+    weights = [load_file(job.folder / CHECKPOINT / "model.safetensors") for job in jobs.values()]
+    for other in weights[1:]:
+        assert other.keys() == weights[0].keys()
+        assert all((other[name] == weights[0][name]).all() for name in other)
+    assert len({(job.folder / "predictions.csv").read_text() for job in jobs.values()}) == 3
+    assert {alpha: load_checkpoint(job.folder / CHECKPOINT).config.alpha for alpha, job in jobs.items()} == {
+        alpha: alpha for alpha in jobs
+    }
+    rows = [(job.folder / "training.csv").read_text() for job in jobs.values()]
+    assert rows[0] == rows[1] == rows[2] != ""
+
+
+def test_quad_image_is_the_same_for_all_priors(ran):
+    """The prior of a text can't change which of two images it chooses."""
+    jobs, _ = ran
+    found = []
+    for job in jobs.values():
+        subsets = json.loads((job.folder / "result.json").read_text())["subsets"]
+        found.append([tasks["quad image"]["accuracy"] for tasks in subsets.values() if "quad image" in tasks])
+    assert found[0] == found[1] == found[2]
+    assert any(value is not None for value in found[0])
+
+
+def test_a_training_that_failed_failed_for_all(ran, tmp_path):
+    """Without training it again; the reason stands in both folders."""
+    job = replace(ran[0][1.0], out=tmp_path)
+    other = replace(job, cell=job.cell.trained_as)
+    other.folder.mkdir(parents=True)
+    (other.folder / DIVERGED).write_text("the loss was no number")
+    with pytest.raises(UserError, match="the loss was no number"):
+        run_job(job, lambda step, text: None, lambda: None)
+    assert job.problem == other.problem
+
+
+def test_who_takes_no_false_captions_is_left_out_with_a_word():
+    study = replace(SMOKE, models=("clip", "captioner"), recipe=Recipe(text_negatives=("swap",)))
+    arms: list[Arm] = list(grid(study, **study.axes))
+    assert {arm.cell.model for arm in arms} == {"clip"}
+    assert study.notes()["left out"].startswith("captioner: ")
+    assert "left out" not in replace(study, recipe=Recipe()).notes()
+    assert {arm.cell.model for arm in grid(replace(study, recipe=Recipe()), **study.axes)} == {"clip", "captioner"}
+
+
+def test_a_study_of_such_models_alone_is_refused(tmp_path):
+    result = run_here([*GRID, *QUICK, "--models", "captioner", "--text-negatives", "swap"], tmp_path)
+    assert result.returncode == 2
+    assert "no loss of captioner takes false captions" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
