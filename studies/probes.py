@@ -8,10 +8,17 @@ exactly one bit, which animal has which texture, how much does it hold?
     python studies/probes.py                           # laptop: 8 animals, 32 px, three seeds
     python studies/probes.py --preset pug              # 12 animals, 64 px, five seeds
     python studies/probes.py --keep-states 0 200 1000  # and over training
+    python studies/probes.py runs/mine ViT-B-32/openai # models as they are: nothing is trained
 
-Ends with `report.html`, `bits.csv`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
+Models that are named first are probed as they are: runs (all their cells), cells, checkpoints, open_clip models
+(without weights: random), folders of Hugging Face's CLIP or SigLIP (or hf:NAME), classes of your own. Their options:
+`--preset models --help`.
+
+Ends with `report.html`, `bits.csv` and `cells.jsonl` in `--out`; where models are trained, with `results.csv` and
+per-record predictions too.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,11 +37,10 @@ from menagerie.studies.frame.options import Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy, grid
+from menagerie.studies.probing.models import ProbeModels
 from menagerie.studies.runs.data import FRACTIONS
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from menagerie.studies.measures.bits import Bits
 
 
@@ -89,29 +95,28 @@ class Probes(SplitStudy):
     def measurements(self, arm: Arm) -> "Sequence[Bits]":
         return self.probed
 
-    def found(self, records: Records) -> "pd.DataFrame":
-        """All rows of the measure, after the last step ("step" is none) and at the states that were kept."""
-        found = records.measured(self.bits, (None, *self.keep_states))
-        return found if "step" in found else found.assign(step=None)
-
     def page(self, records: Records) -> Iterator[Part]:
-        from menagerie.studies.pages.probes import parts
+        from menagerie.studies.pages.probes import found, parts
 
         axes = [name for name in FRACTIONS if len(getattr(self, name)) > 1]
-        return parts(self.found(records), axes, {arm.cell.model: arm.cell.recipe.steps for arm in records.arms})
+        lengths = {arm.cell.model: arm.cell.recipe.steps for arm in records.arms}
+        return parts(found(records, self.bits, self.keep_states), axes, lengths)
 
     def export(self, records: Records) -> None:
         """Write all rows of the measure into `bits.csv`."""
-        from menagerie.envs.core.files import write_csv
+        from menagerie.studies.pages.probes import found, write_bits
 
-        found = self.found(records)
-        if len(found):
-            rows = found.astype(object).where(found.notna(), "")
-            write_csv(records.out / "bits.csv", rows.columns, rows.itertuples(index=False))
+        write_bits(records.out, found(records, self.bits, self.keep_states))
 
 
+def names_models(arguments: Sequence[str]) -> bool:
+    """Whether a command line begins with models that exist already."""
+    return bool(arguments) and not arguments[0].startswith("-")
+
+
+AS_THEY_ARE = "models"
 FIVE = ("clip", "filip-phrases", "sparo", "fdt", "oc-clip")
-PRESETS = {
+PRESETS: dict[str, AnyStudy] = {
     "smoke": Probes(
         **SMOKE,
         **{"pairs": (0.5,), "views": 4, "keep_states": (0, 30)},
@@ -127,7 +132,8 @@ PRESETS = {
             *("bear", "crocodile", "armadillo", "cat", "gecko", "crow"),
         ),
     ),
+    AS_THEY_ARE: ProbeModels(),
 }
 
 if __name__ == "__main__":
-    main(PRESETS)
+    main(PRESETS, AS_THEY_ARE if names_models(sys.argv[1:]) else "laptop")

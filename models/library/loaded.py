@@ -11,7 +11,7 @@ from torch import Tensor
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.any_caption import parse
-from menagerie.models.library.pictures import framed_images
+from menagerie.models.library.pictures import framed_images, framing_for
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.features import Features, joined
@@ -38,7 +38,7 @@ class LoadedScorer:
     @property
     def framing(self) -> Framing:
         """How pictures are cropped and scaled for the scorer."""
-        return getattr(self.scorer.pixel_scale, "framing", None) or Framing(self.scorer.towers_config.resolution)
+        return framing_for(self.scorer)
 
     def score(
         self, images: Any, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None = None

@@ -12,7 +12,11 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
+from menagerie.generators.captioned import Indices
 from menagerie.generators.sources.pictures import open_picture, square, upright
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.split_file import Split
+from menagerie.models.scorer import Scorer
 from menagerie.models.towers.pixels import Framing
 
 FORMS = "a path, a PIL image, a uint8 array (h, w, 3) or a uint8 tensor (3, h, w), one or several"
@@ -80,6 +84,28 @@ def frame(picture: Image.Image, framing: Framing) -> UInt8[np.ndarray, "r r 3"]:
     return square(picture, *framing)
 
 
+def framing_for(scorer: Scorer) -> Framing:
+    """How pictures are cropped and scaled for a scorer."""
+    return getattr(scorer.pixel_scale, "framing", None) or Framing(scorer.towers_config.resolution)
+
+
+def fitted(pixels: UInt8[Tensor, "n 3 h w"], framing: Framing) -> UInt8[Tensor, "n 3 r r"]:
+    """Frame a batch of images; those of the right size are unchanged."""
+    side = framing.resolution
+    return pixels if pixels.shape[-2:] == (side, side) else framed_images(pixels, framing)
+
+
+class FramedSplit(SplitDataset):
+    """A subset of a split whose images are framed for a scorer."""
+
+    def __init__(self, path: str | Path | Split, subset: str, framing: Framing) -> None:
+        super().__init__(path, subset)
+        self.framing = framing
+
+    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 r r"]:
+        return fitted(super().images(indices), self.framing)
+
+
 class Framed(Benchmark):
     """A benchmark whose images are framed for a scorer; images of the right size are unchanged."""
 
@@ -95,9 +121,9 @@ class Framed(Benchmark):
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 r r"]:
         """The images with these indices, framed."""
-        pixels, side = self.inner.images(numbers), self.framing.resolution
+        pixels = self.inner.images(numbers)
         self.report(len(pixels))
-        return pixels if pixels.shape[-2:] == (side, side) else framed_images(pixels, self.framing)
+        return fitted(pixels, self.framing)
 
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         """Blocks of images as the benchmark divides them."""

@@ -78,6 +78,17 @@ SMALL_TOWERS: dict[str, dict] = {
         "vision_cfg": {"width": 128, "layers": 4, "head_width": 32, "patch_size": 8},
         "text_cfg": {"width": 128, "layers": 3, "heads": 4},
     },
+    # "mini" with more of the text tower: is a text's vector its narrow place?
+    "deep-text": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8},
+        "text_cfg": {"width": 64, "layers": 6, "heads": 2},
+    },
+    "wide-text": {
+        "embed_dim": 64,
+        "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8},
+        "text_cfg": {"width": 128, "layers": 2, "heads": 4},
+    },
     "row": row_tower(1),
     "row-sinusoidal": row_tower(1, positions="sinusoidal"),
     "row-no-positions": row_tower(1, positions="none"),

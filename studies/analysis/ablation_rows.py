@@ -2,7 +2,7 @@
 
 They come from a model's paper (`papers.py`), from the study (`groups`), or from the command line. A line sets fields
 of the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of the split's recipe,
-and `model=NAME` takes another model in place of the ablated one.
+or the towers' `architecture`, and `model=NAME` takes another model in place of the ablated one.
 
 The study's groups ask: is it the graph, are the negatives fair, does a model fit at all?
 
@@ -28,6 +28,7 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
+from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.papers import ABLATIONS, ablations_of
 
 SHARES = (0.05, 0.1, 0.2)
@@ -155,6 +156,7 @@ def types_of(spec: ScorerSpec) -> dict[str, type]:
     """The fields that a row of a model may set, with their types."""
     defaults = [split_fields(kind) for kind in kinds().values()]
     defaults += [{item.name: item.default for item in fields(owner)} for owner in (GraphSource, Recipe, spec.config)]
+    defaults.append({"architecture": TowerConfig.architecture})
     return {name: type(default) for values in defaults for name, default in values.items()}
 
 

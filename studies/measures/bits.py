@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
+from menagerie.envs.core.identity import plain
+from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.measures.on_probes import ProbeMeasure, scenes_of
 
@@ -23,6 +25,8 @@ IMAGE, TEXT, BOTH = "image", "text", "image and text"
 MEAN, ALL = "mean", "all tokens"
 CODE, SCORE = "code", "score"
 BLOCK = 64  # images or texts that are encoded at once
+Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
+"""Reads the codes (v, p, q, d) of a part's layer."""
 
 
 @dataclass(frozen=True)
@@ -31,37 +35,71 @@ class Bits(ProbeMeasure):
     images and of texts, and of all tokens of images side by side; the geometry of codes; and the bits of scores,
     s(x, c) - s(x, c') for an image x, its caption c and the swapped one c'."""
 
+    layers: tuple[str, ...] = ()
+    """Layers that are read, as far as a scorer has them, of images and of texts; empty: all."""
+    relation: bool = False
+    """Ask which of two known things is left, and not which animal has which texture: captions state it."""
+
+    @cached_property
+    def settings(self) -> Row:
+        known = super().settings
+        more = {name: plain(value) for name in ("layers", "relation") if (value := getattr(self, name))}
+        return known | {"settings": known["settings"] | more}
+
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
-        left, right = self.opened()
+        return self.read(scorer)
+
+    def read(self, scorer: "Scorer") -> Iterator[Row]:
+        """The rows of a scorer in evaluation, whatever trained it. Images are framed for it."""
+        from menagerie.generators.storage.split_file import split_name
+        from menagerie.models.library.pictures import FramedSplit, framing_for
+        from menagerie.studies.measures.related import RelatedSplit, which_is_left
+
+        kind, probe = (RelatedSplit, which_is_left) if self.relation else (FramedSplit, probed)
+        file = self.images.folder / split_name(self.recipe)
+        left, right = (kind(file, name, framing_for(scorer)) for name in ProbeRecipe.tests)
         axes, numbers = scenes_of(left)
-        yield from image_rows(scorer, left, axes, numbers)
-        yield from text_rows(scorer, (left, right), axes, numbers)
+        image, text = chosen_layers(scorer, self.layers)
+        yield from image_rows(scorer, left, axes, numbers, image, probe)
+        yield from text_rows(scorer, (left, right), axes, numbers, text, probe)
         yield from score_rows(scorer, (left, right))
 
 
-def image_rows(scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray) -> Iterator[Row]:
-    """What each layer of images holds."""
+def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The layers of images and of texts that a scorer has: all, or those of these names."""
+    image, text = scorer.layers, scorer.text_layers
+    return [name for name in image if not named or name in named], [name for name in text if not named or name in named]
+
+
+def image_rows(
+    scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray, layers: Sequence[str], probe: Probe
+) -> Iterator[Row]:
+    """What each of these layers of images holds."""
     from menagerie.models.towers.features import TOKENS
 
-    layers = scorer.layers
     wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
-    found = read_layers(lambda some: scorer.features(data.images(some)), len(data), wanted)
+    found = read_layers(lambda some: scorer.features(data.images(some), layers), len(data), wanted)
     for (layer, read), codes in found.items():
-        yield from probed(IMAGE, layer, read, codes[numbers], axes)
+        yield from probe(IMAGE, layer, read, codes[numbers], axes)
 
 
 def text_rows(
-    scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]", axes: "ProbeAxes", numbers: np.ndarray
+    scorer: "Scorer",
+    both: "tuple[SplitDataset, SplitDataset]",
+    axes: "ProbeAxes",
+    numbers: np.ndarray,
+    layers: Sequence[str],
+    probe: Probe,
 ) -> Iterator[Row]:
-    """What each layer of texts holds, texts in both orders of mention as further views: a probe of "left" can't read
-    what is named first."""
+    """What each of these layers of texts holds, texts in both orders of mention as further views: a probe of "left"
+    can't read what is named first."""
     from menagerie.studies.codes.axes import ProbeAxes
 
-    wanted = [(layer, MEAN) for layer in scorer.text_layers]
-    found = [read_layers(partial(read_captions, scorer, data), len(data), wanted) for data in both]
+    wanted = [(layer, MEAN) for layer in layers]
+    found = [read_layers(partial(read_captions, scorer, data, layers=layers), len(data), wanted) for data in both]
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * 2))
     for layer, read in wanted:
-        yield from probed(TEXT, layer, read, np.concatenate([each[layer, read][numbers] for each in found]), twice)
+        yield from probe(TEXT, layer, read, np.concatenate([each[layer, read][numbers] for each in found]), twice)
 
 
 def read_captions(
@@ -79,7 +117,7 @@ def read_layers(
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
     """Of each layer the mean token, or all tokens side by side, of which each image has as many."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
-    for start in range(0, count, BLOCK):
+    for start in range(0, count, BLOCK) if parts else ():
         found = encode(range(start, min(start + BLOCK, count)))
         for (layer, read), blocks in parts.items():
             states = found.mean(layer) if read == MEAN else found[layer].flatten(1)
@@ -104,7 +142,7 @@ def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[
 
 
 def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Bits of scores, and the share of scenes whose own caption has the higher one."""
+    """Bits of scores, and the share of scenes whose true caption has a higher one than the false caption."""
     from menagerie.studies.codes.bits import bits
 
     margins = margins_of(scorer, both)

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from menagerie.envs.core.files import write_csv
 from menagerie.studies.frame.cells import title_of
+from menagerie.studies.frame.measure import Measure
 from menagerie.studies.frame.parts import Heading, OwnFigure, Part, Rows, Sentence
+from menagerie.studies.frame.records import Records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,25 +64,42 @@ def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> M
     return Mean(mean, max(least, mean - half), min(most, mean + half))
 
 
-def parts(found: "pd.DataFrame", axes: Sequence[str], lengths: Mapping[str, int]) -> Iterator[Part]:
-    """What the rows of the measure say; `axes` tell places of the grid apart, `lengths` are models' steps."""
+def found(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":
+    """All rows of the measure, after the last step ("step" is none) and at the states that were kept."""
+    rows = records.measured(bits, (None, *states))
+    return rows if "step" in rows else rows.assign(step=None)
+
+
+def write_bits(out: Path, rows: "pd.DataFrame") -> None:
+    """Write all rows of the measure into `bits.csv`."""
+    if len(rows):
+        plain = rows.astype(object).where(rows.notna(), "")
+        write_csv(out / "bits.csv", plain.columns, plain.itertuples(index=False))
+
+
+def parts(
+    found: "pd.DataFrame", axes: Sequence[str], lengths: Mapping[str, int], names: Mapping[str, str] | None = None
+) -> Iterator[Part]:
+    """What the rows of the measure say; `axes` tell places of the grid apart, `lengths` are models' steps. Models have
+    their titles as scorers for names, unless these are given."""
     if not len(found):
         return
+    names = names or {model: title_of(model) for model in dict.fromkeys(found["model"])}
     chosen = found[found["measure"].isin(("bits", "place_bits")) & found["value"].notna()]
     last = chosen[chosen["step"].isna()]
     bits = last[last["measure"] == "bits"]
     for where, rows in placed(bits, axes):
         for model in dict.fromkeys(rows["model"]):
-            yield Sentence(sentence(model, rows[rows["model"] == model]) + where)
-    yield BitLines("bits-by-layer", by_layer(bits), ("of", "layer"), says=LAYERS_SAYS)
+            yield Sentence(sentence(names[model], rows[rows["model"] == model]) + where)
+    yield BitLines("bits-by-layer", by_layer(bits), ("of", "layer"), names, says=LAYERS_SAYS)
     if len(last) < len(chosen):
         yield Heading("Over training")
         ended = chosen.assign(step=chosen["step"].astype(float).fillna(chosen["model"].map(lengths)))
         ended = ended.sort_values("step", kind="stable")
         grown = by_step(ended[ended["measure"] == "bits"])
-        yield BitLines("bits-over-training", grown, ("stage", "step"), says=STEPS_SAYS)
+        yield BitLines("bits-over-training", grown, ("stage", "step"), names, says=STEPS_SAYS)
     yield Heading("All layers")
-    yield Rows("layers", ("model", "of", "layer", "bits", "bits by place"), table(last), says=TABLE_SAYS)
+    yield Rows("layers", ("model", "of", "layer", "bits", "bits by place"), table(last, names), says=TABLE_SAYS)
 
 
 def placed(bits: "pd.DataFrame", axes: Sequence[str]) -> "Iterator[tuple[str, pd.DataFrame]]":
@@ -97,20 +118,20 @@ def by_seed(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mean]:
     return {key: mean_of(list(values)) for key, values in each.groupby(level=list(range(len(keys))), sort=False)}
 
 
-def sentence(model: str, rows: "pd.DataFrame") -> str:
+def sentence(name: str, rows: "pd.DataFrame") -> str:
     """Where a model has its bit, and where it is lost."""
     means = by_seed(rows, ("part", "layer", "read"))
     held = [f"{name} {means[stage]}" for stage, name in STAGES.items() if stage in means]
-    return f"{title_of(model)} holds, of 1 bit: {', '.join(held)}."
+    return f"{name} holds, of 1 bit: {', '.join(held)}."
 
 
-def table(last: "pd.DataFrame") -> list[tuple[str, ...]]:
+def table(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...]]:
     """A row for each layer of each model: what is read of textures of animals, and by place."""
     means = by_seed(last, ("model", "part", "layer", "read", "measure"))
     rows = dict.fromkeys(key[:-1] for key in means)
     return [
         (
-            title_of(model),
+            names[model],
             part,
             layer if read in ("mean", "score") else f"{layer}, side by side",
             *(str(means.get((model, part, layer, read, measure), "–")) for measure in ("bits", "place_bits")),
@@ -144,6 +165,8 @@ class BitLines(OwnFigure):
     panels: Panels
     columns: tuple[str, str]
     """What panels are, and what is along their axis."""
+    names: Mapping[str, str]
+    """Of models."""
 
     def numbers(self) -> list[dict[str, Any]]:
         panel, along = self.columns
@@ -155,10 +178,10 @@ class BitLines(OwnFigure):
         ]
 
     def figure(self) -> "Figure | None":
-        return drawn(self.panels, self.columns[1])
+        return drawn(self.panels, self.columns[1], self.names)
 
 
-def drawn(panels: Panels, along: str) -> "Figure | None":
+def drawn(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | None":
     if not panels:
         return None
     from menagerie.envs.core.figures import COLOURS
@@ -176,7 +199,7 @@ def drawn(panels: Panels, along: str) -> "Figure | None":
             points = sorted((place if numeric else places.index(place), its) for place, its in line.items())
             x, means = zip(*points, strict=True)
             colour = COLOURS[models.index(model) % len(COLOURS)]
-            axis.plot(x, [its.value for its in means], color=colour, marker="o", markersize=3, label=title_of(model))
+            axis.plot(x, [its.value for its in means], color=colour, marker="o", markersize=3, label=names[model])
             axis.fill_between(x, [m.low for m in means], [m.high for m in means], color=colour, alpha=0.15, linewidth=0)
         if not numeric:
             axis.set_xticks(range(len(places)), places, rotation=45, ha="right", fontsize=8)

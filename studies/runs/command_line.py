@@ -47,10 +47,11 @@ def parse(
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.set_defaults(recipe=None)
     first.add_argument("--preset", default=default)
-    if takes_recipes := hasattr(presets[default], "with_recipe"):
+    name = choose("preset", first.parse_known_args(sys.argv[1:])[0].preset, presets)
+    if takes_recipes := hasattr(presets[name], "with_recipe"):
         first.add_argument("--recipe")
     chosen, rest = first.parse_known_args(sys.argv[1:])
-    preset = with_own_scorers(presets[choose("preset", chosen.preset, presets)], rest)
+    preset = with_own_scorers(presets[name], rest)
     if chosen.recipe:
         from menagerie.generators.splits.recipe_file import read_recipe
 

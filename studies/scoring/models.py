@@ -30,6 +30,8 @@ class Model:
     """The run of a cell; empty for other models."""
     cell: str = ""
     """The place of a cell in its run, in words: "clip, hard negatives 0%"."""
+    place: tuple[tuple[str, Any], ...] = ()
+    """The same as axes and their values."""
 
     @property
     def title(self) -> str:
@@ -87,7 +89,47 @@ def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
     """A cell with its labels: its run, its model, and where in its study it is, as far as that is given."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
     words = [f"{axis.replace('_', ' ')} {worded(axis, value)}" for axis, value in place.items()]
-    return Model(f"{name}: {model}" + (f" ({where})" if where else ""), source, name, ", ".join([model, *words]))
+    label = f"{name}: {model}" + (f" ({where})" if where else "")
+    return Model(label, source, name, ", ".join([model, *words]), tuple(place.items()))
+
+
+def less_seed(model: Model) -> tuple[Model, int]:
+    """A model, called as if its seed were no part of its place, and that seed."""
+    place = dict(model.place)
+    seed = place.pop("seed", 0)
+    same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
+    return (of_cell(model.run, model.source, place) if same else model), seed
+
+
+def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
+    """For each label the model without its seed, and the seed: cells that differ in nothing else share a label. Others
+    keep theirs."""
+    found = {model.label: less_seed(model) for model in models}
+    ways: dict[str, set[str]] = {}
+    for model in models:
+        ways.setdefault(found[model.label][0].label, set()).add(repr(settings_but_seed(model)))
+    return {
+        model.label: found[model.label] if len(ways[found[model.label][0].label]) == 1 else (model, 0)
+        for model in models
+    }
+
+
+def settings_but_seed(model: Model) -> Any:
+    """The settings of a cell without its seeds, also those of its split and its base; empty for other models."""
+    return without_seeds(trained(model).get("settings", {}))
+
+
+def without_seeds(settings: Any) -> Any:
+    if not isinstance(settings, Mapping):
+        return settings
+    return {name: without_seeds(value) for name, value in settings.items() if name != "seed"}
+
+
+def world_of(model: Model) -> str:
+    """The world that a study here trained a model in; empty where none did, or where that isn't recorded."""
+    data = trained(model).get("settings", {}).get("data", {})
+    kind = KINDS.get(data.get("kind", ""))
+    return data["split"].get("world", kind.world) if kind and "split" in data else ""
 
 
 def worded(axis: str, value: Any) -> str:

@@ -132,8 +132,8 @@ def test_a_folder_goes_on_with_rows_of_other_models_and_not_with_another_cell():
 
 
 def test_a_model_without_ablations_is_refused():
-    with pytest.raises(UserError, match=r"'clip' has no ablations; models that have: .*oc-clip"):
-        ablated("clip")
+    with pytest.raises(UserError, match=r"'flair' has no ablations; models that have: .*oc-clip"):
+        ablated("flair")
 
 
 @pytest.mark.parametrize("split", ["binding", "spatial"])

@@ -40,22 +40,22 @@ def rows():
 
 
 def test_a_sentence_says_what_each_stage_holds(rows):
-    said = sentence("clip", rows[rows["step"] == 20])
+    said = sentence("CLIP", rows[rows["step"] == 20])
     numbers = [said.index(text) for text in ("all patches 0.91", "image code 0.81", "text code 0.31", "score 0.36")]
     assert numbers == sorted(numbers)
 
 
 def test_figures_and_the_table_hold_the_means_over_seeds(rows):
     last = rows[rows["step"] == 20]
-    layers = BitLines("layers", by_layer(last), ("of", "layer")).numbers()
+    layers = BitLines("layers", by_layer(last), ("of", "layer"), {}).numbers()
     assert [(row["of"], row["layer"], round(row["value"], 3)) for row in layers] == [
         ("images", "stem", 0.11), ("images", "code", 0.81), ("texts", "code", 0.31),
     ]  # fmt: skip
-    steps = BitLines("steps", by_step(rows), ("stage", "step")).numbers()
+    steps = BitLines("steps", by_step(rows), ("stage", "step"), {}).numbers()
     assert [(row["stage"], row["step"], round(row["value"], 3)) for row in steps][:4] == [
         ("all patches", 10, 0.46), ("all patches", 20, 0.91), ("image code", 10, 0.41), ("image code", 20, 0.81),
     ]  # fmt: skip
-    assert len(table(last)) == len(PLACES)
+    assert len(table(last, {"clip": "CLIP"})) == len(PLACES)
 
 
 @pytest.mark.parametrize(("preset", "scenes"), [("smoke", 144), ("laptop", 672), ("pug", 3168)])

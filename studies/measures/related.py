@@ -1,0 +1,50 @@
+"""The question of the spatial grid on a probe set: which of two known things is on the left?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from menagerie.envs.scene import Scene
+from menagerie.generators.captioned import Indices
+from menagerie.generators.captions.hard_negatives.swaps import mirror_probed
+from menagerie.generators.captions.templates import Caption, build_caption, phrasing_of, predicate_for
+from menagerie.generators.splits.probe import RIGHT_FIRST
+from menagerie.generators.splits.probe_scenes import from_left
+from menagerie.models.library.pictures import FramedSplit
+from menagerie.studies.codes.axes import ProbeAxes
+from menagerie.studies.codes.bits import bits
+from menagerie.studies.codes.linear import one_core, readable
+from menagerie.studies.codes.probes import left_margins
+from menagerie.studies.frame.measure import Row
+
+TEMPLATE = "relation"
+
+
+class RelatedSplit(FramedSplit):
+    """A probe set whose captions state which thing is left, "a red cat to the left of a white dog", or right where the
+    right one is mentioned first. In the false caption the things are exchanged."""
+
+    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
+        return [self._stated(self.records.scenes[i]) for i in indices]
+
+    def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
+        return [self._stated(mirror_probed(self.records.scenes[i])) for i in indices]
+
+    def _stated(self, scene: Scene) -> Caption:
+        things = from_left(scene)[:: -1 if self.subset == RIGHT_FIRST else 1]
+        return build_caption(phrasing_of(scene, 0, TEMPLATE), scene, things, predicate_for(scene, things, TEMPLATE))
+
+
+@one_core
+def which_is_left(
+    part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: ProbeAxes
+) -> Iterator[Row]:
+    """Bits that a layer holds of which thing is left, by a probe of each animal that says whether it is; and the share
+    of scenes that are told rightly."""
+    axes.check(codes)
+    margins, _ = left_margins(readable(codes), axes)
+    held = bits(margins)
+    place = {"part": part, "layer": layer, "read": read}
+    yield place | {"measure": "bits", "value": held.value, "chance": held.chance, "refused": held.refused}
+    yield place | {"measure": "scene", "value": float((margins > 0).mean()), "chance": 0.5, "refused": ""}

@@ -1,0 +1,213 @@
+"""The page of remedies for text codes: how much of a lead each recovers, and what codes and score hold."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from menagerie.envs.core.files import write_csv
+from menagerie.studies.analysis.ablation_rows import rows_explained
+from menagerie.studies.frame.claims import Columns
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.parts import Facts, Heading, OwnFigure, Paragraph, Part, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.pages.ablations import Section, sections_of
+from menagerie.studies.pages.probes import STAGES, Mean, by_seed, found, write_bits
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+UNDECIDED = "undecided"
+SHARES = """Points of {upper}'s lead over {base} on swaps of unseen pairs that a row recovers, in percent: 0 is {base},
+100 is {upper}. Dots are means over seeds, lines 95 % intervals over new seeds and their animal pairs; a row whose line
+holds 0 is undecided. There are none where the lead itself isn't above 0 by its interval."""
+HELD = """Bits of exactly one that a linear probe, or the difference of scores, tells: on the binding grid which animal
+has which texture, on the spatial grid which of two things is left. Rows whose texts have no one vector have no text
+code. Means over seeds with 95 % intervals."""
+ALIKE = """All rows take the same steps and as many images. Steps are few: where accuracy would still rise with more, a
+row that learns faster looks better than it would in the end. Rows that change captions are tested on captions of their
+own kind."""
+
+
+class Remedy(NamedTuple):
+    """What a row recovers of a lead, on one split."""
+
+    split: str
+    row: str
+    accuracy: Estimate
+    share: Estimate | None
+    """Of the lead; None where the lead isn't above 0, or a run is missing."""
+
+    @property
+    def outcome(self) -> str:
+        if self.share is None or not self.share.known or self.share.low <= 0 <= self.share.high:
+            return UNDECIDED
+        return "recovers" if self.share.low > 0 else "loses"
+
+
+def recovered(
+    means: Float64[np.ndarray, "rows points"], base: int, row: int, upper: int
+) -> Float64[np.ndarray, " rows"]:
+    """The share of the way from one mean to another that a third has come."""
+    lead = means[:, upper] - means[:, base]
+    return np.divide(means[:, row] - means[:, base], lead, out=np.full(len(means), np.nan), where=lead != 0)
+
+
+def unseen(columns: Columns) -> Columns:
+    """The tests of swaps on pairs that no training shows; of splits without any, all tests of swaps."""
+    swaps = [column for column in columns if column[1] == "swap"]
+    return [column for column in swaps if column[0].endswith("unseen_pairs")] or swaps
+
+
+def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy]]:
+    """The lead of a split's upper row, and what each other row recovers of it."""
+    tests = section.records.where(test=tuple(unseen(section.columns)))
+    levels = {row: its for (row,), its in tests.estimates(("row",)).items()}
+    lead = tests.estimates(("row",), {"row": section.base}).get((upper,))
+    sure = lead is not None and lead.known and lead.low > 0
+    others = [row for row in levels if row not in (section.base, upper)]
+    return lead, [
+        Remedy(section.split, row, levels[row], share_of(tests, section.base, row, upper) if sure else None)
+        for row in others
+    ]
+
+
+def share_of(tests: Records, base: str, row: str, upper: str) -> Estimate:
+    """The share of the lead that a row recovers. All three are drawn together, by seeds and their animal pairs."""
+    three = tests.where(row=(base, row, upper))
+    order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
+    places = (order.index(name) for name in (base, row, upper))
+    (its,) = three.estimates(("row",), statistic=("row", partial(at, tuple(places)))).values()
+    return its
+
+
+def at(places: tuple[int, int, int], means: Float64[np.ndarray, "rows points"]) -> Float64[np.ndarray, " rows"]:
+    return recovered(means, *places)
+
+
+def parts(study: Any, records: Records) -> Iterator[Part]:
+    every = {split: its for split, its in sections_of(study, records).items() if its.records.results}
+    found_of = {split: remedies(section, study.upper) for split, section in every.items()}
+    for split, (lead, its) in found_of.items():
+        yield Sentence(sentence(every[split].base, study.upper, split, lead, its))
+    rows = [remedy for _, its in found_of.values() for remedy in its]
+    says = " ".join(SHARES.format(base=next(iter(every.values())).base, upper=study.upper).split())
+    yield Recovered("recovered", rows, says=says)
+    yield Paragraph(" ".join(ALIKE.split()))
+    yield Heading("What codes hold")
+    for split, section in every.items():
+        held = table(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
+        yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {' '.join(HELD.split())}")
+    if explained := rows_explained(study.spec, [arm.labels["row"] for arm in study.arms]):
+        yield Heading("What is changed")
+        yield Facts(explained)
+    for section in every.values():
+        yield from section.parts(with_bars=True)
+
+
+def sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Sequence[Remedy]) -> str:
+    """What the remedies recover of a lead, the most first."""
+    where = f"On unseen pairs of the {split} split"
+    if lead is None:
+        return f"{where} {base} and {upper} aren't both finished."
+    if not (lead.known and lead.low > 0):
+        return f"{where} {upper} isn't decidedly above {base}, {lead} points: what text codes are worth is undecided."
+    sure = sorted((its for its in rows if its.share and its.outcome != UNDECIDED), key=lambda its: -its.share.value)
+    said = [f"{its.row} {its.outcome} {of_lead(its.share)}" for its in sure]
+    said += [f"{len(rows) - len(sure)} of {len(rows)} rows are undecided"] * (len(sure) < len(rows))
+    return f"{where} {upper} is {lead} points above {base}. Of this lead {'; '.join(said)}."
+
+
+def of_lead(share: Estimate) -> str:
+    return f"{100 * abs(share.value):.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]"
+
+
+HEADER = ("row", "swaps on unseen pairs (%)", "share of the lead (%)", *STAGES.values())
+
+
+def table(section: Section, measure: Any, rows: dict[str, Remedy]) -> list[tuple[str, ...]]:
+    """A row each: accuracy, share of the lead, and the bits of each stage."""
+    tests = section.records.where(test=tuple(unseen(section.columns))).estimates(("row",))
+    held = stages(section.records, measure)
+    return [
+        (
+            row,
+            str(its),
+            of_row(rows.get(row)),
+            *(str(held.get((row, *stage), "–")) for stage in STAGES),
+        )
+        for (row,), its in tests.items()
+    ]
+
+
+def of_row(remedy: Remedy | None) -> str:
+    """The share of a row, or why it has none."""
+    if remedy is None:
+        return "–"
+    if remedy.share is None:
+        return UNDECIDED
+    return f"{100 * remedy.share.value:.0f} [{100 * remedy.share.low:.0f}, {100 * remedy.share.high:.0f}]"
+
+
+def stages(records: Records, measure: Any) -> dict[Any, Mean]:
+    """Mean bits by row and stage."""
+    rows = found(records, measure)
+    if not len(rows):
+        return {}
+    bits = rows[(rows["measure"] == "bits") & rows["value"].notna()]
+    return by_seed(bits, ("row", "part", "layer", "read"))
+
+
+@dataclass(frozen=True)
+class Recovered(OwnFigure):
+    """A line for each row with its share of the lead, a panel for each split."""
+
+    rows: Sequence[Remedy]
+
+    def numbers(self) -> list[dict[str, Any]]:
+        return [
+            {"split": its.split, "row": its.row, "share": its.share.value, "low": its.share.low, "high": its.share.high}
+            for its in self.rows
+            if its.share
+        ]
+
+    def figure(self) -> "Figure | None":
+        known = [its for its in self.rows if its.share]
+        if not known:
+            return None
+        from menagerie.envs.core.figures import COLOURS, PALE
+        from menagerie.studies.frame.figures import dress, panel_axes
+
+        splits = list(dict.fromkeys(its.split for its in known))
+        names = list(dict.fromkeys(its.row for its in known))[::-1]
+        figure, axes = panel_axes(len(splits), (3.6, 0.6 + 0.28 * len(names)), sharey=True)
+        for axis, split in zip(axes, splits, strict=True):
+            axis.set_title(split, fontsize=9)
+            dress(axis)
+            for its in (one for one in known if one.split == split):
+                y, colour = names.index(its.row), COLOURS[1 if its.outcome == UNDECIDED else 0]
+                axis.plot([100 * its.share.low, 100 * its.share.high], [y, y], color=colour)
+                axis.plot([100 * its.share.value], [y], marker="o", markersize=4, color=colour)
+            for place in (0, 100):
+                axis.axvline(place, **PALE)
+            axis.set_xlabel("% of the lead", fontsize=9)
+        axes[0].set_yticks(range(len(names)), names, fontsize=8)
+        return figure
+
+
+def export(study: Any, records: Records) -> None:
+    """Write every share into `remedies.csv`, and all rows of the measures into `bits.csv`."""
+    import pandas as pd
+
+    every = {split: its for split, its in sections_of(study, records).items() if its.records.results}
+    rows = [its for section in every.values() for its in remedies(section, study.upper)[1]]
+    columns = ("split", "row", "accuracy", "share", "low", "high", "outcome")
+    numbers = ([i.share.value, i.share.low, i.share.high] if i.share else ["", "", ""] for i in rows)
+    lines = ([i.split, i.row, i.accuracy.value, *its, i.outcome] for i, its in zip(rows, numbers, strict=True))
+    write_csv(records.out / "remedies.csv", columns, lines)
+    measured = [found(section.records, study.bits[split]) for split, section in every.items()]
+    if measured:
+        write_bits(records.out, pd.concat(measured, ignore_index=True))

@@ -1,0 +1,145 @@
+"""The options of probing models as they are: nothing is trained, and all are read on one probe set."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.options import DATA, FIRST, WHAT
+from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.validation import SIDE, Range, Several
+from menagerie.generators.splits.probe import ProbeRecipe, chosen
+from menagerie.studies.scoring.study import ScoringStudy, about_models, left_out
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from menagerie.studies.frame.parts import Part
+    from menagerie.studies.frame.records import Records
+    from menagerie.studies.measures.bits import Bits
+    from menagerie.studies.probing.piece import ProbePiece
+    from menagerie.studies.scoring.models import Model
+
+# Of models that no study here trained.
+WORLD, RESOLUTION = "pug", 64
+
+
+@dataclass(frozen=True)
+class ProbeModels(ScoringStudy):
+    """Inside the codes of models as they are"""
+
+    called: ClassVar[str] = "models"
+    on: ClassVar[str] = "probed on"
+    written_by: ClassVar[str] = "menagerie.studies.pages.probes"
+
+    world: Annotated[str, DATA, FIRST] = ""
+    """World of the probe set; empty takes the one that the models were trained in, or pug."""
+    resolution: Annotated[int, DATA, FIRST, Range(0, SIDE.high)] = 0
+    """Side of its images, in pixels, which each model reads in its own size; 0 takes what our models were trained with,
+    or 64."""
+    probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
+    """Animals of the probe set; empty: all of the world."""
+    probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
+    """Textures of the probe set; empty: all of the world."""
+    layers: Annotated[tuple[str, ...], WHAT, FIRST, Several()] = ()
+    """Layers to read, such as stem "block 6" tokens code; empty: all. Scores are read too."""
+
+    @cached_property
+    def tested(self) -> "Sequence[Model]":
+        from menagerie.models.towers.config import TowerConfig
+        from menagerie.studies.scoring.models import models_of
+
+        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution or RESOLUTION))
+
+    @cached_property
+    def probe_set(self) -> ProbeRecipe:
+        """The scenes on which layers are read. Raises where models were trained in several worlds and none is named."""
+        from menagerie.studies.probing.piece import agreed
+        from menagerie.studies.scoring.models import world_of
+
+        found = {model.label: world_of(model) for model in self.tested}
+        world = agreed("--world", self.world, found, WORLD)
+        return ProbeRecipe(world=world, animals=self.probe_animals, textures=self.probe_textures)
+
+    @cached_property
+    def bits(self) -> "Bits":
+        """The measure. Raises where models were trained with images of several sizes and none is named."""
+        from menagerie.studies.measures.bits import Bits
+        from menagerie.studies.probing.piece import agreed, side_of
+
+        found = {model.label: side_of(model) for model in self.tested}
+        side = agreed("--resolution", self.resolution, found, RESOLUTION)
+        return Bits(self.probe_set, self.store, side, self.layers)
+
+    def check(self) -> None:
+        """Raise for models that can't be loaded, or don't know what the probe set shows, before anything is
+        rendered."""
+        from menagerie.envs.worlds import load_world
+        from menagerie.studies.probing.piece import check_known, check_layers
+
+        if not self.models:
+            raise UserError("give one or more models: runs, cells, checkpoints, open_clip names, Hugging Face folders")
+        if 0 < self.resolution < SIDE.low:
+            raise UserError(f"--resolution must be at least {SIDE.low:g}, got {self.resolution}")
+        super().check()
+        chosen(self.probe_set, load_world(self.probe_set.world))
+        for model in self.tested:
+            check_known(model, self.bits.recipe)
+        if self.layers:
+            in_child(check_layers, self.tested, self.layers)
+
+    def prepare(self, out: Path) -> "ProbeModels":
+        """Render what the store lacks of the probe set."""
+        super().prepare(out)
+        self.bits.make(self.cores)
+        return self
+
+    def pieces(self) -> "Iterator[ProbePiece]":
+        from menagerie.studies.probing.piece import piece_of
+        from menagerie.studies.scoring.models import by_training
+
+        called = by_training(self.tested)
+        return (piece_of(model, *called[model.label], self.bits, **self.how) for model in self.tested)
+
+    def tables(self, records: "Records") -> None:
+        from menagerie.studies.frame.records import write_cells
+
+        write_cells(records)
+
+    def export(self, records: "Records") -> None:
+        """Write all rows of the measure into `bits.csv`."""
+        from menagerie.studies.pages.probes import found, write_bits
+
+        write_bits(records.out, found(records, self.bits))
+
+    def page(self, records: "Records") -> "Iterator[Part]":
+        from menagerie.studies.frame.parts import Facts, Heading
+        from menagerie.studies.pages.probes import found, parts
+
+        names = self.names(records)
+        yield from parts(found(records, self.bits), (), {}, names)
+        if left := left_out(records):
+            yield Heading("Left out")
+            yield Facts(left)
+        yield from about_models(records, names)
+
+    def names(self, records: "Records") -> dict[str, str]:
+        """The names of models in tables."""
+        from menagerie.studies.scoring.models import by_training, short_labels
+
+        return short_labels(list({model.label: model for model, _ in by_training(self.tested).values()}.values()))
+
+    def conclude(self, records: "Records") -> None:
+        """Print the sentences; raises where nothing could be probed."""
+        from menagerie.studies.frame.parts import Sentence
+        from menagerie.studies.pages.probes import found, parts
+
+        left = left_out(records)
+        if not records.results and left:
+            raise UserError(f"no model can be probed: {next(iter(left.values()))}")
+        said = parts(found(records, self.bits), (), {}, self.names(records))
+        for part in said:
+            if isinstance(part, Sentence):
+                print(part.text)

@@ -1,0 +1,128 @@
+"""The study of remedies for text codes: its rows, the share of a lead, its page, and the question of places."""
+
+import csv
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.splits.probe_scenes import from_left
+from menagerie.models.towers.pixels import Framing
+from menagerie.studies.frame.measure import write_rows
+from menagerie.studies.frame.parts import Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.measures.related import RelatedSplit, which_is_left
+from menagerie.studies.pages.text_codes import UNDECIDED, Recovered, export, parts, recovered, remedies, sections_of
+from menagerie.studies.text_codes import PRESETS
+from tests.command import ROOT, run_here
+from tests.studies.known_codes import axes, code
+from tests.studies.stored import stored_run
+
+SKILLS = {"CLIP": 0.6, "deeper text tower": 0.6, "swapped captions": 0.8, "OC-CLIP": 0.95}
+NONE, SOME, ALL = "deeper text tower", "swapped captions", "OC-CLIP"
+
+
+def stored(out, skills, bits=None):
+    """A study of stored runs on the binding split, three seeds each, right as often as their row's skill says."""
+    study = replace(PRESETS["laptop"], rows=(NONE, SOME, ALL), splits=("binding",), seeds=3).settled()
+    for arm in study.arms:
+        row = arm.labels["row"]
+        stored_run(out, arm.cell.model, arm.cell.seed, dict(arm.labels), skills[row], pairs=12, name=arm.id)
+        held = {"part": "text", "layer": "code", "read": "mean", "measure": "bits", "value": (bits or {}).get(row)}
+        write_rows(out / "cells" / arm.id, study.bits["binding"], None, [held] if row in (bits or {}) else [])
+    return study, Records(tuple(study.arms), out)
+
+
+def test_a_share_of_a_lead_is_that_of_the_way_between_two_means():
+    means = np.array([[0.5, 0.7, 0.9], [0.6, 0.6, 1.0], [0.8, 0.9, 0.8]])
+    assert recovered(means, 0, 1, 2)[:2] == pytest.approx([0.5, 0])
+    assert np.isnan(recovered(means, 0, 1, 2)[2]), "no lead, no share"
+    assert recovered(means, 0, 2, 2)[:2] == pytest.approx([1, 1])
+    assert recovered(np.array([[0.9, 0.7, 0.5]]), 2, 1, 0) == pytest.approx([0.5]), "in whatever order rows were named"
+
+
+def test_what_a_remedy_recovers_is_told_from_chance(tmp_path):
+    study, records = stored(tmp_path, SKILLS, bits={"CLIP": 0.1, SOME: 0.3})
+    section = sections_of(study, records)["binding"]
+    lead, found = remedies(section, ALL)
+    points = records.where(task="swap", subset="unseen_pairs").points.groupby("row")["value"].mean()
+    share = (points[SOME] - points["CLIP"]) / (points[ALL] - points["CLIP"])
+    its = {remedy.row: remedy for remedy in found}
+    assert set(its) == {NONE, SOME}
+    assert lead.value == pytest.approx(points[ALL] - points["CLIP"])
+    assert its[SOME].share.value == pytest.approx(share)
+    assert its[SOME].share.low > 0
+    assert its[SOME].outcome == "recovers"
+    assert its[NONE].outcome == UNDECIDED
+    every = list(parts(study, records))
+    (said,) = (part.text for part in every if isinstance(part, Sentence))
+    assert f"{SOME} recovers {100 * share:.0f} % [" in said
+    assert "1 of 2 rows are undecided" in said
+    (drawn,) = (part for part in every if isinstance(part, Recovered))
+    assert drawn.figure() is not None
+    assert {row["row"] for row in drawn.numbers()} == {NONE, SOME}
+    (held,) = (part for part in every if getattr(part, "name", "") == "held-binding")
+    text = {row[0]: row[held.header.index("text code")] for row in held.rows}
+    assert (text["CLIP"][:4], text[SOME][:4], text[ALL]) == ("0.10", "0.30", "–")
+    export(study, records)
+    rows = {row["row"]: row for row in csv.DictReader((tmp_path / "remedies.csv").open())}
+    assert float(rows[SOME]["share"]) == pytest.approx(share)
+    assert rows[NONE]["outcome"] == UNDECIDED
+
+
+def test_without_a_lead_all_is_undecided(tmp_path):
+    study, records = stored(tmp_path, SKILLS | {ALL: 0.6})
+    lead, found = remedies(sections_of(study, records)["binding"], ALL)
+    assert lead.low <= 0
+    assert {(its.share, its.outcome) for its in found} == {(None, UNDECIDED)}
+    said = next(part.text for part in parts(study, records) if isinstance(part, Sentence))
+    assert "isn't decidedly above CLIP" in said
+
+
+def test_rows_take_equal_steps_on_both_grids_and_change_one_thing():
+    study = PRESETS["laptop"].settled()
+    cells = [arm.cell for arm in study.arms if arm.cell.seed == 0]
+    assert {cell.data.kind for cell in cells} == {"binding", "spatial"}
+    assert {(cell.recipe.steps, cell.recipe.batch) for cell in cells} == {(1000, 64)}
+    assert {cell.data.recipe.pairs for cell in cells} == {0.6}
+    towers = {arm.labels["row"]: arm.cell.towers.architecture for arm in study.arms}
+    assert (towers["CLIP"], towers[NONE], towers[ALL]) == ("mini", "deep-text", "mini")
+    assert len({cell.id for cell in cells}) == len(cells) == 2 * len(study.lines)
+    assert study.bits["spatial"].file() != study.bits["binding"].file()
+
+
+def test_the_row_that_others_are_measured_by_must_be_there():
+    with pytest.raises(UserError, match="whose lead over CLIP there can be; there are: swapped captions"):
+        replace(PRESETS["smoke"], rows=(SOME,)).settled().check()
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("place", 1.0), ("concept", 0.0), ("object", 0.0)])
+def test_a_code_with_places_of_its_own_tells_which_thing_is_left_and_no_other_does(kind, bits):
+    made = axes(animals=5)
+    codes = code(kind, made, width=16)
+    found = {row["measure"]: row["value"] for row in which_is_left("text", "code", "mean", codes, made)}
+    assert found["bits"] == pytest.approx(bits, abs=0.02)
+    assert found["scene"] == pytest.approx((1 + bits) / 2, abs=0.15)
+
+
+def test_cells_of_the_spatial_grid_are_asked_which_thing_is_left(tmp_path):
+    given = ["--splits", "spatial", "--rows", SOME, "--upper", SOME, "--steps", "2", "--workers", "1", "--out", "out"]
+    command = [sys.executable, str(ROOT / "studies/text_codes.py"), "--preset", "smoke", *given]
+    done = run_here(command, tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader((tmp_path / "out" / "bits.csv").open()))
+    read = {(row["part"], row["layer"], row["read"]) for row in rows if row["measure"] == "bits"}
+    assert read == {
+        ("image", "tokens", "mean"), ("image", "tokens", "all tokens"), ("image", "code", "mean"),
+        ("text", "tokens", "mean"), ("text", "code", "mean"), ("image and text", "score", "score"),
+    }  # fmt: skip
+    (file,) = tmp_path.glob("store/*/probe-*.h5")
+    for subset, word in (("left_first", "left"), ("right_first", "right")):
+        data = RelatedSplit(file, subset, Framing(32))
+        (true,), (false,) = data.captions([0], [0]), data.negatives([0], [0])
+        left, right = from_left(data.records.scenes[0])[:: 1 if word == "left" else -1]
+        assert f"{left.texture} {left.animal} to the {word} of a {right.texture} {right.animal}" in true.text
+        assert f"{right.texture} {right.animal} to the {word} of a {left.texture} {left.animal}" in false.text
+        assert true.graph.edges[0].predicate == f"to the {word} of"
