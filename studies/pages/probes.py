@@ -24,14 +24,16 @@ STAGES = {
     ("image and text", "score", "score"): "score",
 }
 """Where binding may be lost, by part, layer and what is read of it: the stages of the sentences."""
+IMAGE_CODE, TEXT_CODE = ("image", "code", "mean"), ("text", "code", "mean")
 SIDES = {("image", "mean"): "images", ("text", "mean"): "texts"}
-LAYERS_SAYS = """Of exactly 1 bit, which animal has which texture, what a linear probe reads of the mean token of each
-layer, on pairs of animals that its training lacks; 0 is chance. Bands are 95 % intervals over seeds. A probe at 0 may
-still hold binding by place: see the table."""
-STEPS_SAYS = """The same over training. “All patches” are the last layer's tokens side by side; the score is read by the
-captions' difference, and not by a probe."""
-TABLE_SAYS = """Bits that are read of animals' textures, and by way of places: which animal is left, and which texture
-is left. Means over seeds with 95 % intervals."""
+LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
+layer, on pairs of animals that the probe wasn't trained on; 0 is chance. A line joins the layers that a model has.
+Bands are 95 % intervals over seeds. A probe at 0 may miss binding that is stored by place: see the table."""
+STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is in the pixels already.
+“All patches” are the last layer's tokens side by side. The score's bits are those of the difference between the scores
+of the true caption and of the swapped one."""
+TABLE_SAYS = """Bits: a probe reads the texture of each animal. Bits by place: two probes read which animal stands on
+the left side and which texture, and are combined. Means over seeds with 95 % intervals."""
 
 
 class Mean(NamedTuple):
@@ -119,10 +121,22 @@ def by_seed(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mean]:
 
 
 def sentence(name: str, rows: "pd.DataFrame") -> str:
-    """Where a model has its bit, and where it is lost."""
+    """What is left of the bit at each stage, and which code holds less of it."""
     means = by_seed(rows, ("part", "layer", "read"))
-    held = [f"{name} {means[stage]}" for stage, name in STAGES.items() if stage in means]
-    return f"{name} holds, of 1 bit: {', '.join(held)}."
+    held = [f"{stage} {means[place]}" for place, stage in STAGES.items() if place in means]
+    codes = [means.get(place) for place in (IMAGE_CODE, TEXT_CODE)]
+    return f"{name}, of 1 bit: {', '.join(held)}.{narrow(*codes)}"
+
+
+def narrow(image: Mean | None, text: Mean | None) -> str:
+    """Which of two codes holds less, if their intervals say."""
+    if image is None or text is None:
+        return ""
+    if text.high < image.low:
+        return " Binding is lost in the text's code."
+    if image.high < text.low:
+        return " Binding is lost in the image's code."
+    return " Which code holds less is undecided."
 
 
 def table(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...]]:
@@ -205,6 +219,7 @@ def drawn(panels: Panels, along: str, names: Mapping[str, str]) -> "Figure | Non
             axis.set_xticks(range(len(places)), places, rotation=45, ha="right", fontsize=8)
         axis.set_ylim(-0.03, 1.03)
         axis.set_xlabel(along, fontsize=9)
-    axes[0].set_ylabel("bits", fontsize=9)
-    axes[0].legend(fontsize=7, loc="best")
+    axes[0].set_ylabel("bits, of 1", fontsize=9)
+    shown = dict(pair for axis in axes for pair in zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    figure.legend(shown.values(), shown.keys(), fontsize=7, loc="outside lower center", ncols=len(shown))
     return figure
