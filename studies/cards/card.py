@@ -4,7 +4,6 @@ The seal is a digest of the card's text. It tells that a card was changed, by ha
 for everybody can compute it. What a card says is proved by its predictions, or by evaluating the model again.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import msgspec
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import copy_file, write_text
-from menagerie.envs.core.reading import read_text
+from menagerie.envs.core.reading import parse_json, read_text
 from menagerie.envs.core.records import KEY, file_digest, sealed, unsealed
 from menagerie.generators.frozen.benchmark import Frozen
 from menagerie.studies.analysis.tables import DASH
@@ -108,7 +107,8 @@ def read_card(path: Path) -> tuple[Card, str]:
 
 
 def seal_of(text: str) -> str:
-    return str(json.loads(text)[KEY])
+    """The seal in the text of a card."""
+    return str(parse_json(text, "a card")[KEY])
 
 
 def page_of(card: Card, seal: str) -> str:

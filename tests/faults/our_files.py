@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.reading import read_json
-from menagerie.envs.core.records import write_record, write_records
+from menagerie.envs.core.records import check_file, write_record, write_records
 from menagerie.envs.render.entry import read_entry
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.graph import Edge, SceneGraph
+from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.parsers.graph_json import ParseCache
 from menagerie.generators.sources.shard_index import FOLDER, index_of
 from menagerie.generators.storage.image_store import ImageStore
@@ -30,6 +32,9 @@ from menagerie.models.training.loop import build_optimizer
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.studies.analysis.errors import read_predictions
 from menagerie.studies.attention import read_config
+from menagerie.studies.cards.card import OfModel, OfProgram, read_card, write_card
+from menagerie.studies.cards.scores import COLUMNS as COLUMNS_OF_SCORES
+from menagerie.studies.cards.scores import read_scores as read_card_scores
 from menagerie.studies.cluster.jobs import Handle
 from menagerie.studies.cluster.tasks import RECORD, read_tasks
 from menagerie.studies.frame.cells import read_tuned
@@ -55,6 +60,20 @@ CAPTIONS = {f"a cat on {k} mats": SceneGraph(("cat", f"{k} mats"), (Edge("on", 0
 def make_checkpoint(folder: Path) -> Path:
     save_checkpoint(folder, "clip", scorer("clip"))
     return folder
+
+
+def make_card(folder: Path) -> Path:
+    """A card with its page and its scores."""
+    rows = [("unseen_pairs", "swap", f"scene {k}", f"cat, {k % 6}", 1, f"0.{k} 0.5") for k in range(12)]
+    write_csv(folder / "scores.csv", COLUMNS_OF_SCORES, rows)
+    model, program = OfModel("clip", "0", "small", "", 0), OfProgram("0.1", 1, "")
+    return write_card(folder, "card", folder / "scores.csv", frozen("binding-1"), model, program, "2026-11-27")
+
+
+def read_scores_of_card(path: Path) -> list[Any]:
+    """The scores beside a card, which has their digest."""
+    check_file(path, read_card(path.with_suffix(".json"))[0].predictions.digest)
+    return [(*item[:5], item.scores.tolist()) for item in read_card_scores(path)]
 
 
 def read_checkpoint(path: Path) -> Any:
@@ -411,5 +430,12 @@ OURS = [
     FileKind("index of a store", index, read_index, STORES),
     FileKind("journal of a large store", make_large_store, read_entries, STORES, is_start),
     FileKind("keys of a large store", lambda f: make_large_store(f).parent / KEYS, read_keys, STORES),
+    FileKind("card", make_card, read_card, ("menagerie.studies.cards.card", "menagerie.studies.cards.verify")),
+    FileKind(
+        "scores of a card",
+        lambda f: make_card(f).with_suffix(".csv"),
+        read_scores_of_card,
+        ("menagerie.studies.cards.scores", "menagerie.studies.scoring.frozen"),
+    ),
     FileKind("packed split", packed, read_whole_split, ("menagerie.generators.storage.pack", *STORES)),
 ]

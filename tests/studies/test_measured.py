@@ -72,12 +72,32 @@ STAGES = {"all patches": ("image", "tokens"), "image code": ("image", "code"), "
 STAGES["score"] = ("image and text", "score")
 
 
-def tables(bits):
-    """Those of bits of codes, or all others."""
-    return [param for param in all_tables() if param.values[2][0].startswith(BITS) == bits]
+CAPACITY = "capacity-"  # how files of numbers of things begin
+TRAINED = {"one thing": "1", "up to two": "1+2", "up to three": "1+2+3"}
+MENDED = ", mended"  # behind the name of a model
 
 
-@pytest.mark.parametrize(("header", "rows", "files"), tables(True))
+def tables(start=""):
+    """Those whose files begin so; without a start, all others."""
+    starts = (start,) if start else (BITS, CAPACITY)
+    return [param for param in all_tables() if param.values[2][0].startswith(starts) == bool(start)]
+
+
+@pytest.mark.parametrize(("header", "rows", "files"), tables(CAPACITY))
+def test_swaps_by_number_of_things_are_those_of_the_results_they_name(header, rows, files):
+    results = pd.concat(pd.read_csv(DOCS / "measured" / file, dtype={"things": str}) for file in files)
+    names = {spec.title: name for name, spec in specs().items()}
+    for title, *cells in rows:
+        model, _, trained = title.rpartition(", ")
+        name = names[model.removesuffix(MENDED)] + (MENDED if model.endswith(MENDED) else "")
+        its = results[(results["model"] == name) & (results["things"] == TRAINED[trained])]
+        for column, cell in zip(header[1:], cells, strict=True):
+            test = its[(its["task"] == "swap") & (its["subset"] == f"seen_{column.partition(' ')[0]}")]
+            values = (100 * test["accuracy"]).tolist()
+            assert cell == f"{mean(values):.1f} ± {stdev(values):.1f}", f"{title}, {column}"
+
+
+@pytest.mark.parametrize(("header", "rows", "files"), tables(BITS))
 def test_bits_are_those_of_the_results_they_name(header, rows, files):
     results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
@@ -91,7 +111,7 @@ def test_bits_are_those_of_the_results_they_name(header, rows, files):
             assert cell == (f"{mean(values):.2f} ± {stdev(values):.2f}" if values else "–"), f"{title}, {column}"
 
 
-@pytest.mark.parametrize(("header", "rows", "files"), tables(False))
+@pytest.mark.parametrize(("header", "rows", "files"), tables())
 def test_tables_are_those_of_the_results_they_name(header, rows, files):
     results = pd.concat(pd.read_csv(DOCS / "measured" / file) for file in files)
     names = {spec.title: name for name, spec in specs().items()}
