@@ -77,11 +77,17 @@ class Capacity(SplitStudy):
         """How many things each model binds; accuracy by number of things; all tasks; shared features."""
         tests = {f"seen_{n}": f"{n} things" for n in self.test_things}
         shared = {f"triplets_{t}": f"{t} triplets" for t in self.triplets}
-        shown = {as_column(things): f"trained on up to {things[-1]}" for things in self.trained}
-        words = {"subset": tests | shared, "things": shown}
+        shown = {
+            as_column(things): f"training: {'one thing' if things[-1] == 1 else f'up to {things[-1]} things'}"
+            for things in self.trained
+        }
+        names = {model: name_of(model) for model in records.labels("model")}
+        words = {"subset": tests | shared, "things": shown, "model": names}
+        numbers = words | {"subset": {test: str(n) for test, n in zip(tests, self.test_things, strict=True)}}
         swaps = records.where(task="swap", subset=tuple(tests))
         yield from self.answer(swaps)
-        yield Lines("capacity", swaps, x="subset", panels=("things",), level=self.enough, words=words, says=SAYS)
+        panels = {"panels": ("things",), "level": self.enough, "words": numbers}
+        yield Lines("capacity", swaps, x="subset", along="things in the image", says=SAYS, **panels)
         yield Table("swaps", swaps, ("things", "model"), intervals=True, words=words, says="The same as a table.")
         yield Heading("By what captions mention", MENTIONING)
         tasks = records.where(task=("two mentioned", "swap", "swap all"), subset=tuple(tests))

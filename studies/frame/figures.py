@@ -231,7 +231,7 @@ def dressed(
     """A figure with ticks, level, chance and legend, once all is drawn: its panels share their limits."""
     for panel, axis in axes.items():
         finish(axis, part, dict(zip(part.panels, panel, strict=False)))
-    figure.supxlabel(axis_name(getattr(part, "at", "") or part.x), fontsize=9)
+    figure.supxlabel(getattr(part, "along", "") or axis_name(getattr(part, "at", "") or part.x), fontsize=9)
     figure.supylabel("accuracy (%)", fontsize=9)
     texts = [title(part, [part.colour], (value,)) for value in colours]
     keys_to = [Line2D([], [], label=text, linestyle=stroke, **line_style(k)) for k, text in enumerate(texts)]

@@ -136,6 +136,8 @@ class Lines(Figured):
     at: str = field(default="", kw_only=True)
     """The measured column whose mean is where a value of `x` stands, such as its cost."""
     log: bool = field(default=False, kw_only=True)
+    along: str = field(default="", kw_only=True)
+    """What the axis of `x` is called, if not by its label."""
     level: float | None = field(default=None, kw_only=True)
     """A share at which a dashed line stands."""
     beside: "Records | None" = field(default=None, kw_only=True)

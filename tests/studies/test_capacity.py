@@ -69,7 +69,7 @@ def test_accuracy_stands_along_the_number_of_things(parts):
     (part,) = (part for part in parts if isinstance(part, Lines))
     drawn = lines(part)
     panels = [axis for axis in drawn.figure.axes if axis.get_title()]
-    assert [axis.get_title() for axis in panels] == ["trained on up to 1", "trained on up to 2"]
+    assert [axis.get_title() for axis in panels] == ["training: one thing", "training: up to 2 things"]
     for axis in panels:
         (clip, oc_clip) = (line for line in axis.get_lines() if len(line.get_xdata()) == len(TESTS))
         assert list(clip.get_xdata()) == list(oc_clip.get_xdata()) == [0, 1, 2]
