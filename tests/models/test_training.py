@@ -21,6 +21,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of
 from menagerie.models.scorer import Diverged
 from menagerie.models.scorers.oc_clip import OCCLIPConfig
+from menagerie.models.texts import leaves
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.augment import augment, draw_variation
 from menagerie.models.training.feed import Feed
@@ -288,7 +289,7 @@ def test_a_collapsed_scorer_is_visible(name, data, monkeypatch):
     model = fresh(name, data)
 
     def constant(code, texts):
-        return torch.zeros(len(code if isinstance(code, torch.Tensor) else code[0]))
+        return torch.zeros(len(next(leaves(code))))
 
     monkeypatch.setattr(model, "paired", constant)
     tasks, _ = score_subset(model, SplitDataset(data.split, "unseen_pairs"))
@@ -430,5 +431,5 @@ def test_scorers_keep_their_size_on_other_batches():
     for name in OPTIONS:
         model = scorer(name)
         together, alone = (model.encode_images(pixels) for pixels in (images(5), images(5)[2:3]))
-        for first, second in zip(*((c,) if isinstance(c, torch.Tensor) else c for c in (together, alone)), strict=True):
+        for first, second in zip(leaves(together), leaves(alone), strict=True):
             torch.testing.assert_close(first[2], second[0], atol=1e-5, rtol=1e-4)
