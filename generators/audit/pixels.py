@@ -203,7 +203,7 @@ def wrong_places(
 
 
 def contradicted_crowd(
-    scene: Scene, centers: Float[np.ndarray, "things 2"], hidden: Float32[np.ndarray, " things"]
+    scene: Scene, centers: Float[np.ndarray, "things 2"], hidden: Float32[np.ndarray, " columns"]
 ) -> str:
     """The first two things of a crowd whose centres contradict their relation, in words; things of which little shows
     are left out, and depth shows in no centre."""
