@@ -83,11 +83,18 @@ class Capacity(SplitStudy):
         }
         names = {model: name_of(model) for model in records.labels("model")}
         words = {"subset": tests | shared, "things": shown, "model": names}
-        numbers = words | {"subset": {test: str(n) for test, n in zip(tests, self.test_things, strict=True)}}
         swaps = records.where(task="swap", subset=tuple(tests))
         yield from self.answer(swaps)
-        panels = {"panels": ("things",), "level": self.enough, "words": numbers}
-        yield Lines("capacity", swaps, x="subset", along="things in the image", says=SAYS, **panels)
+        yield Lines(
+            "capacity",
+            swaps,
+            x="subset",
+            along="things in the image",
+            panels=("things",),
+            level=self.enough,
+            words=words | {"subset": {f"seen_{n}": str(n) for n in self.test_things}},
+            says=SAYS,
+        )
         yield Table("swaps", swaps, ("things", "model"), intervals=True, words=words, says="The same as a table.")
         yield Heading("By what captions mention", MENTIONING)
         tasks = records.where(task=("two mentioned", "swap", "swap all"), subset=tuple(tests))

@@ -38,8 +38,6 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from menagerie.studies.measures.code_geometry import CodeGeometry
     from menagerie.studies.measures.conditions import Conditions
     from menagerie.studies.measures.on_probes import ProbeMeasure
@@ -148,16 +146,10 @@ class Geometry(SplitStudy):
 
     def export(self, records: Records) -> None:
         """Write all rows of the measures into `geometry.csv` and `conditions.csv`."""
+        from menagerie.studies.pages.probes import write_rows
+
         for name, measure in (("geometry", self.geometry), ("conditions", self.conditions)):
-            write_rows(records, name, records.measured(measure))
-
-
-def write_rows(records: Records, name: str, found: "pd.DataFrame") -> None:
-    from menagerie.envs.core.files import write_csv
-
-    if len(found):
-        rows = found.astype(object).where(found.notna(), "")
-        write_csv(records.out / f"{name}.csv", rows.columns, rows.itertuples(index=False))
+            write_rows(records.out / f"{name}.csv", records.measured(measure))
 
 
 VECTORS = ("clip", "negclip", "siglip", "sparo", "fdt")

@@ -104,9 +104,9 @@ class Probes(SplitStudy):
 
     def export(self, records: Records) -> None:
         """Write all rows of the measure into `bits.csv`."""
-        from menagerie.studies.pages.probes import found, write_bits
+        from menagerie.studies.pages.probes import found, write_rows
 
-        write_bits(records.out, found(records, self.bits, self.keep_states))
+        write_rows(records.out / "bits.csv", found(records, self.bits, self.keep_states))
 
 
 def names_models(arguments: Sequence[str]) -> bool:

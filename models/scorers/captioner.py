@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from menagerie.envs.core.validation import SHARE, Range
+from menagerie.models.scorers.read_outs import PRETRAINED
 from menagerie.models.spec import ScorerSpec
 
 SCORED = ("alpha", "prior", "per_token")
@@ -41,17 +42,6 @@ class CaptionerConfig(LikelihoodConfig):
 # at each step at the peak rate; torch's AdamW multiplies decay by the rate, so here it is 1e-4 / 1e-3. Its 10 000 steps
 # of warm-up would be longer than our runs.
 SCRATCH = {"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 1000, "betas": (0.9, 0.95)}
-# No paper trains such a decoder on CLIP's pretrained towers: towers use CLIP's fine-tuning rates, the rest OC-CLIP's
-# for its new module.
-PRETRAINED = {
-    "learning_rate": 2e-4,
-    "vision_learning_rate": 4e-6,
-    "text_learning_rate": 4e-6,
-    "weight_decay": 0.2,
-    "warmup": 50,
-    "betas": (0.9, 0.95),
-}
-
 CAPTIONER = ScorerSpec(
     name="captioner",
     title="Captioner",
@@ -61,7 +51,7 @@ CAPTIONER = ScorerSpec(
     config=CaptionerConfig,
     smoke={"parallel": 0.5, "alpha": 1.0, "prior": "null"},
     scratch=SCRATCH,
-    pretrained=PRETRAINED,
+    pretrained=PRETRAINED,  # no paper trains such a decoder on CLIP's pretrained towers
     space={"parallel": (0.0, 0.75)},
     takes_negatives=False,
     scored=SCORED,

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from menagerie.envs.core.validation import POSITIVE
 from menagerie.envs.core.validation import Range as Limits
-from menagerie.models.scorers.captioner import PRETRAINED, SCORED, LikelihoodConfig
+from menagerie.models.scorers.captioner import SCORED, LikelihoodConfig
+from menagerie.models.scorers.read_outs import PRETRAINED
 from menagerie.models.spec import ScorerSpec
 
 

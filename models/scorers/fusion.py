@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from menagerie.envs.core.validation import COUNT
-from menagerie.models.scorers.captioner import PRETRAINED
 from menagerie.models.scorers.clip import CLIP
+from menagerie.models.scorers.read_outs import PRETRAINED
 from menagerie.models.spec import Range, ScorerSpec
 
 

@@ -43,6 +43,12 @@ def file_and_tag(pretrained: str) -> tuple[str, str]:
     return (given[1], given[2]) if given else (pretrained, "")
 
 
+def mini_tower(text: dict) -> dict:
+    """The image tower "mini" beside a text tower."""
+    vision = {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8}
+    return {"embed_dim": 64, "vision_cfg": vision, "text_cfg": text}
+
+
 def row_tower(layers: int, **positions: str) -> dict:
     """Small towers for worlds in a row: patches are the columns of an image, from top to bottom, embedded linearly."""
     vision = {"width": 64, "layers": layers, "head_width": 32, "columns": 10} | positions
@@ -63,11 +69,7 @@ SMALL_TOWERS: dict[str, dict] = {
         "vision_cfg": {"width": 64, "layers": 1, "head_width": 32, "patch_size": 8},
         "text_cfg": {"width": 64, "layers": 1, "heads": 2},
     },
-    "mini": {
-        "embed_dim": 64,
-        "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8},
-        "text_cfg": {"width": 64, "layers": 2, "heads": 2},
-    },
+    "mini": mini_tower({"width": 64, "layers": 2, "heads": 2}),
     "broad": {
         "embed_dim": 96,
         "vision_cfg": {"width": 96, "layers": 1, "head_width": 32, "patch_size": 8},
@@ -79,16 +81,8 @@ SMALL_TOWERS: dict[str, dict] = {
         "text_cfg": {"width": 128, "layers": 3, "heads": 4},
     },
     # "mini" with more of the text tower: is a text's vector its narrow place?
-    "deep-text": {
-        "embed_dim": 64,
-        "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8},
-        "text_cfg": {"width": 64, "layers": 6, "heads": 2},
-    },
-    "wide-text": {
-        "embed_dim": 64,
-        "vision_cfg": {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8},
-        "text_cfg": {"width": 128, "layers": 2, "heads": 4},
-    },
+    "deep-text": mini_tower({"width": 64, "layers": 6, "heads": 2}),
+    "wide-text": mini_tower({"width": 128, "layers": 2, "heads": 4}),
     "row": row_tower(1),
     "row-sinusoidal": row_tower(1, positions="sinusoidal"),
     "row-no-positions": row_tower(1, positions="none"),

@@ -106,11 +106,12 @@ class FusedBlocks(nn.Module):
         for k, block in enumerate(self.blocks):
             keys, values = seen.keys[:, k], seen.values[:, k]
             if self.fusion == "prefix":
-                states = self._passed(block, states, mask, tuple(x.repeat_interleave(c, 0) for x in (keys, values)))
+                prefix = tuple(x.repeat_interleave(c, 0) for x in (keys, values))
+                states = self._attended(block, states, mask, prefix)
             else:
                 states = self._attended(block, states, mask)
                 states = states + self.cross[k](states.unflatten(0, (n, c)), keys, values).flatten(0, 1)
-                states = states + block.ls_2(block.mlp(block.ln_2(states)))
+            states = states + block.ls_2(block.mlp(block.ln_2(states)))
         return states.unflatten(0, (n, c))
 
     def _passed(
@@ -118,9 +119,8 @@ class FusedBlocks(nn.Module):
         block: ResidualAttentionBlock,
         states: Float[Tensor, "b t w"],
         mask: Bool[Tensor, "*b t t"] | None = None,
-        prefix: tuple[Tensor, ...] = (),
     ) -> Float[Tensor, "b t w"]:
-        states = self._attended(block, states, mask, prefix)
+        states = self._attended(block, states, mask)
         return states + block.ls_2(block.mlp(block.ln_2(states)))
 
     def _attended(

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float
 
 from menagerie.envs.core.identity import plain
-from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.studies.frame.measure import Row
 from menagerie.studies.measures.on_probes import ProbeMeasure, scenes_of
 
@@ -51,13 +50,10 @@ class Bits(ProbeMeasure):
 
     def read(self, scorer: "Scorer") -> Iterator[Row]:
         """The rows of a scorer in evaluation, whatever trained it. Images are framed for it."""
-        from menagerie.generators.storage.split_file import split_name
-        from menagerie.models.library.pictures import FramedSplit, framing_for
         from menagerie.studies.measures.related import RelatedSplit, which_is_left
 
-        kind, probe = (RelatedSplit, which_is_left) if self.relation else (FramedSplit, probed)
-        file = self.images.folder / split_name(self.recipe)
-        left, right = (kind(file, name, framing_for(scorer)) for name in ProbeRecipe.tests)
+        kind, probe = (RelatedSplit, which_is_left) if self.relation else (None, probed)
+        left, right = self.opened(scorer, kind)
         axes, numbers = scenes_of(left)
         image, text = chosen_layers(scorer, self.layers)
         yield from image_rows(scorer, left, axes, numbers, image, probe)

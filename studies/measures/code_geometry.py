@@ -33,7 +33,7 @@ class CodeGeometry(ProbeMeasure):
     texts, of both together, and of image codes that are edited. One row, refused, where a scorer has no such codes."""
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
-        both = self.opened()
+        both = self.opened(scorer)
         axes, numbers = scenes_of(both[0])
         captions = (text for data in both for text in data.records.captions)
         if reason := without_codes(scorer) or lacking(captions, material.texts):

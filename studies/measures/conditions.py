@@ -40,7 +40,7 @@ class Conditions(ProbeMeasure):
     whose words no text of training has."""
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
-        data, _ = self.opened()
+        data, _ = self.opened(scorer)
         axes, numbers = scenes_of(data)
         recipe = material.train.split.recipe
         texts = texts_of_all(data.records.scenes, template_of(recipe), recipe["seed"])

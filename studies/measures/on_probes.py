@@ -17,6 +17,8 @@ from menagerie.studies.frame.study import store_identity
 if TYPE_CHECKING:
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.models.library.pictures import FramedSplit
+    from menagerie.models.scorer import Scorer
     from menagerie.studies.codes.axes import ProbeAxes
 
 NAMES = ("animal", "texture")  # of a thing
@@ -54,14 +56,15 @@ class ProbeMeasure(Measure):
 
         make_splits(self.images, [self.recipe], workers)
 
-    def opened(self) -> "tuple[SplitDataset, SplitDataset]":
-        """The scenes with captions from left to right, and the same with captions from right to left."""
-        from menagerie.generators.storage.dataset import SplitDataset
+    def opened(self, scorer: "Scorer", kind: "type[FramedSplit] | None" = None) -> "tuple[FramedSplit, FramedSplit]":
+        """The scenes with captions from left to right, and the same with captions from right to left; images are framed
+        for the scorer."""
         from menagerie.generators.storage.pixels import open_split
         from menagerie.generators.storage.split_file import split_name
+        from menagerie.models.library.pictures import FramedSplit, framing_for
 
         split = open_split(self.images.folder / split_name(self.recipe))
-        left, right = (SplitDataset(split, name) for name in ProbeRecipe.tests)
+        left, right = ((kind or FramedSplit)(split, name, framing_for(scorer)) for name in ProbeRecipe.tests)
         return left, right
 
 

@@ -72,11 +72,11 @@ def found(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.Da
     return rows if "step" in rows else rows.assign(step=None)
 
 
-def write_bits(out: Path, rows: "pd.DataFrame") -> None:
-    """Write all rows of the measure into `bits.csv`."""
+def write_rows(path: Path, rows: "pd.DataFrame") -> None:
+    """Write all rows of a measure as CSV, if there are any."""
     if len(rows):
         plain = rows.astype(object).where(rows.notna(), "")
-        write_csv(out / "bits.csv", plain.columns, plain.itertuples(index=False))
+        write_csv(path, plain.columns, plain.itertuples(index=False))
 
 
 def parts(

@@ -15,7 +15,7 @@ from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, OwnFigure, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.ablations import Section, sections_of
-from menagerie.studies.pages.probes import STAGES, Mean, by_seed, found, write_bits
+from menagerie.studies.pages.probes import STAGES, Mean, by_seed, found, write_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -210,4 +210,4 @@ def export(study: Any, records: Records) -> None:
     write_csv(records.out / "remedies.csv", columns, lines)
     measured = [found(section.records, study.bits[split]) for split, section in every.items()]
     if measured:
-        write_bits(records.out, pd.concat(measured, ignore_index=True))
+        write_rows(records.out / "bits.csv", pd.concat(measured, ignore_index=True))

@@ -110,9 +110,9 @@ class ProbeModels(ScoringStudy):
 
     def export(self, records: "Records") -> None:
         """Write all rows of the measure into `bits.csv`."""
-        from menagerie.studies.pages.probes import found, write_bits
+        from menagerie.studies.pages.probes import found, write_rows
 
-        write_bits(records.out, found(records, self.bits))
+        write_rows(records.out / "bits.csv", found(records, self.bits))
 
     def page(self, records: "Records") -> "Iterator[Part]":
         from menagerie.studies.frame.parts import Facts, Heading

@@ -231,7 +231,7 @@ def test_an_alternative_that_does_not_exist_is_no_part_of_the_local_loss():
 WIDER = {"clip-attpool": {"heads": 4}}  # as its authors draw it, its vectors of 32 numbers differ more
 
 
-# The score of early fusion is a logit, and no cosine that a temperature multiplies.
+# The score of early fusion is a logit, and no cosine that a temperature multiplies: its own loss is looked at below.
 @pytest.mark.parametrize("name", [name for name in OPTIONS if name != "fusion"])
 def test_loss_at_initialisation_is_near_log_batch(name):
     rng = np.random.default_rng(3)
@@ -243,6 +243,18 @@ def test_loss_at_initialisation_is_near_log_batch(name):
         similarity = scores(model, graphs, len(graphs))
         losses.append(contrastive_loss(similarity, model.logit_scale(), targets(graphs)).item())
     assert abs(np.mean(losses) / np.log(32) - 1) < 0.15
+
+
+def test_the_first_loss_of_early_fusion_is_that_of_chance():
+    """Match or not, and InfoNCE of the vectors by which wrong pairs are drawn."""
+    rng = np.random.default_rng(3)
+    graphs = list({claims(g): g for g in (graph(rng, 2) for _ in range(60))}.values())[:32]
+    losses = []
+    for seed in range(5):
+        model = scorer("fusion", seed)
+        codes = model.encode_images(images(len(graphs))), texts(model, graphs)
+        losses.append(model.loss(*codes, targets(graphs), Recipe()).item())
+    assert abs(np.mean(losses) / (np.log(2) + np.log(32)) - 1) < 0.15
 
 
 def test_texts_that_mean_the_same_are_not_negatives():
