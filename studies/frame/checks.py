@@ -115,6 +115,8 @@ def check_machine(device: str, cells: Sequence[Cell]) -> None:
         check_towers(towers)
     seen: set[str] = set()
     for cell in cells:
+        if cell.model not in seen and ":" in cell.model:
+            print(f"checking {cell.model} against the contract of scorers", flush=True)  # it takes some seconds
         check_model(cell, whole=cell.model not in seen)
         seen.add(cell.model)
 
