@@ -3,7 +3,6 @@
 Skipped without one. `CUBLAS_WORKSPACE_CONFIG` is set by `settle_torch`, as in a run.
 """
 
-import warnings
 from dataclasses import replace
 
 import pytest
@@ -56,9 +55,7 @@ def test_a_gpu_computes_what_a_cpu_computes(name, spatial):  # noqa: F811
 @pytest.mark.parametrize("name", specs())
 def test_steps_repeat_bit_for_bit(name, precision, spatial):  # noqa: F811
     recipe = replace(RECIPE, precision=precision)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message=".*deterministic.*")
-        runs = [steps(name, spatial, recipe) for _ in range(3)]
+    runs = [steps(name, spatial, recipe) for _ in range(3)]
     for losses, weights in runs[1:]:
         assert torch.equal(losses, runs[0][0])
         assert torch.equal(weights, runs[0][1])
