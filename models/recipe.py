@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import FIRST
 from menagerie.envs.core.validation import RATE, SHARE, STEPS, Range, Several, validate
 from menagerie.generators.captions.hard_negatives.false_captions import FalseCaption
 
 WARMUP = Range(0, STEPS.high)
 Shuffle = Literal["feistel"]
+Precision = Literal["float32", "tf32", "bf16"]
 # Names of the kinds of false captions in reports.
 FALSE_CAPTIONS = {
     "swap": "swapped captions",
@@ -63,9 +65,17 @@ class Recipe:
     shuffle: Shuffle | None = None
     """None keeps the order of a pass in memory, four bytes an image in each process that prepares batches; feistel
     computes it as it is read, for more than a million images, which is another order."""
+    precision: Precision = "float32"
+    """Of training: with bf16 encoders multiply in bfloat16 (docs/training.md); weights, comparisons and the loss stay
+    float32. tf32 rounds the factors of all matrix products to 11 bits, on a GPU. Tests score in float32."""
+    accumulate: Annotated[int, Range(1, 100_000)] = 1
+    """Parts in which a batch's images are encoded, one after another, each of them twice: only one part's activations
+    are in memory at once. The loss is still over the whole batch."""
 
     def __post_init__(self) -> None:
         validate(self)
+        if self.accumulate > self.batch:
+            raise UserError(f"--accumulate {self.accumulate}: a batch of {self.batch} has fewer images")
 
     @property
     def longest_warmup(self) -> int:

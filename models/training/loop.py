@@ -16,6 +16,7 @@ from menagerie.generators.captioned import Captioned
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged, Scorer, moved
 from menagerie.models.training.augment import augment
+from menagerie.models.training.encoding import encode, products
 from menagerie.models.training.feed import Batch, Feed
 from menagerie.models.training.loaders import batches
 from menagerie.models.training.state import History, StateFile, load_state, save_state
@@ -45,7 +46,8 @@ def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""
     pixels = scorer.pixel_scale(batch.images)
     if batch.variation is not None:
         pixels = augment(pixels, batch.variation)
-    return scorer.loss(scorer.encode_images(pixels), scorer.encode_texts(batch.texts), batch.targets, recipe)
+    codes = encode(scorer, pixels, batch.texts, recipe)
+    return scorer.loss(*codes, batch.targets, recipe)
 
 
 def train(
@@ -114,9 +116,10 @@ def train_step(
     """Take one optimiser step; returns its loss."""
     torch.manual_seed(seed_of(seed, "step", step))  # for dropout
     set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
-    loss = batch_loss(scorer, batch, recipe)
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
+    with products(recipe.precision):
+        loss = batch_loss(scorer, batch, recipe)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
     torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
     optimizer.step()
     scorer.limit_scale()
@@ -162,8 +165,9 @@ def build_optimizer(scorer: Scorer, recipe: Recipe) -> torch.optim.AdamW:
             chosen = [p for p in parameters if p.requires_grad and (p.ndim >= 2) == matrices]
             groups.append({"params": chosen, "weight_decay": decay, "peak": peak, "warmup": warmup})
     groups = [group for group in groups if group["params"]]
-    # Update all parameters in a few calls: the same bytes as one by one, with less overhead.
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, foreach=True)
+    # Update all parameters in a few calls. On a CPU `foreach` gives the same bytes as one by one, `fused` doesn't.
+    how = {"fused": True} if scorer.device.type == "cuda" else {"foreach": True}
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, **how)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, step: int, steps: int, stable: int | None = None) -> None:

@@ -1,9 +1,11 @@
 """Measures a training step part by part, for `studies/throughput.py training`.
 
-On a CPU, times are processor time. On a GPU they are elapsed time until the device has finished, and the peak memory is
-printed too.
+On a CPU, times are processor time. On a GPU they are elapsed time until the device has finished; also printed are steps
+a second with batches prepared elsewhere, the peak memory, floating-point operations a second (FlopCounterMode), and
+their share of what the card's data sheet promises for this precision.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,17 +18,24 @@ from menagerie.envs.core.files import check_place
 from menagerie.envs.core.validation import Range
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.models.recipe import Recipe
+from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.registry import check_scorer
-from menagerie.studies.runs.machine import check_device_here
+from menagerie.studies.runs.machine import check_device_here, check_precision, settle_torch
 
 if TYPE_CHECKING:
     import torch
 
     from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.models.training.feed import Batch
 
 WARM_UP = 3  # repeats that aren't counted
 TARGET_BATCHES = (64, 256, 1024)
+# Dense operations a second by a word in the card's name (NVIDIA's data sheets of A100, H100 SXM and H200).
+PEAKS: dict[str, dict[str, float]] = {
+    "A100": {"float32": 19.5e12, "tf32": 156e12, "bf16": 312e12},
+    "H100 80GB": {"float32": 67e12, "tf32": 494.5e12, "bf16": 989.5e12},
+    "H200": {"float32": 67e12, "tf32": 494.5e12, "bf16": 989.5e12},
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,12 @@ class Training:
     """Side of the square images, in pixels."""
     batch: Annotated[int, Range(2, 100_000)] = 64
     """Images of a step."""
+    precision: tuple[Precision, ...] = ("float32",)
+    """Precisions, one after another for each model: float32, tf32, bf16 (docs/training.md)."""
+    accumulate: Annotated[int, Range(1, 100_000)] = 1
+    """Parts in which a batch's images are encoded."""
+    grad_checkpointing: bool = False
+    """Keep only the input of each transformer block in a step."""
     repeats: Annotated[int, Range(1, 100_000)] = 30
     """Steps; the figures are medians over them."""
     store: Path = Path("store")
@@ -86,15 +101,26 @@ def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[]
     return 1000 * median(spans[WARM_UP:])
 
 
-def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, float]:
-    """Milliseconds of each part of a model's step, and GiB on a GPU. `prepare` always runs on the CPU."""
+def recipe_of(config: Training, precision: Precision) -> Recipe:
+    """The recipe of the steps; raises for a precision that the device doesn't have."""
+    check_precision(precision, config.device)
+    return Recipe(
+        steps=10_000, batch=config.batch, singles_share=0.5, precision=precision, accumulate=config.accumulate
+    )
+
+
+def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> dict[str, float]:
+    """Milliseconds of each part of a model's step, and what a GPU gives. `prepare` always runs on the CPU."""
     import torch
+    from torch.utils.flop_counter import FlopCounterMode
 
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.registry import spec_of
     from menagerie.models.scorer import moved
+    from menagerie.models.texts import mapped
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
+    from menagerie.models.training.encoding import checkpoint_blocks, products
     from menagerie.models.training.feed import Feed
     from menagerie.models.training.loop import batch_loss, build_optimizer, train_step
 
@@ -102,22 +128,39 @@ def step_parts(config: Training, model: str, data: "SplitDataset") -> dict[str, 
     torch.manual_seed(0)
     options = dict(spec.small if config.sizes == "small" else {})
     scorer = build_scorer(model, towers, text_space(towers, data.texts()), options).to(config.device).train()
-    device = scorer.device
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    recipe = Recipe(steps=10_000, batch=config.batch, singles_share=0.5)
+    if config.grad_checkpointing:
+        checkpoint_blocks(scorer)
+    device, on_gpu = scorer.device, config.device != "cpu"
     optimizer, feed = build_optimizer(scorer, recipe), Feed(data, scorer.reader, recipe, 0, spec.negatives)
     parts = {"prepare": milliseconds(feed.__getitem__, config.repeats)}
-    batches = [moved(feed[number], device) for number in range(config.repeats + WARM_UP)]
+    batches = [feed[number] for number in range(config.repeats + WARM_UP)]
+    if on_gpu:  # as loaders hand them over
+        batches = [mapped(batch, torch.Tensor.pin_memory) for batch in batches]
+        torch.cuda.reset_peak_memory_stats(device)
     clock = clock_of(device)
-    parts["forward"] = milliseconds(lambda number: batch_loss(scorer, batches[number], recipe), config.repeats, clock)
+
+    def batch(number: int) -> "Batch":
+        return moved(batches[number], device, non_blocking=True)
+
+    def forward(number: int) -> None:
+        with products(recipe.precision):
+            batch_loss(scorer, batch(number), recipe)
 
     def step(number: int) -> "torch.Tensor":
-        return train_step(scorer, optimizer, batches[number], recipe, 0, number)
+        return train_step(scorer, optimizer, batch(number), recipe, 0, number)
 
-    parts["whole step"] = parts["prepare"] + milliseconds(step, config.repeats, clock)
-    if device.type == "cuda":
+    parts["forward"] = milliseconds(forward, config.repeats, clock)
+    alone = milliseconds(step, config.repeats, clock)
+    parts["whole step"] = parts["prepare"] + alone
+    if on_gpu:
+        parts["steps/s"] = 1000 / alone
         parts["GiB"] = torch.cuda.max_memory_allocated(device) / 2**30
+        with FlopCounterMode(display=False) as counter:
+            step(0)
+        speed = counter.get_total_flops() * parts["steps/s"]
+        name = torch.cuda.get_device_name(device)
+        peak = next((peaks[recipe.precision] for card, peaks in PEAKS.items() if card in name), math.nan)
+        parts |= {"TFLOP/s": speed / 1e12, "of peak, %": 100 * speed / peak}
     return parts
 
 
@@ -144,35 +187,38 @@ def training(config: Training) -> int:
     from menagerie.models.towers.config import TowerConfig
     from menagerie.studies.runs.machine import processor
 
-    if not config.models:
-        raise UserError("--models needs one or more scorers, got none")
+    for option, given in {"models": config.models, "precision": config.precision}.items():
+        if not given:
+            raise UserError(f"--{option} needs one or more values, got none")
     check_place("--store", config.store)
     for model in config.models:
         check_scorer(model)
     check_towers(TowerConfig(config.architecture, resolution=config.resolution))
     check_device_here(config.device)
-    torch.set_num_threads(1)
+    recipes = [recipe_of(config, precision) for precision in config.precision]
+    settle_torch(threads=1)
     data = training_data(config)
     names = ["prepare", "forward", "whole step"]
     place, unit = f"1 thread, {processor()}", "CPU-ms"
     if config.device != "cpu":
         place, unit = torch.cuda.get_device_name(config.device), "ms"
-        names.append("GiB")
+        names += ["steps/s", "GiB", "TFLOP/s", "of peak, %"]
     print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, {place}; {unit}")
-    print(f"{'':<14}" + "".join(f"{name:>12}" for name in names))
+    print(f"{'':<24}" + "".join(f"{name:>12}" for name in names))
     for model in config.models:
-        print(f"{model:<14}{line(config, model, data)}", flush=True)
+        for recipe in recipes:
+            print(f"{model:<16}{recipe.precision:<8}{line(config, model, recipe, data)}", flush=True)
     for batch, cost in target_times(config, data):
         print(f"which texts are right of which images, batch {batch:>5}: {cost:.2f}")
     return 0
 
 
-def line(config: Training, model: str, data: "SplitDataset") -> str:
-    """A model's row of the table."""
+def line(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> str:
+    """A row of the table."""
     import torch
 
     try:
-        parts = step_parts(config, model, data)
+        parts = step_parts(config, model, recipe, data)
     except torch.cuda.OutOfMemoryError:
         return "  more memory than the device has"
     return "".join(f"{value:>12.1f}" for value in parts.values())

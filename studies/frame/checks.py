@@ -20,7 +20,7 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy, Study, takes_neg
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import sized
 from menagerie.studies.runs.loggers import check_loggers
-from menagerie.studies.runs.machine import check_device, check_device_here, start_server
+from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
 
 
 def check_given(study: AnyStudy, preset: AnyStudy) -> None:
@@ -47,6 +47,8 @@ def check(study: AnyStudy) -> None:
         check_graphs(study)
     study.check()
     cells = [arm.cell for arm in all_arms(study) if isinstance(arm.cell, Cell)]
+    for cell in cells:
+        check_precision(cell.recipe.precision, cell.device)
     check_splits(cells)
     check_states(study)
     check_image_negatives(cells)

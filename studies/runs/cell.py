@@ -142,11 +142,13 @@ class Execution(NamedTuple):
     """
     keep_states: tuple[int, ...] = ()
     """Steps after which its weights are kept (see menagerie.models.kept_states)."""
+    grad_checkpointing: bool = False
+    """Whether the backward pass computes what is within transformer blocks again."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
         """Read these settings from a study's configuration."""
-        return cls(config.loaders, config.log, config.validate_every, config.keep_states)
+        return cls(*(getattr(config, name) for name in cls._fields))
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,9 @@ class RunOptions(PlaceOptions):
     keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
     """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
     A run that has ended without them, or begins with steps that others took, takes these steps again for them."""
+    grad_checkpointing: Annotated[bool, PLACE] = False
+    """Keep only the input of each transformer block in a step and compute the rest again: less memory, more time, the
+    same bytes."""
 
 
 # Fields that don't decide results; a run can be continued with other values.

@@ -56,6 +56,12 @@ def check_device_here(device: str) -> None:
         raise UserError(f"--device {device}: torch sees {count} of them here, cuda:0 to cuda:{count - 1}")
 
 
+def check_precision(precision: str, device: str) -> None:
+    """Raise for a precision that a device doesn't have."""
+    if precision == "tf32" and device == "cpu":
+        raise UserError("--precision tf32 is one of GPUs; give --device cuda too, or --precision bf16 or float32")
+
+
 # By default glibc returns large blocks to the system after every step, and new ones cause page faults. With these
 # settings workers keep them, in huge pages if the system has them. glibc reads this when a process starts.
 MALLOC = {
@@ -87,6 +93,8 @@ def settle_torch(threads: int) -> None:
     """Have torch compute the same every time, with so many threads."""
     import torch
 
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it, products on a GPU may not repeat
+    torch.backends.cudnn.allow_tf32 = False  # torch rounds the factors of convolutions on a GPU unless told
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # otherwise every new tensor is written twice

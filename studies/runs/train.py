@@ -181,6 +181,8 @@ def trained(
     loggers: Sequence[Logger],
 ) -> tuple["Scorer", float | None]:
     """The scorer after its last step, and the median processor time of its steps, if any was left."""
+    from menagerie.models.training.encoding import checkpoint_blocks
+
     with noted_divergence(job):
         before = trained_before(job, report)
     if before:
@@ -189,6 +191,8 @@ def trained(
     with noted_divergence(job):  # a divergence between the two belongs to the preceding stage
         scorer = fresh_scorer(job, material, report, graphs)
         give_readers(scorer, graphs)
+        if job.execution.grad_checkpointing:
+            checkpoint_blocks(scorer)
         with training_log(job, loggers) as log:
             return scorer, train_cell(job, material, scorer, report, log)
 

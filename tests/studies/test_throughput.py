@@ -82,11 +82,13 @@ def test_a_strange_row_is_named(tmp_path):
 
 def test_training_steps_are_timed(tmp_path):
     options = ["--models", "clip", "fdt", "--architecture", "nano", "--world", "tiny", "--resolution", "32"]
-    options += ["--batch", "4", "--repeats", "2", "--sizes", "small"]
+    options += ["--batch", "4", "--repeats", "2", "--sizes", "small", "--precision", "float32", "bf16"]
     result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "training", *options], tmp_path)
     assert result.returncode == 0, result.stderr
-    rows = {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in result.stdout.splitlines()[2:4]}
-    assert set(rows) == {"clip", "fdt"}
+    rows = {
+        tuple(line.split()[:2]): [float(cell) for cell in line.split()[2:]] for line in result.stdout.splitlines()[2:6]
+    }
+    assert set(rows) == {(model, precision) for model in ("clip", "fdt") for precision in ("float32", "bf16")}
     assert all(0 < forward < step for _, forward, step in rows.values())
 
 

@@ -90,6 +90,14 @@ def test_a_row_for_every_step(undisturbed):
     assert ((table["validation"][[99, 129]] >= 0) & (table["validation"][[99, 129]] <= 1)).all()
 
 
+def test_checkpointed_blocks_change_no_byte_of_a_run(job_in, undisturbed, tmp_path):
+    job = job_in(tmp_path, grad_checkpointing=True)
+    run_cell(job, lambda step: None)
+    assert job.id == undisturbed.id
+    assert told(job) == told(undisturbed)
+    assert made(job) == made(undisturbed)
+
+
 @pytest.mark.parametrize(("error", "last"), [(Stopped, 37), (Stopped, 100), (RuntimeError, 117)])
 def test_a_run_that_was_stopped_has_each_step_once(error, last, job_in, undisturbed, tmp_path):
     job = job_in(tmp_path)

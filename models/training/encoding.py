@@ -1,0 +1,75 @@
+"""Encodes batches for training: in which precision, in how many parts, and with which activations kept."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from jaxtyping import Float
+from open_clip.transformer import Transformer
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.recipe import Precision, Recipe
+from menagerie.models.scorer import Scorer
+from menagerie.models.texts import Tensors, leaves, mapped
+
+
+def encode(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, recipe: Recipe) -> tuple[Tensors, Tensors]:
+    """The codes of images and of texts, in float32 whatever the precision in which they are made.
+
+    Similarities of bfloat16 would tie: they differ by as little as their rounding (docs/training.md).
+    """
+    low = recipe.precision == "bf16"
+    with torch.autocast(scorer.device.type, torch.bfloat16) if low else nullcontext():
+        codes = in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
+    return tuple(mapped(code, in_full) for code in codes) if low else codes
+
+
+def in_full(part: Tensor) -> Tensor:
+    """Convert a tensor of half precision to float32; others are returned unchanged."""
+    return part.float() if part.dtype in (torch.bfloat16, torch.float16) else part
+
+
+def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Tensors:
+    """The code of images, encoded part by part; the backward pass encodes each part again.
+
+    The gradient is that of the whole batch's loss (as in GradCache, Gao et al. 2021), dropout included.
+    """
+    if count == 1:
+        return scorer.encode_images(pixels)
+    check_batch_free(scorer, "--accumulate")
+    parts = [checkpoint(scorer.encode_images, part, use_reentrant=False) for part in pixels.tensor_split(count)]
+    columns = zip(*map(leaves, parts), strict=True)
+    return mapped(parts[0], lambda _: torch.cat(next(columns)))
+
+
+def check_batch_free(scorer: nn.Module, option: str) -> None:
+    """Raise if a layer takes statistics of a batch: parts of it have others, and each part would count twice."""
+    if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in scorer.modules()):
+        raise UserError(f"{option} needs towers without batch normalisation; choose a ViT such as ViT-B-16")
+
+
+def checkpoint_blocks(scorer: nn.Module) -> None:
+    """Keep only the input of each transformer block; the backward pass computes the rest again, to the same bytes."""
+    blocks = [module for module in scorer.modules() if isinstance(module, Transformer | VisionTransformer)]
+    check_batch_free(scorer, "--grad-checkpointing")
+    if not blocks:
+        raise UserError("--grad-checkpointing needs towers of transformer blocks; choose a ViT such as ViT-B-16")
+    for module in blocks:
+        module.grad_checkpointing = True
+
+
+@contextmanager
+def products(precision: Precision) -> Iterator[None]:
+    """Let matrix products on a GPU round their factors while inside, if the precision is tf32."""
+    if precision != "tf32":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,81 @@
+"""What only a GPU can show: that a step repeats, waits for nothing, and that bf16 stays close to float32.
+
+Skipped without one. `CUBLAS_WORKSPACE_CONFIG` is set by `settle_torch`, as in a run.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import specs
+from menagerie.models.scorer import moved
+from menagerie.models.training.loop import build_optimizer, train_step
+from menagerie.studies.runs.machine import settle_torch
+from tests.models.test_precision import RECIPE, built, cosine, gradient, spatial  # noqa: F401, a fixture
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+BOTH = ("float32", "bf16")
+
+
+@pytest.fixture(autouse=True)
+def settled():
+    settle_torch(threads=1)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def there(name, data):
+    scorer, batch = built(name, data)
+    return scorer.cuda(), moved(batch, "cuda")
+
+
+def steps(name, data, recipe, count=3):
+    """A scorer's weights after some steps, and the losses."""
+    scorer, batch = there(name, data)
+    optimizer = build_optimizer(scorer, recipe)
+    losses = [train_step(scorer, optimizer, batch, recipe, 0, step) for step in range(count)]
+    return torch.stack(losses), torch.cat([p.detach().flatten() for p in scorer.parameters()])
+
+
+@pytest.mark.parametrize("name", specs())
+def test_a_gpu_computes_what_a_cpu_computes(name, spatial):  # noqa: F811
+    here, (scorer, batch) = gradient(*built(name, spatial), RECIPE), there(name, spatial)
+    loss, grads = gradient(scorer, batch, RECIPE)
+    assert loss.item() == pytest.approx(here[0].item(), rel=1e-4)
+    low_loss, low = gradient(scorer, batch, replace(RECIPE, precision="bf16"))
+    assert low_loss.item() == pytest.approx(loss.item(), rel=0.01)
+    assert cosine(low, grads) > 0.99
+    assert cosine(grads.cpu(), here[1]) > 0.9999
+    assert cosine(gradient(scorer, batch, replace(RECIPE, precision="tf32"))[1], grads) > 0.99
+
+
+@pytest.mark.parametrize("precision", BOTH)
+@pytest.mark.parametrize("name", specs())
+def test_steps_repeat_bit_for_bit(name, precision, spatial):  # noqa: F811
+    recipe = replace(RECIPE, precision=precision)
+    runs = [steps(name, spatial, recipe) for _ in range(3)]
+    for losses, weights in runs[1:]:
+        assert torch.equal(losses, runs[0][0])
+        assert torch.equal(weights, runs[0][1])
+
+
+@pytest.mark.parametrize("precision", BOTH)
+@pytest.mark.parametrize("name", specs())
+def test_a_step_waits_for_nothing(name, precision, spatial):  # noqa: F811
+    recipe = replace(RECIPE, precision=precision)
+    scorer, batch = there(name, spatial)
+    optimizer = build_optimizer(scorer, recipe)
+    train_step(scorer, optimizer, batch, recipe, 0, 0)  # the optimiser's states are made in the first
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        train_step(scorer, optimizer, batch, recipe, 0, 1)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_the_optimiser_is_fused(spatial):  # noqa: F811
+    scorer, _ = there("clip", spatial)
+    assert build_optimizer(scorer, Recipe()).defaults["fused"]
