@@ -20,7 +20,7 @@ Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions
 skips what is finished.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -115,10 +115,10 @@ class Compute(Study):
         for split, model in product(self.names, self.models):
             yield from self.course(known, split, model).arms
 
-    def course(self, known: Known, split: str, model: str) -> Course:
+    def course(self, known: Known, split: str, model: Any) -> Course:
         """A model's progress on a split: first its choices are halved with the first seed, then its budgets rise."""
         choosing = halved(
-            known, self.setups, self.budgets, lambda setup, steps: run(self, split, model, setup, 0, steps)
+            known, self.setups, self.budgets, lambda setup, steps: self.run(split, model, setup, 0, steps)
         )
         if choosing.waiting:
             return choosing
@@ -126,12 +126,20 @@ class Compute(Study):
         rising = until_flat(
             known,
             self.budgets,
-            lambda steps: [run(self, split, model, best, seed, steps) for seed in seeds],
+            lambda steps: [self.run(split, model, best, seed, steps) for seed in seeds],
             self.patience,
             self.rise,
         )
         arms = {arm.id: arm for arm in (*choosing.arms, *rising.arms)}.values()
         return rising._replace(chosen=best, arms=sorted(arms, key=self.rank))
+
+    def run(self, split: str, model: Any, setup: Setup, seed: int, steps: int) -> Arm:
+        """The run of a model with a choice and a budget."""
+        return run(self, split, model, setup, seed, steps)
+
+    def alike(self, arm: Arm) -> Hashable:
+        """What runs have in common whose steps cost the same."""
+        return arm.cell.model, arm.labels["split"], self.setup_of(arm)
 
     def setup_of(self, arm: Arm) -> Setup:
         return Setup(*(arm.labels[name] for name in Setup._fields))
@@ -168,12 +176,7 @@ class Compute(Study):
                 raise UserError(f"{name} of the recipe must leave pairs by which runs are judged, got 0")
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
-        kind = [arm.cell.model, arm.labels["split"], self.setup_of(arm)]
-        cells = [
-            other.cell
-            for other, _ in records.results
-            if [other.cell.model, other.labels["split"], self.setup_of(other)] == kind
-        ]
+        cells = [other.cell for other, _ in records.results if self.alike(other) == self.alike(arm)]
         return cost_of(arm.cell, cells, records.out).columns | arm.cell.data.axes
 
     def page(self, records: Records) -> Iterator[Part]:

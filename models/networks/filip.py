@@ -13,6 +13,7 @@ Where we differ from the paper:
   for a pair. Without it, both losses and the score use s_T alone.
 - `negatives` compares with some of the batch only: what the number of negatives does.
 - Patches without CLS; all tokens up to the end of the text, with start and end. Padding has no part, as in the paper.
+- With `tokens` "pooled" an image has one vector, CLS, and a text one, its end token: CLIP, with this loss.
 - All vectors are compared. The paper sends only the quarter of tokens that score highest between GPUs (section 3.1),
   and adds prompts and augmentations of texts (sections 3.2 and 3.3), which are not part of the similarity.
 """
@@ -56,15 +57,23 @@ class FILIPScorer(CLIPScorer):
     needs = "tokens"
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n p d"]:
-        """Unit vectors of the patches."""
+        """Unit vectors of the patches, or of CLS alone."""
         tower = self.towers.image
-        return F.normalize(tower.project(tower.tokens(pixels).states[:, 1:]), dim=-1)
+        states, _, pooled = tower.tokens(pixels)
+        return F.normalize(tower.project(pooled[:, None] if self.pooled else states[:, 1:]), dim=-1)
 
     def encode_texts(self, texts: Int64[Tensor, "m context"]) -> Words:
-        """Unit vectors of the words."""
+        """Unit vectors of the words, or of the end token alone."""
         tower = self.towers.text
-        states, present, _ = tower.tokens(texts)
+        states, present, pooled = tower.tokens(texts)
+        if self.pooled:
+            states, present = pooled[:, None], torch.ones_like(present[:, :1])
         return Words(F.normalize(tower.project(states), dim=-1), present)
+
+    @property
+    def pooled(self) -> bool:
+        """Whether there is one vector to an image and one to a text."""
+        return self.config.tokens == "pooled"
 
     def similarity(self, images: Float[Tensor, "n p d"], texts: Words) -> Float[Tensor, "n m"]:
         """The score of every image with every text."""
@@ -97,12 +106,12 @@ class FILIPScorer(CLIPScorer):
         return (by_image + by_text) / 2
 
     def image_parts(self, code: Float[Tensor, "n p d"], tokens: Layer | None) -> dict[str, Layer]:
-        """The unit vectors of the patches."""
-        return {"projected": Layer(code)}
+        """The unit vectors that are compared."""
+        return {"whole" if self.pooled else "projected": Layer(code)}
 
     def text_parts(self, code: Words, tokens: Layer | None) -> dict[str, Layer]:
-        """The unit vectors of the words."""
-        return {"words": Layer(code.vectors, code.present)}
+        """The unit vectors that are compared."""
+        return {"whole" if self.pooled else "words": Layer(code.vectors, code.present)}
 
     def paired_slots(self, images: Float[Tensor, "n p d"], texts: Words) -> Layer:
         """The patch that fits each word best, for the words of text i on image i (n, t, d)."""

@@ -1,7 +1,7 @@
 """The spec of FILIP; free of torch."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from menagerie.envs.core.validation import COUNT
 from menagerie.models.scorers.clip import CLIP, CLIPConfig
@@ -15,6 +15,8 @@ class FILIPConfig(CLIPConfig):
     symmetric: bool = True
     """Whether images choose among texts by the mean over patches of the best word, as in the paper; otherwise both
     directions use the mean over words of the best patch, which doesn't ask a text to describe every patch."""
+    tokens: Literal["patches", "pooled"] = "patches"
+    """What is compared: patches with words, or CLS with the end token, which is CLIP."""
     negatives: Annotated[int, COUNT] = 0
     """Wrong texts for each image, and wrong images for each text, in the loss, drawn anew in each step; 0 takes all of
     the batch, as in the paper."""

@@ -9,12 +9,17 @@ j factors can't be told from is the interaction of all the others, k - j of k.
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float64
 
 ALL = 4  # factors of which all combinations are run
 Signs = tuple[int, ...]
 """The level of each factor: -1 for the first, 1 for the second."""
 Effect = tuple[str, ...]
-"""The factors of an effect: one for a main effect, two for a pair."""
+"""The factors of an effect: one for a main effect, two for a pair, more for what so many do together."""
 
 
 def design(factors: int) -> list[Signs]:
@@ -24,7 +29,24 @@ def design(factors: int) -> list[Signs]:
     return [(*signs, prod(signs)) for signs in product((-1, 1), repeat=factors - 1)]
 
 
-def effects(factors: Sequence[str]) -> Iterator[Effect]:
-    """The main effect of each factor, then each pair."""
-    yield from ((name,) for name in factors)
-    yield from combinations(factors, 2)
+def effects(factors: Sequence[str], most: int = 2) -> Iterator[Effect]:
+    """The main effect of each factor, then each pair, up to each `most` of them."""
+    for size in range(1, most + 1):
+        yield from combinations(factors, size)
+
+
+def share_of(
+    means: "Float64[np.ndarray, 'r runs']", some: Sequence[Effect], factors: Sequence[str]
+) -> "Float64[np.ndarray, ' r']":
+    """The share of some effects together in the variance between the means of all runs of a whole design, which stand
+    in the order of `design`; nan where they are all equal.
+
+    The contrasts of all effects of such a design are orthogonal, so that their squares add up to the variance.
+    """
+    import numpy as np
+
+    signs = np.array(design(len(factors)))
+    every = list(effects(factors, len(factors)))
+    squares = (means @ np.stack([signs[:, [factors.index(n) for n in each]].prod(1) for each in every], axis=1)) ** 2
+    total, chosen = squares.sum(1), squares[:, [each in some for each in every]].sum(1)
+    return np.divide(chosen, total, out=np.full(len(means), np.nan), where=total > 0)

@@ -1,12 +1,13 @@
 """Effects in two-level factorial designs: estimates from records, and their figure."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.analysis.factorial import Effect, design, effects
+from menagerie.studies.analysis.factorial import Effect, design, effects, share_of
 from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import judged
@@ -17,20 +18,23 @@ from menagerie.studies.frame.records import Records
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+INTERACTIONS: Effect = ()
+"""All effects of several factors together."""
 Levels = Mapping[str, tuple[Any, Any]]
 """The two values of each factor, by the label of runs that has them."""
 Found = Mapping[str, Mapping[Effect, Estimate]]
-"""The effects of each model."""
+"""The effects of each model, or of each value of another label."""
 
 
-def whole_seeds(records: Records, model: str, runs: int) -> list[int]:
-    """The seeds of which all runs of a model's design are finished."""
-    seeds = [arm.cell.seed for arm, _ in records.results if arm.cell.model == model]
+def whole_seeds(records: Records, value: Any, runs: int, by: str = "model") -> list[int]:
+    """The seeds of which all runs of the design of a model, or of a value of another label, are finished."""
+    seeds = [arm.cell.seed for arm, _ in records.results if arm.place[by] == value]
     return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
 
 
-def contrasts(records: Records, levels: Levels) -> dict[str, dict[Effect, Estimate]]:
-    """Every effect of each model on the records of one test, over the seeds of which all runs are finished.
+def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2) -> dict[str, dict[Effect, Estimate]]:
+    """Every effect of up to `most` factors, of each model (or value of the label `by`), on the records of one test,
+    over the seeds of which all runs are finished.
 
     An effect is the mean of the runs where the product of its factors' signs is 1, minus that of the others: of a pair
     half of how far the effect of one factor at the other's second level is above that at its first. All runs of a seed
@@ -40,18 +44,46 @@ def contrasts(records: Records, levels: Levels) -> dict[str, dict[Effect, Estima
     from menagerie.studies.frame.estimate import KEY, estimate
 
     runs, points, found = len(design(len(levels))), records.points, {}
-    for model in records.labels("model") if len(points) else ():
-        part = points[(points["model"] == model) & points["seed"].isin(whole_seeds(records, model, runs))]
+    for model in records.labels(by) if len(points) else ():
+        part = points[(points[by] == model) & points["seed"].isin(whole_seeds(records, model, runs, by))]
         if not len(part):
             continue
         signs = {name: part[name].eq(as_column(both[1])) * 2 - 1 for name, both in levels.items()}
-        for effect in effects(tuple(levels)):
+        for effect in effects(tuple(levels), most):
             signed = part.assign(value=part["value"] * prod(signs[name] for name in effect))
             sums = signed.groupby([*KEY, "animals"], sort=False)["value"].agg(["sum", "size"])
             if not sums["size"].eq(runs).all():
                 raise UserError(f"{records.out}: runs of {model} were tested by different records: no effect is known")
             difference = sums["sum"].mul(2 / runs).rename("value").reset_index()
             found.setdefault(model, {})[effect] = estimate(difference, signed=True)
+    return found
+
+
+def shares(records: Records, levels: Levels, by: str) -> dict[Any, dict[Effect, Estimate]]:
+    """The share of each effect in the variance between the means of all combinations of levels, for each value of the
+    label `by`, and under `INTERACTIONS` that of all effects of several factors; nothing before a seed is whole.
+
+    Shares of single effects add up to 1. That of an effect that is none is small, but never below 0.
+    """
+    from menagerie.studies.frame.estimate import KEY, curve_estimate
+
+    signs, points, found = design(len(levels)), records.points, {}
+    for value in records.labels(by) if len(points) else ():
+        seeds = whole_seeds(records, value, len(signs), by)
+        part = points[(points[by] == value) & points["seed"].isin(seeds)]
+        if not len(part):
+            continue
+        named = part[list(levels)].apply(tuple, axis=1)
+        parts = []
+        for each in signs:
+            place = tuple(as_column(both[sign > 0]) for both, sign in zip(levels.values(), each, strict=True))
+            parts.append(part.loc[named == place, [*KEY, "animals", "value"]])
+        every = list(effects(tuple(levels), len(levels)))
+        asked = {effect: [effect] for effect in every} | {INTERACTIONS: [e for e in every if len(e) > 1]}
+        found[value] = {
+            name: curve_estimate(parts, partial(share_of, some=some, factors=tuple(levels)))
+            for name, some in asked.items()
+        }
     return found
 
 
@@ -68,6 +100,8 @@ class Effects(OwnFigure):
     found: Found
     words: Mapping[Effect, str]
     """What each effect is called, from top to bottom."""
+    title: Callable[[Any], str] = field(default=title_of, kw_only=True)
+    """What a panel is called."""
 
     def numbers(self) -> list[dict[str, Any]]:
         return [
@@ -86,7 +120,7 @@ class Effects(OwnFigure):
         size = (3.4, ROW * len(self.words) + 0.75)
         figure, axes = panel_axes(len(self.found), size, NAMES, sharex=True, sharey=True)
         for axis, (model, of_model) in zip(axes, self.found.items(), strict=True):
-            axis.set_title(title_of(model), fontsize=9, parse_math=False)
+            axis.set_title(self.title(model), fontsize=9, parse_math=False)
             dress(axis)
             axis.axvline(0, color="0.4", linewidth=1)
             axis.axhline(sum(len(effect) == 1 for effect in self.words) - 0.5, color="0.8", linewidth=1)

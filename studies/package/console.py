@@ -63,7 +63,7 @@ def main() -> int:
     """Run the command or the study named first, with the options after it."""
     folder = Path(str(import_module("menagerie.studies").__file__)).parent
     studies = {path.stem.replace("_", "-"): question(path) for path in sorted(folder.glob("[!_.]*.py"))}
-    texts = "\n".join(f"menagerie {name:<20}# {text}" for name, text in studies.items())
+    texts = "\n".join(f"menagerie {name:<20} # {text}" for name, text in studies.items())
     name = chosen_command("menagerie", f"{__doc__}\n{texts}", (*COMMANDS, "run", *studies))
     if name == "run":
         return run_file(sys.argv[2:])

@@ -1,0 +1,176 @@
+"""Is it the loss or the architecture? Contrastive or generative, fused late or early, pooled or patches.
+
+The eight combinations of three factors, each on the same towers (CLIP's own) with the same data, rates and steps:
+
+- loss: contrastive (InfoNCE among the texts and images of the batch), or generative (the likelihood of the caption);
+- fusion: late (the text tower never sees the image), or early (each of its blocks attends to the image);
+- tokens: of the image, and late and contrastive of the text too, one pooled vector, or all patches and words.
+
+    python studies/loss_or_architecture.py --preset smoke      # tiny, under 90 seconds on 2 cores
+    python studies/loss_or_architecture.py                     # laptop: 8 animals, 32 px, both hardest cells
+    python studies/loss_or_architecture.py --preset pug --device cuda      # four combinations, 64 px
+    python studies/loss_or_architecture.py --preset negatives  # what the number of negatives does
+    python studies/loss_or_architecture.py --learning-rates 5e-4 1e-3 2e-3 # each combination's best on validation
+
+Contrastive and late is `filip` (pooled: CLIP), contrastive and early `fusion`, generative `captioner`. Contrastive ones
+compare with equally many texts and images (--negatives). Training is that of `compute`: rates are halved on validation,
+budgets rise until validation stops rising, so that a combination which takes longer gets longer. A generative
+combination is scored again with the prior of texts subtracted (--alphas), without training.
+
+Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
+what is finished.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Annotated, Any, NamedTuple
+
+import tyro
+
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.options import FIRST, PLACE
+from menagerie.envs.core.validation import POSITIVE, Range
+from menagerie.studies.compute import Compute, Setup, grid_of, place_of, split_of
+from menagerie.studies.frame.arm import Arm, Known
+from menagerie.studies.frame.command import main
+from menagerie.studies.frame.options import Axis
+from menagerie.studies.frame.parts import Part
+from menagerie.studies.frame.records import Records
+from menagerie.studies.runs.command_line import scorer_options
+from menagerie.studies.runs.machine import check_device
+
+LEVELS: dict[str, tuple[str, str]] = {
+    "loss": ("contrastive", "generative"),
+    "fusion": ("late", "early"),
+    "tokens": ("pooled", "patches"),
+}
+ALL = tuple("-".join(levels) for levels in product(*LEVELS.values()))
+
+
+class Kind(NamedTuple):
+    """A combination of levels, and how many negatives it is trained with."""
+
+    loss: str
+    fusion: str
+    tokens: str
+    negatives: int
+    """0 where the loss takes none."""
+
+    @property
+    def model(self) -> str:
+        """The scorer that it is a configuration of."""
+        if self.loss == "generative":
+            return "captioner"
+        return "filip" if self.fusion == "late" else "fusion"
+
+    def options(self, batch: int, alpha: float) -> dict[str, Any]:
+        """Its options as that scorer has them."""
+        if self.loss == "generative":
+            fixed = {"null_share": 0.0, "parallel": 0.0, "prior": "images"}
+            return {"fusion": self.fusion, "tokens": self.tokens, "alpha": alpha, **fixed}
+        shared = {"tokens": self.tokens, "negatives": self.negatives if self.negatives < batch - 1 else 0}
+        if self.fusion == "late":
+            return shared | {"symmetric": False}
+        return shared | {"fusion": "early", "objective": "infonce", "hard": False}
+
+
+@dataclass(frozen=True)
+class LossOrArchitecture(Compute):
+    """Is it the loss or the architecture?"""
+
+    models: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ("filip", "fusion", "captioner")
+    combinations: Axis[str] = ALL
+    """Which of the eight are trained, each as LOSS-FUSION-TOKENS."""
+    negatives: Annotated[Axis[int], POSITIVE] = (63,)
+    """Wrong texts for each image, and wrong images for each text, of contrastive losses; a batch less one is all."""
+    alphas: Annotated[Axis[float], Range(0.0, 10.0)] = (0.0, 1.0)
+    """Weights of log P(text), over 32 training images, that is subtracted from generative scores: 0 the likelihood, 1
+    the pointwise mutual information."""
+    fused_device: Annotated[str, PLACE, FIRST] = ""
+    """cpu or cuda: where contrastive combinations with early fusion are trained, which read every image with every
+    negative; empty: where all are."""
+
+    def check(self) -> None:
+        super().check()
+        for name in self.combinations:
+            choose("combination", name, ALL)
+        if self.fused_device:
+            check_device(self.fused_device)
+        if 0.0 not in self.alphas:
+            raise UserError(f"--alphas needs 0, the likelihood itself, got {self.alphas}")
+        if max(self.negatives) >= min(self.batches):
+            raise UserError(f"--negatives {max(self.negatives)}: a batch of {min(self.batches)} has fewer wrong texts")
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """What is trained, each once."""
+        named = [name.split("-") for name in self.combinations]
+        found = [Kind(*levels, 0 if levels[0] == "generative" else n) for n in self.negatives for levels in named]
+        return list(dict.fromkeys(found))
+
+    def plan(self, known: Known) -> Iterator[Arm]:
+        """Each combination at each split; generative ones also with priors, once their weights are there."""
+        for split, kind in product(self.names, self.kinds):
+            for arm in self.course(known, split, kind).arms:
+                yield arm
+                if kind.loss == "generative" and known.over(arm) and not known.diverged(arm):
+                    at = kind, self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
+                    yield from (run(self, split, *at, alpha) for alpha in self.alphas if alpha)
+
+    def run(self, split: str, model: Kind, setup: Setup, seed: int, steps: int) -> Arm:
+        return run(self, split, model, setup, seed, steps)
+
+    def alike(self, arm: Arm) -> Hashable:
+        return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives", "alpha")))
+
+    def rank(self, arm: Arm) -> tuple[int, int, int]:
+        return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed
+
+    def page(self, records: Records) -> Iterator[Part]:
+        from menagerie.studies.pages.loss_or_architecture import page
+
+        courses = {(split, kind): self.course(records, split, kind) for split, kind in product(self.names, self.kinds)}
+        judged = {split: split_of(self, split, 0).judged for split in self.names}
+        return page(self, records, courses, judged)
+
+
+@cache
+def run(
+    study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, seed: int, steps: int, alpha: float = 0.0
+) -> Arm:
+    grid = grid_of(study, split)
+    fused = kind.model == "fusion" and study.fused_device
+    varied = replace(
+        grid,
+        architecture=setup.architecture,
+        recipe=study.recipe_of(setup, steps),
+        device=study.fused_device if fused else study.device,
+    )
+    arm = varied.at(kind.model, seed, **place_of(grid), **kind.options(setup.batch, alpha))
+    labels = {"split": split, **kind._asdict(), "alpha": alpha, **setup._asdict(), "steps": steps}
+    return arm._replace(labels=labels)
+
+
+PATCHES: dict[str, Any] = {"combinations": tuple(name for name in ALL if name.endswith("patches"))}
+PRESETS: dict[str, LossOrArchitecture] = {
+    "smoke": LossOrArchitecture(
+        **{"cell": "smoke", "splits": ("binding",), "scorers": scorer_options("smoke"), "seeds": 1},
+        **{"budgets": (24,), "architectures": ("nano",), "batches": (16,), "learning_rates": (2e-3,)},
+        **{"warmup": 4, "singles_steps": 6, "negatives": (7,), "alphas": (0.0, 1.0)},
+    ),
+    "laptop": LossOrArchitecture(seeds=5, budgets=(1000, 2000, 4000), learning_rates=(2e-3,), negatives=(15,)),
+    "pug": LossOrArchitecture(
+        **PATCHES | {"cell": "laptop", "splits": ("binding",), "seeds": 3},
+        **{"budgets": (2000, 4000), "learning_rates": (1e-3,), "singles_steps": 500, "negatives": (15,)},
+    ),
+    "negatives": LossOrArchitecture(
+        **{"combinations": ("contrastive-late-patches", "contrastive-early-patches"), "splits": ("binding",)},
+        **{"negatives": (1, 3, 15, 63), "budgets": (2000,), "learning_rates": (2e-3,)},
+    ),
+}
+
+
+if __name__ == "__main__":
+    main(PRESETS)

@@ -1,0 +1,239 @@
+"""The page of `studies/loss_or_architecture.py`: how much is loss, fusion and tokens, and all combinations."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from menagerie.studies.analysis.factorial import effects
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.frame.adaptive import Course
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, Levels, contrasts, helps, shares
+from menagerie.studies.frame.costs import noted_cost
+from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.pages.compute import FLOPS, STATES, costs
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.estimate import Estimate
+
+FACTORS = ("loss", "fusion", "tokens")
+PLACE = ("split", *FACTORS, "negatives", "alpha")
+Key = tuple[Any, ...]
+Runs = Mapping[tuple[str, Any], Mapping[int, Sequence[Arm]]]
+"""By split and kind: the budgets of which all seeds are finished, with their runs."""
+
+
+class Choice(NamedTuple):
+    """Which runs are compared: at one number of negatives and one weight of the prior."""
+
+    name: str
+    negatives: int
+    arms: frozenset[str]
+
+
+def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Mapping[str, Key]) -> Iterator[Part]:
+    """The decomposition, a figure, the table of combinations, all effects, and how they trained."""
+    whole = whole_budgets(study, records, courses)
+    last = last_equal(whole)
+    if not last:
+        yield Paragraph("No budget is finished yet by all combinations with all seeds.")
+        return
+    unseen = tuple(dict.fromkeys(test for tests in judged.values() for test in tests))
+    swaps = records.where(subset=unseen, task="swap")
+    levels, chosen = levels_of(study), choices(study, records, whole, last)
+    for choice in chosen if levels else ():
+        if not choice.name:
+            yield from decomposed(swaps, choice, levels, len(study.negatives) > 1)
+    plain = swaps.where(lambda arm: any(arm.id in choice.arms for choice in chosen if not choice.name))
+    yield from figure(study, plain)
+    yield Rows("combinations", *combinations(study, records, whole, last, unseen), says=COMBINATIONS)
+    if levels:
+        yield Heading("Effects", EFFECTS)
+        found = contrasts(swaps.where(lambda arm: arm.id in chosen[0].arms), levels, "split", len(levels))
+        words = {effect: " x ".join(effect) for effect in effects(tuple(levels), len(levels))}
+        yield Effects("effects", found, words, title=str.capitalize, says="The same as a figure, at equal images.")
+        yield Rows("decomposition", *decompositions(swaps, chosen, levels), says=SHARES)
+    yield Heading("By operations", BY_COST)
+    runs = {arm.id for budgets in whole.values() for arms in budgets.values() for arm in arms}
+    curves = swaps.where(lambda arm: arm.id in runs).labelled(costs)
+    look: dict[str, Any] = {"at": FLOPS, "colour": "loss", "stroke": "fusion", "log": True, "level": study.bar}
+    if len(study.budgets) > 1:
+        yield Lines("operations", curves, x="steps", panels=("split", "tokens"), **look)
+    yield Heading("How they trained", TRAINED)
+    yield Rows("budgets", *by_budget(study, records, courses, whole))
+    longest = {arm.id for budgets in whole.values() if budgets for arm in budgets[max(budgets)]}
+    first = records.where(lambda arm: arm.id in longest and arm.cell.seed == 0)
+    yield Curves("training", first, (*FACTORS, "negatives"), panels="split", says="Seed 0, the largest budget.")
+
+
+def whole_budgets(study: Any, records: Records, courses: Mapping[Key, Course]) -> Runs:
+    """The budgets of each combination that are finished with all seeds, at the rate that was chosen for it."""
+    found: dict[Key, dict[int, list[Arm]]] = {key: {} for key in courses}
+    for arm, _ in records.results:
+        key = arm.labels["split"], kind_of(study, arm)
+        if not arm.labels["alpha"] and study.setup_of(arm) == courses[key].chosen:
+            found[key].setdefault(arm.labels["steps"], []).append(arm)
+    whole = {key: [item for item in budgets.items() if len(item[1]) == study.seeds] for key, budgets in found.items()}
+    return {key: dict(sorted(budgets)) for key, budgets in whole.items()}
+
+
+def kind_of(study: Any, arm: Arm) -> Any:
+    """The combination of a run."""
+    named = {kind: kind._asdict() for kind in study.kinds}
+    return next(kind for kind, labels in named.items() if labels.items() <= arm.labels.items())
+
+
+def last_equal(whole: Runs) -> dict[str, int]:
+    """The largest budget of each split that all its combinations have finished."""
+    common: dict[str, set[int]] = {}
+    for (split, _), budgets in whole.items():
+        common[split] = common.get(split, set(budgets)) & budgets.keys()
+    return {split: max(budgets) for split, budgets in common.items() if budgets}
+
+
+def levels_of(study: Any) -> Levels:
+    """The factors that vary, with their levels; none where not all combinations of them are trained."""
+    named = {tuple(name.split("-")) for name in study.combinations}
+    found = [dict.fromkeys(column) for column in zip(*sorted(named), strict=True)]
+    if len(named) != len(list(product(*found))):
+        return {}
+    return {n: tuple(sorted(both, key=ORDER.index)) for n, both in zip(FACTORS, found, strict=True) if len(both) == 2}
+
+
+ORDER = ("contrastive", "generative", "late", "early", "pooled", "patches")
+
+
+def choices(study: Any, records: Records, whole: Runs, last: Mapping[str, int]) -> list[Choice]:
+    """What is compared for each number of negatives: equal images, priors, and each combination's best budget."""
+    found = []
+    for count in study.negatives:
+        its = {key: budgets for key, budgets in whole.items() if key[1].negatives in (0, count) and key[0] in last}
+        equal = {arm.id: arm for (split, _), budgets in its.items() for arm in budgets[last[split]]}
+        found.append(Choice("", count, frozenset(equal)))
+        for alpha in filter(None, study.alphas):
+            twin = with_prior(records, equal.values(), alpha)
+            found.append(Choice(f"prior subtracted, alpha {alpha:g}", count, twin))
+        if len(study.budgets) > 1:
+            best = frozenset(arm.id for budgets in its.values() for arm in budgets[best_of(records, budgets)])
+            found.append(Choice("each at its best budget", count, best))
+    return [choice for choice in found if choice.arms]
+
+
+def with_prior(records: Records, arms: Iterable[Arm], alpha: float) -> frozenset[str]:
+    """The same runs, generative ones with a prior; none where there is no generative one."""
+    twins = {arm.cell.trained_as.id: arm.id for arm in records.arms if arm.labels["alpha"] == alpha}
+    return frozenset(twins.get(arm.cell.trained_as.id, arm.id) for arm in arms) if twins else frozenset()
+
+
+def best_of(records: Records, budgets: Mapping[int, Sequence[Arm]]) -> int:
+    """The budget that is best on validation, of equal ones the smallest."""
+    return max(budgets, key=lambda steps: (records.mean(budgets[steps]) or 0.0, -steps))
+
+
+def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
+    """A sentence for each split: the share of each factor, and what it brings in points."""
+    its = swaps.where(lambda arm: arm.id in choice.arms)
+    found, points = shares(its, levels, "split"), contrasts(its, levels, "split", len(levels))
+    for split, share in found.items():
+        place = split.capitalize() + f" with {choice.negatives} negatives" * several
+        parts = [f"{name} {percent(share[(name,)])}" for name in levels]
+        parts += [f"interactions {percent(share[INTERACTIONS])}"] * (len(levels) > 1)
+        main = [f"{' → '.join(levels[name])} {points[split][(name,)]}" for name in levels]
+        several_factors = {effect: each for effect, each in points[split].items() if len(effect) > 1}
+        pairs = [f"{' x '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
+        yield Sentence(
+            f"{place}: of the variance between {2 ** len(levels)} combinations on swaps of what is unseen, "
+            f"{', '.join(parts)}. In points: {', '.join(main)}; interactions that matter: {', '.join(pairs) or 'none'}."
+        )
+
+
+def percent(its: "Estimate") -> str:
+    return f"{100 * its.value:.0f} % [{its.bounds}]"
+
+
+def figure(study: Any, plain: Records) -> Iterator[Part]:
+    """Accuracy of all combinations, or by the number of negatives."""
+    if len(study.negatives) > 1:
+        look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split",), "log": True}
+        contrastive = plain.where(loss="contrastive")
+        yield Lines("negatives", contrastive, **look, along="wrong texts, and images, of each pair", says=FIGURE)
+    else:
+        look = {"rows": ("tokens", "fusion"), "colour": "loss", "dots": True, "panels": ("split",)}
+        yield Bars("accuracy", plain, **look, says=FIGURE)
+
+
+TASKS = ("swap", "quad text", "quad image", "quad group", "replace animal", "replace texture")
+
+
+def combinations(
+    study: Any, records: Records, whole: Runs, last: Mapping[str, int], unseen: Key
+) -> tuple[list[str], list[list[str]]]:
+    """A row for each split, combination and prior, at equal images."""
+    arms = [arm for (split, _), budgets in whole.items() if split in last for arm in budgets[last[split]]]
+    equal = {arm.cell.trained_as.id for arm in arms}
+    shown = records.where(lambda arm: arm.cell.trained_as.id in equal, subset=unseen)
+    found = shown.estimates((*PLACE, "task"))
+    first = {tuple(arm.place[name] for name in PLACE): (arm, result) for arm, result in reversed(shown.results)}
+    rows = []
+    for key, (arm, result) in sorted(first.items(), key=lambda item: order(study, item[0])):
+        cost = noted_cost(arm)
+        scores = [found.get((*key, task)) for task in TASKS]
+        numbers = [DASH if its is None else f"{100 * its.value:.1f}" for its in scores[1:]]
+        swap = DASH if scores[0] is None else f"{100 * scores[0].value:.1f} [{scores[0].bounds}]"
+        size = f"{result['parameters']:,}"
+        rows.append([*map(str, key[:4]), str(key[4] or DASH), f"{key[5]:g}" if key[1] == "generative" else DASH])
+        rows[-1] += [swap, *numbers, *cost.texts[:2], size]
+    header = ["split", *FACTORS, "negatives", "alpha", *TASKS, "images", "TFLOP", "parameters"]
+    return header, rows
+
+
+def order(study: Any, key: Key) -> tuple[int, ...]:
+    """The place of a combination in tables."""
+    split, *levels, negatives, alpha = key
+    return study.names.index(split), *map(ORDER.index, levels), negatives, study.alphas.index(alpha)
+
+
+def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> tuple[list[str], list[list[str]]]:
+    """A row for each split, choice and effect."""
+    rows = []
+    for choice in chosen:
+        its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
+        share = shares(its, levels, "split")
+        for split, found in contrasts(its, levels, "split", len(levels)).items():
+            for effect, points in found.items():
+                texts = [split, str(choice.negatives), choice.name or "equal images", " x ".join(effect)]
+                rows.append([*texts, str(points), percent(share[split][effect])])
+    return ["split", "negatives", "compared", "effect", "points", "share of the variance"], rows
+
+
+def by_budget(
+    study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs
+) -> tuple[list[str], list[list[str]]]:
+    """Validation of each combination after each budget, and whether more would help."""
+    rows = []
+    for (split, kind), budgets in whole.items():
+        means = {steps: records.mean(arms) for steps, arms in budgets.items()}
+        texts = [DASH if means.get(steps) is None else f"{100 * means[steps]:.1f}" for steps in study.budgets]
+        course = courses[split, kind]
+        rate = DASH if course.chosen is None else f"{course.chosen.learning_rate:g}"
+        outlook = STATES[course.outlook(study.rise)]
+        rows.append([split, *kind[:3], str(kind.negatives or DASH), rate, *texts, outlook])
+    return ["split", *FACTORS, "negatives", "rate", *(f"{steps} steps" for steps in study.budgets), "outcome"], rows
+
+
+FIGURE = """Accuracy (%) on swaps of what is unseen, after equally many images; pale dots are single seeds."""
+COMBINATIONS = """At the largest budget that all have finished, so after equally many images. In percent; chance is 50
+in swaps and replaced words, 25 in quads of texts and of images, 17 in groups. Alpha weights the prior of texts that is
+subtracted from a likelihood. It changes which text an image chooses, never which image a text chooses: quad image is
+the number of a generative scorer that no prior changes."""
+EFFECTS = """An effect in points is the second level minus the first, over all levels of the others; of several factors
+half, or a quarter, of how far the effect of one changes with the others. Order of levels: contrastive, generative;
+late, early; pooled, patches."""
+SHARES = """Shares are of the variance between the means of all combinations, and add up to 100 %; an effect that is
+none has a small share, not one of 0. Prior subtracted: generative ones by likelihood less prior, contrastive ones as
+they are. Best budget: that of the best validation of each, up to the largest."""
+BY_COST = """What a combination reaches by what training costs it. Contrastive and early reads every image with every
+negative, so that equal images aren't equal operations."""
+TRAINED = """Validation (%), mean over seeds. Budgets rise until validation stops rising; one still at chance may not
+have begun to."""

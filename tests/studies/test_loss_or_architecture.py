@@ -1,0 +1,159 @@
+"""The eight combinations of loss, fusion and tokens: scorers, runs, the decomposition, and what the page says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.contract import build, check_contract
+from menagerie.models.objectives import Targets
+from menagerie.models.recipe import Recipe
+from menagerie.studies.analysis.factorial import design, effects, share_of
+from menagerie.studies.frame.adaptive import all_arms
+from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, contrasts, shares
+from menagerie.studies.frame.parts import Lines, Paragraph, Rows, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.loss_or_architecture import LEVELS, PRESETS, Kind
+from tests.command import ROOT
+from tests.helpers.scorers import TOWERS, images, scorer
+from tests.studies.stored import stored_run
+
+STUDY = replace(PRESETS["smoke"], seeds=3)
+NONE = Records((), ROOT)
+
+
+@pytest.mark.parametrize("kind", STUDY.kinds, ids=lambda kind: "-".join(kind[:3]))
+def test_every_combination_keeps_to_the_contract(kind):
+    check_contract(kind.model, TOWERS, kind.options(16, 1.0), negatives=kind.loss == "contrastive")
+
+
+def test_pooled_late_interaction_is_clip():
+    clip, pooled = scorer("clip"), scorer("filip", tokens="pooled", symmetric=False)
+    pooled.load_state_dict(clip.state_dict())
+    captions = ["a red cat", "a white dog and a red cat", "a grass pig", "a red crow"]
+    seen, read = images(4), clip.read(captions, [SceneGraph(())] * 4)
+    codes = [(model.encode_images(seen), model.encode_texts(read)) for model in (clip, pooled)]
+    one, other = (model.similarity(*code) for model, code in zip((clip, pooled), codes, strict=True))
+    assert torch.allclose(one, other, atol=1e-6)
+    targets = Targets(torch.eye(4, dtype=torch.bool), None, 4)
+    losses = [model.loss(*code, targets, Recipe()) for model, code in zip((clip, pooled), codes, strict=True)]
+    assert torch.allclose(*losses, atol=1e-6)
+
+
+def test_towers_are_the_same_and_parameters_nearly():
+    cells = {arm.cell.trained_as.id: arm.cell for arm in STUDY.plan(NONE)}.values()
+    assert len({(cell.towers, cell.recipe, cell.data) for cell in cells if cell.seed == 0}) == 1
+    built = [build(cell.model, cell.towers, cell.options) for cell in cells if cell.seed == 0]
+    sizes = [sum(weight.numel() for weight in model.parameters()) for model in built]
+    assert max(sizes) < 1.25 * min(sizes)
+
+
+def test_contrastive_ones_have_equally_many_negatives_and_priors_train_nothing():
+    arms = all_arms(replace(STUDY, seeds=1, negatives=(3, 15)))
+    assert [arm.cell.options.get("negatives", 0) for arm in arms if arm.labels["loss"] == "contrastive"] == [
+        *(3, 3, 3, 3),
+        *(0, 0, 0, 0),  # 15 are all of a batch of 16: an option that is 0
+    ]
+    trained = {arm.cell.trained_as.id for arm in arms if arm.labels["loss"] == "generative"}
+    assert len(trained) == 4
+    assert sum(arm.labels["alpha"] == 1 for arm in arms) == 4
+    assert {arm.cell.trained_as.id for arm in arms if arm.labels["alpha"] == 1} == trained
+
+
+def test_only_combinations_that_read_all_pairs_move_to_their_own_device():
+    arms = replace(STUDY, fused_device="cuda").plan(NONE)
+    assert {(arm.labels["loss"], arm.labels["fusion"]) for arm in arms if arm.cell.device == "cuda"} == {
+        ("contrastive", "early")
+    }
+
+
+def test_shares_of_the_variance_are_squares_of_orthogonal_contrasts():
+    names, known = tuple(LEVELS), {("loss",): 3.0, ("tokens",): -1.0, ("loss", "tokens"): 2.0, tuple(LEVELS): 1.0}
+    rows = [
+        sum(size * np.prod([signs[names.index(name)] for name in effect]) for effect, size in known.items())
+        for signs in design(3)
+    ]
+    means = np.array([rows, np.array(rows) + 7, np.zeros(8)])  # a level that all share changes nothing
+    found = {effect: share_of(means, [effect], names) for effect in effects(names, 3)}
+    for effect, share in found.items():
+        assert share[:2] == pytest.approx(known.get(effect, 0) ** 2 / 15)
+    assert all(np.isnan(share[2]) for share in found.values())
+    assert share_of(means, [each for each in found if len(each) > 1], names)[0] == pytest.approx(5 / 15)
+
+
+def measured(arm, records):
+    return {"flops": 1e12 * (1 + arm.labels["negatives"]), "cpu_seconds": 1.0}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Runs in which patches bind, and more so where the loss is contrastive."""
+    out = tmp_path_factory.mktemp("loss")
+    arms = list(all_arms(STUDY))
+    for arm in arms:
+        patches, contrastive = arm.labels["tokens"] == "patches", arm.labels["loss"] == "contrastive"
+        skill = 0.5 + 0.2 * patches + 0.2 * (patches and contrastive)
+        stored_run(out, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id)
+    return Records(tuple(arms), out)
+
+
+def test_shares_and_effects_of_runs(records):
+    swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
+    share, points = (found(swaps, LEVELS, "split")["binding"] for found in (shares, contrasts))
+    assert sum(its.value for effect, its in share.items() if effect != INTERACTIONS) == pytest.approx(1)
+    assert share[INTERACTIONS].value == pytest.approx(sum(s.value for e, s in share.items() if len(e) > 1))
+    assert share["tokens",].value == pytest.approx(0.3**2 / (0.3**2 + 2 * 0.1**2), abs=0.08)
+    assert share["tokens",].low > share["loss",].high > share["fusion",].value
+    assert points["tokens",].value == pytest.approx(0.3 * 0.95, abs=0.04)
+
+
+def test_the_page_begins_with_the_decomposition(records):
+    first, figure, *parts = STUDY.page(records.labelled(measured))
+    assert isinstance(first, Sentence)
+    assert first.text.index("loss") < first.text.index("fusion") < first.text.index("tokens")
+    assert figure.name == "accuracy"
+    rows = {part.name: part for part in parts if isinstance(part, Rows)}
+    assert len(rows["combinations"].rows) == 8 + 4  # those of generative ones with a prior
+    assert len(rows["decomposition"].rows) == 7 * 2
+    (drawn,) = (part for part in parts if isinstance(part, Effects))
+    assert len(drawn.numbers()) == 7
+
+
+def test_the_page_waits_until_all_combinations_are_finished(records):
+    (only,) = STUDY.page(replace(records, arms=records.arms[1:]).labelled(measured))
+    assert isinstance(only, Paragraph)
+
+
+def test_one_varied_factor_and_several_numbers_of_negatives(tmp_path):
+    two = ("contrastive-late-patches", "contrastive-early-patches")
+    study = replace(STUDY, negatives=(1, 3), combinations=two, alphas=(0.0,))
+    arms = list(all_arms(study))
+    for arm in arms:
+        skill = 0.5 + 0.1 * arm.labels["negatives"]
+        stored_run(tmp_path, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id)
+    parts = list(study.page(Records(tuple(arms), tmp_path).labelled(measured)))
+    assert sum(isinstance(part, Sentence) for part in parts) == 2
+    assert [part.name for part in parts if isinstance(part, Lines)] == ["negatives"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"combinations": ("generative-late-patch",)}, "did you mean 'generative-late-patches'"),
+        ({"negatives": (16,)}, "a batch of 16 has fewer wrong texts"),
+        ({"alphas": (1.0,)}, "--alphas needs 0"),
+        ({"fused_device": "gpu"}, "gpu"),
+    ],
+)
+def test_what_cannot_work_is_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        replace(STUDY, **options).check()
+
+
+def test_kinds_name_the_scorers_that_they_are():
+    models = {kind[:3]: kind.model for kind in STUDY.kinds}
+    assert models["contrastive", "late", "pooled"] == models["contrastive", "late", "patches"] == "filip"
+    assert Kind("contrastive", "early", "patches", 63).options(64, 0.0)["negatives"] == 0
