@@ -70,6 +70,12 @@ class Captioned(ABC):
         none. `kind` is one of `text_negatives`."""
         return [None for _ in zip(indices, draws, strict=True)]
 
+    def false_of(
+        self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
+    ) -> list[Caption | None]:
+        """As `negatives`, of captions that `several` gave."""
+        return [None for _ in zip(indices, draws, strict=True)]
+
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
         """For each index, the index of its partner, of which its negative is true; -1 if there is none."""
         return np.full(len(indices), -1, np.int64)

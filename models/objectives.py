@@ -17,7 +17,11 @@ class Targets(NamedTuple):
     matched: int
     """Number of texts that belong to images; they come first, and all later ones are only negatives."""
     owner: Int64[Tensor, " k"] | None = None
-    """The image of which each later text is a false caption; None if that isn't known."""
+    """The text of which each later text is a false version: of an image's caption, which has the image's number, or of
+    text i + jn, a further caption of image i of n. For a phrase, the caption that it is from. None if that isn't known.
+    """
+    phrases: int = 0
+    """Number of the last texts that are phrases of captions: true of their owner, not false."""
 
 
 def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets) -> Float[Tensor, ""]:

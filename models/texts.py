@@ -33,9 +33,9 @@ class TextReader(Protocol):
     """Turns texts into tensors, without any weights: it runs in processes that prepare batches, so it must be
     picklable.
 
-    Optional are a method `cut(texts)`, which tells for each text whether it is too long (reports count these), and an
-    attribute `captions`, the number of captions of each image in a training batch (see
-    `menagerie.models.training.feed`).
+    Optional are a method `cut(texts)`, which tells for each text whether it is too long (reports count these), and
+    attributes that decide the texts of a training batch (see `menagerie.models.training.feed`): `captions`, the number
+    of captions of each image, `false_further`, the kind of false versions of all but the first, and `phrases`.
     """
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Tensors:
@@ -49,6 +49,8 @@ class RegraphedReader:
     def __init__(self, reader: TextReader, graphs: Callable[[str, SceneGraph], SceneGraph]) -> None:
         self.reader, self.graphs = reader, graphs
         self.captions = getattr(reader, "captions", 1)
+        self.phrases = getattr(reader, "phrases", False)
+        self.false_further = getattr(reader, "false_further", "")
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Tensors:
         """Read the captions with replaced graphs."""

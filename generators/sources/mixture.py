@@ -70,6 +70,13 @@ class Mixture(Captioned):
             for (part, index), draw in places
         ]
 
+    def false_of(
+        self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
+    ) -> list[Caption | None]:
+        """The false versions of captions that each index's own part makes."""
+        places = zip(self._places(indices), draws, captions, strict=True)
+        return [part.false_of([index], [int(draw)], [text], kind)[0] for (part, index), draw, text in places]
+
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
         """Each index's partner in the same part; -1 if there is none."""
         places = zip(indices, self._places(indices), strict=True)
@@ -152,6 +159,11 @@ class Part(Captioned):
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
         return self.whole.negatives(self._there(indices), draws, kind)
+
+    def false_of(
+        self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
+    ) -> list[Caption | None]:
+        return self.whole.false_of(self._there(indices), draws, captions, kind)
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
         """For each index, the index of its partner in this part; -1 if the part doesn't have the partner."""

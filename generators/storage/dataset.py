@@ -78,15 +78,20 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         """
         r, pairs = self.records, list(zip(indices, draws, strict=True))
         if kind != "swap":
-            return [
-                self.false_captions.drawn(kind, r.scenes[i], Caption(r.captions[i], r.graphs[i]), int(draw))
-                for i, draw in pairs
-            ]
+            return self.false_of(indices, draws, self.captions(indices, draws), kind)
         recorded = [Caption(r.negatives[i], r.negative_graphs[i]) if r.negatives[i] else None for i, _ in pairs]
         if r is not self.split.subsets["train"]:
             return recorded
         both = zip(pairs, recorded, strict=True)
         return [text and self.false_captions.swapped(r.scenes[i], text) for (i, _), text in both]
+
+    def false_of(
+        self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
+    ) -> list[Caption | None]:
+        """For each index a caption drawn by seed, `replace` or `shuffle`, that is false of its image; None if there is
+        none."""
+        scenes, drawn = self.records.scenes, self.false_captions.drawn
+        return [drawn(kind, scenes[i], text, int(d)) for i, d, text in zip(indices, draws, captions, strict=True)]
 
     @cached_property
     def false_captions(self) -> FalseCaptions:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from menagerie.models.scorer import Scorer
 from menagerie.models.scorers.clip import CLIPConfig
-from menagerie.models.texts import Texts
+from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.hugging_face import TextInput, load_hugging_face
@@ -66,6 +66,22 @@ class CLIPScorer(Scorer):
     def similarity(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
         """The cosine of every image with every text."""
         return images @ texts.T
+
+
+class CodedScorer(CLIPScorer):
+    """CLIP whose codes may have more than vectors, for its loss: a tensor of vectors, or a tuple with `vectors`."""
+
+    def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"]:
+        """The unit vectors that are compared."""
+        return code if isinstance(code, Tensor) else code.vectors
+
+    def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
+        """The cosine of every image with every text."""
+        return self.vectors_of(images) @ self.vectors_of(texts).T
+
+    def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
+        """The cosine of image i with text i."""
+        return (self.vectors_of(images) * self.vectors_of(texts)).sum(-1)
 
 
 @dataclass(frozen=True)

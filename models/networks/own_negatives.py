@@ -29,11 +29,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.networks.clip import CLIPScorer, CodedScorer
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorers.own_negatives import CECLIPConfig, FSCCLIPConfig
-from menagerie.models.texts import Tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
 
@@ -82,11 +81,10 @@ class TextCode(NamedTuple):
     present: Bool[Tensor, "m t"]
 
 
-class FSCCLIPScorer(CLIPScorer):
-    """CLIP trained with FSC-CLIP's losses."""
+class PatchScorer(CodedScorer):
+    """CLIP whose loss compares patches, too."""
 
-    config_class = FSCCLIPConfig
-    needs = "tokens"
+    needs = "patches"
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
         """Unit vectors of the images, and of the patches for the loss."""
@@ -94,28 +92,23 @@ class FSCCLIPScorer(CLIPScorer):
         vectors = F.normalize(tower.project(tower.tokens(pixels).states), dim=-1)
         return ImageCode(vectors[:, 0], vectors[:, 1:])
 
+    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The unit vectors of patches and image."""
+        return {"projected": Layer(code.patches), "whole": Layer(code.vectors[:, None])}
+
+
+class FSCCLIPScorer(PatchScorer):
+    """CLIP trained with FSC-CLIP's losses."""
+
+    config_class = FSCCLIPConfig
+    needs = "tokens"
+
     def encode_texts(self, texts: Int64[Tensor, "m context"]) -> TextCode:
         """Unit vectors of the texts, and of the words for the loss."""
         tower = self.towers.text
         states, present, pooled = tower.tokens(texts)
         whole, words = (F.normalize(tower.project(part), dim=-1) for part in (pooled, states))
         return TextCode(whole, words, present)
-
-    def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
-        """The cosine of every image with every text."""
-        return images.vectors @ texts.vectors.T
-
-    def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
-        """The cosine of image i with text i."""
-        return (images.vectors * texts.vectors).sum(-1)
-
-    def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
-        """The vectors that are compared."""
-        return code.vectors
-
-    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
-        """The unit vectors of patches and image."""
-        return {"projected": Layer(code.patches), "whole": Layer(code.vectors[:, None])}
 
     def text_parts(self, code: TextCode, tokens: Layer | None) -> dict[str, Layer]:
         """The unit vectors of words and text."""

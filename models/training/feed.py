@@ -21,7 +21,7 @@ from menagerie.models.registry import own_file
 from menagerie.models.texts import TextReader, Texts
 from menagerie.models.training.augment import Variation, draw_variation
 from menagerie.models.training.sampling import SINGLES, BatchSampler, by_shares, with_singles
-from menagerie.models.training.targets import Claims, targets_of
+from menagerie.models.training.targets import Claims, phrases_in, targets_of, with_phrases
 
 
 class Batch(NamedTuple):
@@ -42,6 +42,8 @@ class Feed(torch.utils.data.Dataset):
     images, so that every step has the same number of images.
 
     A reader with `captions = k` gets k captions of each image (`Captioned.several`); text i + jn belongs to image i.
+    With `false_further = kind` it gets false versions of all but the first, behind those of the first. With `phrases`
+    the phrases of each image's first caption come last.
     """
 
     def __init__(
@@ -75,10 +77,15 @@ class Feed(torch.utils.data.Dataset):
             false = self.data.negatives(indices, draws, kind)
             owners += [image for image, text in enumerate(false) if text is not None]
             texts += [text for text in false if text is not None]
+        further = self.false_of_further(indices, draws, texts[n_images:matched])
+        named = phrases_in(texts[:n_images]) if getattr(self.reader, "phrases", False) else []
+        owners += [owner for owner, _ in (*further, *named)]
+        texts += [text for _, text in (*further, *named)]
         variation = draw_variation(n_images, generator) if self.recipe.augment else None
         mask = self.recipe.mask_false_negatives and self.data.complete_captions
         targets = targets_of(texts, n_images, self.data.complete_captions, mask, self.known, matched)
-        targets = targets._replace(owner=torch.tensor(owners, dtype=torch.int64) if owners else None)
+        owner = torch.tensor(owners, dtype=torch.int64) if owners else None
+        targets = with_phrases(targets._replace(owner=owner), [text for _, text in named])
         words, graphs = zip(*texts, strict=True)
         return Batch(images, variation, self.reader(Texts(words, graphs, matched, targets), generator), targets)
 
@@ -90,6 +97,19 @@ class Feed(torch.utils.data.Dataset):
         if count == 1:
             return list(self.data.captions(indices, draws))
         return [text for captions in self.data.several(indices, draws, count) for text in captions]
+
+    def false_of_further(
+        self, indices: np.ndarray, draws: list[int], captions: list[Caption]
+    ) -> list[tuple[int, Caption]]:
+        """False versions of all captions of images but the first, of the kind that the reader wants, each with the
+        number of its caption."""
+        kind, n = getattr(self.reader, "false_further", ""), len(indices)
+        found: list[tuple[int, Caption]] = []
+        for first in range(0, len(captions) if kind else 0, n):
+            drawn = [seed_of(draw, "false", first // n) for draw in draws]
+            false = self.data.false_of(indices, drawn, captions[first : first + n], kind)
+            found += [(n + first + k, text) for k, text in enumerate(false) if text is not None]
+        return found
 
 
 class FileRun:

@@ -92,3 +92,26 @@ def targets_of(
     same[:, matched:] = False
     some = mask or masked.any()
     return Targets(torch.from_numpy(same), torch.from_numpy(masked) if some else None, matched)
+
+
+def phrases_in(captions: Sequence[Caption]) -> list[tuple[int, Caption]]:
+    """The nodes of captions' graphs as captions, each with the number of the caption; what a caption denies isn't
+    one."""
+    nodes = ((k, node) for k, text in enumerate(captions) for node in text.graph.nodes if not node.startswith("no "))
+    return [(k, Caption(node, SceneGraph((node,)))) for k, node in nodes]
+
+
+def with_phrases(targets: Targets, phrases: Sequence[Caption]) -> Targets:
+    """Targets whose last texts are phrases: right of their owner, and masked for each other image whose caption has the
+    same phrase, or is known to claim it."""
+    if not phrases:
+        return targets
+    count, owner = len(phrases), targets.owner[-len(phrases) :]
+    words = np.array([text.text for text in phrases])
+    right = owner == torch.arange(len(targets.same))[:, None]
+    named = (right.double() @ torch.from_numpy(words[:, None] == words).double()).bool()
+    same, masked = targets.same.clone(), targets.masked
+    masked = torch.zeros_like(same) if masked is None else masked.clone()
+    masked[:, -count:] = (masked[:, -count:] | named) & ~right
+    same[:, -count:] = right
+    return targets._replace(same=same, masked=masked, phrases=count)

@@ -9,8 +9,10 @@ The study's groups ask: is it the graph, are the negatives fair, does a model fi
 `oracle`: a model that reads scene graphs has something that CLIP hasn't. Rows with CLIP, with other models that read
 the same graphs, with errors in the graphs, and with graphs that a parser makes of the caption alone.
 
-`negatives`: every model with swapped captions as negatives beside the same model without; what masks and the first
-phase bring; and single animals that are all in one place.
+`negatives`: every system with swapped captions as negatives beside the same system without; what masks and the first
+phase bring; and single animals that are all in one place. Controls are left out but for those of `oracle`.
+
+`losses`: CLIP and SigLIP with the losses that others add to them, for the same towers and the same scores.
 
 `partial`: captions that leave things and textures out, in training, and what attention does with the things that a
 caption of a test leaves out.
@@ -36,6 +38,7 @@ ERRORS = {"dropped_nodes": "nodes dropped", "moved_attributes": "attributes move
 WHERE = {"train": "in training", "test": "in tests", "both": "in both"}
 PARSERS = ("rules", "spacy-rules")
 CONTROLS = ("clip", "clip-phrases", "filip-phrases")
+LOSSES = ("clip", "negclip", "ce-clip", "fsc-clip", "read-clip", "cs-clip", "siglip", "c2lip")
 # What a training run has, but for the model: each is left out in turn.
 PARTS = {
     "no false-negative mask": "mask_false_negatives=False",
@@ -53,7 +56,9 @@ ATTENTION = ("regular attention", "focused competition")  # rows of a model that
 
 def groups(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
     """Rows of a study of a model, by the name of their group."""
-    return {"oracle": dict(oracle(spec)), "negatives": dict(negatives(spec)), "partial": dict(partial(spec))}
+    losses = {base_row(specs()[model]): f"model={model}" for model in LOSSES if model != spec.name}
+    made = {"oracle": oracle(spec), "negatives": negatives(spec), "partial": partial(spec)}
+    return {"losses": losses} | {name: dict(rows) for name, rows in made.items()}
 
 
 def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
@@ -70,8 +75,10 @@ def oracle(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
 
 
 def negatives(spec: ScorerSpec) -> Iterator[tuple[str, str]]:
-    """Yield rows of every model with and without swapped captions, and rows that change one part of training."""
+    """Yield rows of every system with and without swapped captions, and rows that change one part of training."""
     for model, other in specs().items():
+        if other.control and model not in CONTROLS:
+            continue
         if model != spec.name:
             yield base_row(specs()[model]), f"model={model}"
         if other.takes_negatives and "captions" not in other.negatives:  # which has them by itself

@@ -79,9 +79,9 @@ MEANINGS: dict[str, str] = {
     "replace animal": "an animal that the image does not show in place of one: recognition",
     "replace size": "one animal in a size that it does not have: recognition",
     "replace relation": "the predicate of another relation: recognition",
-    "add animal": "a third animal, which the image does not show, beside the two: recognition",
+    "add animal": "a third animal, which the image does not show, beside the two: a half-truth; recognition",
     "add attribute": "the true caption leaves out one animal's texture, the false one gives it one that the image does "
-    "not show: recognition",
+    "not show: a half-truth; recognition",
     "swap all": "both captions mention all things of the scene, though none of training has as many",
     "two mentioned": "both captions mention only the two things whose textures are exchanged",
     **{

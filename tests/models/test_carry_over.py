@@ -30,11 +30,12 @@ def test_no_word_and_no_place_is_lost():
     assert word_rows(BEFORE.words, NOW.words) == {0: 0, 1: 1, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7, 7: 9}
 
 
-# A network reads maps of as many columns as the longest text has tokens; captioners predict each word.
+# A network reads maps of as many columns as the longest text has tokens; decoders predict each word.
 REFUSED = {
     "dcsm": "depends on the longest text, of which there are 20 tokens there and 28 here",
     "captioner": "depends on the words of texts, of which there are 6 there and 8 here",
     "coca": "depends on the words of texts, of which there are 6 there and 8 here",
+    "read-clip": "depends on the words of texts, of which there are 6 there and 8 here",
 }
 
 

@@ -8,15 +8,12 @@ import torch
 from menagerie.models.networks.own_negatives import ImageCode, TextCode
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
+from tests.helpers.loss_loops import info_nce, same_gradients, unit
 from tests.helpers.scorers import scorer
 
 N, M, P, T, D = 4, 8, 5, 3, 6
 OWNER = (0, 0, 1, 3)  # the third image has no false caption
 LENGTHS = (3, 1, 2, 3, 2, 3, 1, 2)
-
-
-def unit(generator, *shape):
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=generator, dtype=torch.float64), dim=-1)
 
 
 @pytest.fixture
@@ -30,24 +27,6 @@ def targets(owner=OWNER):
     masked = torch.zeros(N, M, dtype=torch.bool)
     masked[1, 7] = masked[0, 2] = True
     return Targets(torch.eye(N, M, dtype=torch.bool), masked, N, None if owner is None else torch.tensor(owner))
-
-
-def info_nce(scale, images, texts, columns, masked):
-    """Images among some texts, and their texts among images."""
-    total = 0.0
-    for i in range(N):
-        row = [scale * images[i] @ texts[j] for j in range(columns) if not masked[i, j]]
-        column = [scale * images[k] @ texts[i] for k in range(N) if not masked[k, i]]
-        own = scale * images[i] @ texts[i]
-        total = total + (torch.stack(row).logsumexp(0) + torch.stack(column).logsumexp(0) - 2 * own) / (2 * N)
-    return total
-
-
-def same_gradients(found, expected, leaves):
-    torch.testing.assert_close(found, expected, atol=1e-12, rtol=1e-11)
-    pairs = (torch.autograd.grad(loss, leaves, allow_unused=True) for loss in (found, expected))
-    for one, other in zip(*pairs, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-11, rtol=1e-9)
 
 
 def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
@@ -64,7 +43,7 @@ def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
         for i in range(N):
             others = [scale * texts[i] @ texts[j] for j in range(N, M) if not given.masked[i, j]]
             contrast = contrast + (torch.stack([own[i], *others]).logsumexp(0) - own[i]) / N
-        expected = info_nce(scale, images, texts, M, given.masked) + 0.3 * rank + 0.7 * contrast
+        expected = info_nce(scale, images, texts, given.same, given.masked) + 0.3 * rank + 0.7 * contrast
         same_gradients(found, expected, (images, texts, model.log_scale))
         threshold = (sum(own) / N - sum(wrong) / len(OWNER)).detach()
         assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
@@ -101,7 +80,7 @@ def test_fsc_clip_is_a_loop(gamma, smoothing, vectors):
     scale, given = model.logit_scale(), targets()
     present = torch.arange(T) < torch.tensor(LENGTHS)[:, None]
     found = model.loss(ImageCode(images, patches), TextCode(texts, words, present), given, Recipe())
-    expected = info_nce(scale, images, texts, N, given.masked)
+    expected = info_nce(scale, images, texts[:N], given.same, given.masked)
     for i in set(OWNER):
         rows = [i, *(N + k for k, owner in enumerate(OWNER) if owner == i)]
         whole = choice([scale * images[i] @ texts[j] for j in rows], gamma, smoothing)

@@ -24,7 +24,7 @@ from tests.grid_cells import cells, chosen_alone, splits
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "defaults.json"
 # Everything whose defaults are left out of identities.
-NAMED = [Recipe, TowerConfig, *KINDS.values(), *{spec.config for spec in specs().values()}]
+NAMED = [Recipe, TowerConfig, *KINDS.values(), *dict.fromkeys(spec.config for spec in specs().values())]
 
 
 def with_field(kind: type, value: object = 3) -> type:

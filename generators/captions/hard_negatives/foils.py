@@ -1,7 +1,8 @@
 """Binary tests on a scene of two things: a true caption against a false one.
 
 `swap` tests binding, and so does `swap size` in worlds with sizes; `replace ...` and `add ...` test recognition
-(SugarCrepe's taxonomy); `one animal` tests binding with captions that mention one of the two (OC-CLIP, figure 6). To
+(SugarCrepe's taxonomy), where the captions of `add ...` are half-truths, the true one and a false detail (Kargi et al.
+2026); `one animal` tests binding with captions that mention one of the two (OC-CLIP, figure 6). To
 add a task, add an entry to `TASKS`: a function that returns None for a scene to which it doesn't apply; such scenes are
 not counted.
 """
