@@ -105,8 +105,8 @@ def check_pairs(subject: Subject) -> None:
     expected = subject.similarity(everything, everything)[order, everything]
     if scores.shape != expected.shape or (scores - expected).abs().max() > TOLERANCE:
         subject.refuse("`paired` does not give what `similarity` gives for the same pairs")
-    if scorer.pairs_only and any(len(part) != len(TEXTS) for part in leaves(texts)):
-        subject.refuse("it reads pairs only, so the tensors of its text code need a row for each text")
+    if scorer.pairs_only and any(len(part) != len(TEXTS) for part in leaves((images, texts))):
+        subject.refuse("it reads pairs only, so the tensors of its codes need a row for each text and each image")
 
 
 def check_features(subject: Subject) -> None:

@@ -91,7 +91,7 @@ class Scorer(Layered, ABC):
     @property
     def pairs_only(self) -> bool:
         """Whether every score takes a pass through a network that reads an image and a text together. The tensors of
-        such a scorer's text code have a row for each text."""
+        such a scorer's codes have a row for each text and each image."""
         return False
 
     def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:

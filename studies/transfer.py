@@ -21,7 +21,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, PLACE, WHAT
-from menagerie.envs.core.validation import Range
+from menagerie.envs.core.validation import POSITIVE, Range
 from menagerie.generators.benchmarks.registry import check_benchmark, chosen, load, names
 from menagerie.generators.parsers.registry import DEFAULT, read_parser
 from menagerie.generators.sources.folders import Given
@@ -32,6 +32,7 @@ from menagerie.studies.scoring.study import ScoringStudy
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.photographs import Place
     from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece, Subject
+    from menagerie.studies.scoring.rerank import FirstPass
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ class Transfer(ScoringStudy):
     """What makes scene graphs of texts, for models that read them: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     parses: Annotated[Path, PLACE] = Path("parses")
     """Folder of the graphs that are kept, also by menagerie parse."""
+    rerank: Annotated[str, WHAT] = ""
+    """A model with vectors: where a pool has more than a million pairs, models that read each pair by itself score the
+    best candidates of each query by this one. Without it they leave such pools out."""
+    rerank_top: Annotated[int, WHAT, POSITIVE] = 16
+    """Number of these candidates for each query."""
     codes: Annotated[Path, PLACE] = Path("codes")
     """Folder of images' codes: each image is encoded once by each model, for all benchmarks and commands."""
     codes_limit: Annotated[float, PLACE, Range(0.0, 1_000_000.0)] = 5.0
@@ -70,7 +76,18 @@ class Transfer(ScoringStudy):
     def how(self) -> dict[str, Any]:
         """How pieces are scored, with the codes that are kept."""
         kept = self.codes if self.codes_limit else None
-        return super().how | {"codes": kept, "codes_limit": round(self.codes_limit * 1e9)}
+        return super().how | {"codes": kept, "codes_limit": round(self.codes_limit * 1e9), "first": self.first_pass}
+
+    @cached_property
+    def first_pass(self) -> "FirstPass | None":
+        """What ranks candidates before models that read pairs. Raises unless it is one model."""
+        from menagerie.studies.scoring.rerank import FirstPass
+
+        if not self.rerank:
+            return None
+        if len(found := self.models_named(self.rerank)) > 1:
+            raise UserError(f"--rerank takes one model, and {self.rerank} has {len(found)}; name the folder of a cell")
+        return FirstPass(found[0], self.rerank_top)
 
     @property
     def folders(self) -> Given:

@@ -128,12 +128,14 @@ class MatrixBenchmark(PhotographSet):
         made.pools = [reworded(pool, texts) for pool in self.pools]
         return made
 
-    def results(self, pool: Pool, scores: Float[np.ndarray, "n m"]) -> Iterator[Result]:
+    def results(
+        self, pool: Pool, scores: Float[np.ndarray, "n m"], by_text: Float[np.ndarray, "n m"] | None = None
+    ) -> Iterator[Result]:
         """Yield the result of every query of a pool under every measure; its item has the query, the best true and the
-        best false candidate."""
+        best false candidate. Texts rank images by scores of their own, if there are any."""
         for of_images in (True, False):
             measures = [measure for measure in self.measures_of(pool) if measure.of_images == of_images]
-            rows = scores if of_images else scores.T
+            rows = scores if of_images else (scores if by_text is None else by_text).T
             for query, true in answers_of(pool, of_images).items() if measures else ():
                 row = np.ascontiguousarray(rows[query])
                 ranked = answer(row, true)

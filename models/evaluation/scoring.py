@@ -160,7 +160,7 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
         raise UserError(f"{shape[0]} images with {shape[1]} texts take more than {MOST_BYTES >> 30} GB; give fewer")
     out = np.empty(shape, np.float32)
     texts = list(dict.fromkeys(pool.texts))
-    check_pairs(scorer, shape[0], sum(map(len, texts)))
+    check_pairs(scorer, pool)
     place = {text: column for column, text in enumerate(texts)}
     columns = [place[text] for text in pool.texts]
     with in_use(scorer):
@@ -177,13 +177,25 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
     return out
 
 
-def check_pairs(scorer: Scorer, images: int, texts: int) -> None:
-    """Raise for a pool with more pairs than a scorer that reads each pair can score in hours."""
-    if scorer.pairs_only and images * texts > MOST_PAIRS:
+def passes_of(pool: Pool) -> int:
+    """The number of pairs of a pool, by which a scorer that reads pairs takes a pass each; equal texts count once."""
+    return len(pool.images) * sum(map(len, dict.fromkeys(pool.texts)))
+
+
+def too_many(scorer: Scorer, pool: Pool) -> bool:
+    """Whether a pool has more pairs than a scorer that reads each pair can score in hours."""
+    return scorer.pairs_only and passes_of(pool) > MOST_PAIRS
+
+
+def check_pairs(scorer: Scorer, pool: Pool) -> None:
+    """Raise for a pool with too many pairs."""
+    if too_many(scorer, pool):
+        passes = passes_of(pool)
         raise UserError(
-            f"{type(scorer).__name__} reads each image together with each text: {images} images with {texts} texts are "
-            f"{images * texts} passes, and more than {MOST_PAIRS} aren't made; leave out retrieval and classification "
-            "with so many texts"
+            f"{type(scorer).__name__} reads each image together with each text: {len(pool.images)} images with "
+            f"{passes // len(pool.images)} texts are {passes} passes, and more than {MOST_PAIRS} aren't made; leave "
+            "out retrieval and classification with so many texts, or name a model with vectors whose best candidates "
+            "it ranks again: transfer.py --rerank MODEL"
         )
 
 

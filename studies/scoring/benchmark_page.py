@@ -20,6 +20,7 @@ from menagerie.studies.scoring.benchmark_tables import (
     paper_tables,
     percent,
 )
+from menagerie.studies.scoring.rerank import reranked_pools
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
 from menagerie.studies.scoring.texts import unread_texts
 
@@ -37,6 +38,10 @@ NOT_ALL = (
 NOT_READ = (
     "Not all texts were read to their end: texts that differ only in what a model doesn't read have equal scores "
     "there, which count as ties."
+)
+NOT_PAIRED = (
+    "Models that read each image together with each text scored only the candidates that another model ranked best, so "
+    "these figures depend on both: what that model ranks too low they can't find."
 )
 HEADLINES = (
     "Measured here: of each benchmark the numbers that papers state, by its official rule, and in brackets n, the "
@@ -118,6 +123,7 @@ def gaps(scored: Scored) -> Iterator[Part]:
         ("Left out", "", left_out(scored.records)),
         ("Not all records", NOT_ALL, lacking(scored.table)),
         ("Not all of each text", NOT_READ, unread_texts(results)),
+        ("Not all pairs", NOT_PAIRED, reranked_pools(results)),
     ):
         if found:
             yield Heading(title, says)

@@ -19,19 +19,20 @@ from menagerie.envs.core.files import whole_file, write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
 from menagerie.generators.benchmarks.benchmark import Benchmark, Result, summarise
-from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.models.contract import attempt
 from menagerie.models.evaluation.code_store import CodeFolder
 from menagerie.models.evaluation.codes import Codes
-from menagerie.models.evaluation.scoring import score_items, score_pool
+from menagerie.models.evaluation.scoring import Encode, score_items, score_pool, too_many
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import Piece, images_of
+from menagerie.studies.scoring.rerank import FirstPass, Reranker
 from menagerie.studies.scoring.texts import cut_record, described, identity_of, parsed, parsed_by, readable
 
 VERSION = 3  # of how records are scored
@@ -90,14 +91,20 @@ class BenchmarkPiece(Piece):
     """Folder of images' codes that are kept."""
     codes_limit: int = field(default=0, kw_only=True)
     """Bytes of these."""
+    first: FirstPass | None = field(default=None, kw_only=True)
+    """What ranks the candidates of pools with too many pairs before a model that reads each."""
     tests: ClassVar[tuple[str, ...]] = ()
 
     def prepared(self) -> tuple[LoadedScorer, Codes]:
         """The model, with the codes of images that are kept."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
-        loaded, folder = super().prepared(), CodeFolder(self.codes, self.codes_limit) if self.codes else None
-        side, weights = loaded.framing.resolution, self.tested.weights
-        return loaded, attempt(self.model, "fails", lambda: Codes(loaded.scorer, weights, side, folder))
+        loaded = super().prepared()
+        return loaded, attempt(self.model, "fails", lambda: self.codes_of(loaded, self.tested))
+
+    def codes_of(self, loaded: LoadedScorer, model: Model) -> Codes:
+        """The codes of images that are kept of a model."""
+        folder = CodeFolder(self.codes, self.codes_limit) if self.codes else None
+        return Codes(loaded.scorer, model.weights, loaded.framing.resolution, folder)
 
     def score(self, prepared: tuple[LoadedScorer, Codes], report: Callable[[int], None]) -> None:
         """Score all records, and write their scores and then the result."""
@@ -106,7 +113,8 @@ class BenchmarkPiece(Piece):
         bench, space = self.subject.bench.framed(*model.framing), model.scorer.texts
         words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
         cut = attempt(self.model, "fails", lambda: cut_record(model.scorer, words.texts))
-        results = attempt(self.model, "fails", lambda: rated(codes, words, report))
+        reranker = self.first and Reranker(self.first, words, self.device, self.codes_of)
+        results = attempt(self.model, "fails", lambda: rated(codes, words, report, reranker))
         write_csv(self.folder / FILE, SCORES, score_rows(results))
         if bench.made_texts:
             write_texts(self.folder / TEXTS, bench)
@@ -114,6 +122,7 @@ class BenchmarkPiece(Piece):
             **{"id": self.id, "model": self.model, "benchmark": self.label},
             **{"groups": groups_of(bench, results), "headlines": headlines_of(bench, results)},
             "wrong": surely_wrong(results),
+            **({"reranked": reranker.record} if reranker and reranker.record else {}),
             **self.subject.graphs,
             "cut": cut,
             **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1)},
@@ -154,19 +163,34 @@ def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str
 
 def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> BenchmarkPiece:
     """One model on one benchmark; `how` are further fields of its piece."""
-    name, bench = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION}), subject.bench
+    first, bench = how.get("first"), subject.bench
+    decides = {"first": first.identity} if first and first.matters(bench) else {}
+    name = digest({"model": model.weights, **subject.content, "skip": skip, "version": VERSION, **decides})
     pools = [pool.images for pool in bench.pools] if isinstance(bench, MatrixBenchmark) else [images_of(bench)]
     return BenchmarkPiece(model, subject.label, name, sum(map(len, pools)), subject, skip, **{"below": PIECES, **how})
 
 
-def rated(codes: Codes, bench: PhotographSet, report: Callable[[int], None]) -> list[Result]:
+def rated(
+    codes: Codes, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
+) -> list[Result]:
     """All tests of a benchmark; `report` is called with the number of images that are encoded at once."""
     encode = partial(codes.encode, bench, report=report)
     if isinstance(bench, MatrixBenchmark):
-        matrices = ((pool, score_pool(codes.scorer, pool, encode)) for pool in bench.pools if pool.pairs)
-        return [result for pool, scores in matrices for result in bench.results(pool, scores)]
+        return [
+            result for pool in bench.pools if pool.pairs for result in pool_rated(codes, bench, pool, encode, reranker)
+        ]
     scores = score_items(codes.scorer, bench, encode=encode)
     return [Result(item, matrix, bench.outcome(item, matrix)) for item, matrix in zip(bench.items, scores, strict=True)]
+
+
+def pool_rated(
+    codes: Codes, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
+) -> Iterator[Result]:
+    """The tests of a pool; of its candidates only the best are scored if it has too many pairs."""
+    if reranker and too_many(codes.scorer, pool):
+        scores = reranker(codes.scorer, pool, encode)
+        return bench.results(pool, scores.by_image, scores.by_text)
+    return bench.results(pool, score_pool(codes.scorer, pool, encode))
 
 
 def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:

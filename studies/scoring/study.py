@@ -66,10 +66,14 @@ class ScoringStudy(AnyStudy):
     @cached_property
     def tested(self) -> "Sequence[Model]":
         """The models that the names stand for. Raises for an unknown name."""
+        return self.models_named(*self.models)
+
+    def models_named(self, *names: str) -> "Sequence[Model]":
+        """All models that some names stand for. Raises for an unknown name."""
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import models_of
 
-        return models_of(self.models, self.code, TowerConfig(self.architecture, "", self.resolution))
+        return models_of(names, self.code, TowerConfig(self.architecture, "", self.resolution))
 
     @property
     def how(self) -> dict[str, Any]:

@@ -50,14 +50,22 @@ def test_likelihoods_are_loops_over_words(fusion, tokens):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("fusion", FUSIONS)
-def test_the_likelihoods_of_all_captions_sum_to_one(fusion):
-    """All that end within four tokens, and all beginnings of four tokens that don't; so no word sees a later one."""
-    model = drawn_model("captioner", fusion=fusion, per_token=False)
+@pytest.mark.parametrize(
+    ("name", "options"), [*(("captioner", {"fusion": its}) for its in FUSIONS), ("coca", {"decoder_layers": 1})]
+)
+def test_the_likelihoods_of_all_captions_sum_to_one(name, options):
+    """All that end within four tokens, and all beginnings of four tokens that don't; so no word sees a later one. So do
+    the priors, which are means of likelihoods."""
+    model = drawn_model(name, prior="noise", **options)
     texts = [[*body, END] for length in range(4) for body in product(range(END), repeat=length)]
     texts += [list(body) for body in product(range(END), repeat=4)]
-    total = model.similarity(*codes(model, 2, texts)).exp().sum(1)
-    torch.testing.assert_close(total, torch.ones(2, dtype=torch.float64), atol=1e-10, rtol=0)
+    images, code = codes(model, 2, texts)
+    seen, words = (images.seen, code.words) if name == "coca" else (images, code)
+    words = mapped(words, lambda part: part.expand(2, *part.shape))
+    one = torch.ones(2, dtype=torch.float64)
+    torch.testing.assert_close(model.log_likelihood(seen, words).exp().sum(1), one, atol=1e-10, rtol=0)
+    prior = model.log_prior(mapped(words, lambda part: part[0])).exp().sum()
+    torch.testing.assert_close(prior, one[0], atol=1e-10, rtol=0)
 
 
 @torch.no_grad()

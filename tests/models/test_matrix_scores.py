@@ -12,6 +12,7 @@ from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.evaluation import scoring
+from menagerie.models.evaluation.reranking import reranked
 from menagerie.models.evaluation.scoring import encoded, score_items, score_pool
 from tests.helpers.scorers import caption, graph, scorer
 
@@ -113,6 +114,47 @@ def test_a_pool_that_takes_too_many_passes_is_refused(pixels, monkeypatch):
     with pytest.raises(UserError, match="13 images with 4 texts are 52 passes, and more than 51 aren't made"):
         scores(scorer("fusion"), pixels, pool)
     assert scores(scorer("oc-clip"), pixels, pool).shape == (IMAGES, 2)
+
+
+def again(model, pixels, pool, first, top):
+    return reranked(model, pool, partial(encoded, model, lambda numbers: pixels[numbers]), first, top)
+
+
+@pytest.mark.parametrize("kind", ["fusion", "captioner"])
+def test_the_best_candidates_of_each_query_are_ranked_again(kind, pixels, monkeypatch):
+    """By the second scorer, and all others behind them by the first; each needed pair is read once."""
+    model, texts, top, read = scorer(kind), captions(TEXTS), 3, []
+    torch.nn.init.normal_(model.head.weight)  # a captioner's starts at 0, where all texts tie
+    pool = pool_of((text,) for text in texts)
+    whole, first = directly(model, pixels, texts), directly(scorer("clip"), pixels, texts)
+    paired = model.paired
+    monkeypatch.setattr(model, "paired", lambda *codes: read.append(len(codes[1].tokens.ids)) or paired(*codes))
+    found = again(model, pixels, pool, first, top)
+    pairs = set()
+    for order, scores, before in ((found.by_image, whole, first), (found.by_text.T, whole.T, first.T)):
+        for row, its in enumerate(order):
+            ranks = sorted(range(len(its)), key=lambda k, row=row, before=before: -before[row, k])
+            best = sorted(ranks[:top], key=lambda k, row=row, scores=scores: -scores[row, k])
+            assert np.argsort(-its).tolist() == best + ranks[top:]
+            np.testing.assert_allclose(its[best], scores[row, best], atol=1e-5)
+            pairs |= {(row, k) if order is found.by_image else (k, row) for k in best}
+    assert found.pairs == len(pairs) < IMAGES * TEXTS
+    assert found.pairs <= sum(read) < found.pairs + 2 * -(-IMAGES // 2), "but for filled blocks"
+    monkeypatch.setattr(scoring, "MOST_PAIRS", found.pairs - 1)
+    with pytest.raises(UserError, match=r"the best 3 of each query are \d+ pairs.*lower --rerank-top"):
+        again(model, pixels, pool, first, top)
+
+
+def test_all_candidates_ranked_again_are_the_scores_of_the_second_alone(pixels):
+    """Phrasings are averaged, and equal texts tie."""
+    model, texts = scorer("fusion"), captions(7)
+    pool = pool_of([tuple(texts[:3]), tuple(texts[3:4]), tuple(texts[4:]), tuple(texts[:3])])
+    first = np.zeros((IMAGES, 4), np.float32)
+    for top in (1, 9):  # all candidates tie with the best in the first pass
+        found = again(model, pixels, pool, first, top)
+        np.testing.assert_allclose(found.by_image, scores(model, pixels, pool), atol=1e-5)
+        assert (found.by_image == found.by_text).all()
+        assert (found.by_image[:, 0] == found.by_image[:, 3]).all()
 
 
 class Shown(Benchmark):

@@ -1,0 +1,96 @@
+"""Ranks the candidates of a pool in two passes: a scorer with vectors compares all images with all texts, and one that
+reads each pair by itself scores the best candidates of each query (image-text retrieval in ALBEF: Li et al. 2021)."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.matrix import Pool
+from menagerie.generators.captions.templates import Caption
+from menagerie.models.evaluation import scoring
+from menagerie.models.evaluation.scoring import Encode, Read, blocks_of, check_finite, filled, in_use, text_codes
+from menagerie.models.scorer import Scorer
+from menagerie.models.texts import Tensors, mapped
+
+
+class Reranked(NamedTuple):
+    """Scores by which each image ranks the texts of a pool, and by which each text ranks the images."""
+
+    by_image: Float[np.ndarray, "n m"]
+    by_text: Float[np.ndarray, "n m"]
+    pairs: int
+    """Number of pairs that the second scorer read."""
+
+
+def reranked(scorer: Scorer, pool: Pool, encode: Encode, first: Float[np.ndarray, "n m"], top: int) -> Reranked:
+    """Rank the `top` best candidates of each query by `scorer`; all others come behind, in the order of `first`, which
+    are scores of all pairs.
+
+    Candidates that tie with the last of the best are among them. Raises if there are too many pairs.
+    """
+    by_image, by_text = best(first, top), best(first.T, top).T
+    wanted = by_image | by_text
+    columns = {text: column for column, text in enumerate(pool.texts)}  # equal texts are read once
+    pairs = sum(int(wanted[:, column].sum()) * len(text) for text, column in columns.items())
+    if pairs > scoring.MOST_PAIRS:
+        raise UserError(
+            f"the best {top} of each query are {pairs} pairs, and more than {scoring.MOST_PAIRS} aren't read one by "
+            "one; lower --rerank-top"
+        )
+    scores = scores_of_pairs(scorer, pool, encode, wanted)
+    check_finite(scorer, [scores[wanted]])
+    return Reranked(ranked(scores, by_image, first), ranked(scores.T, by_text.T, first.T).T, pairs)
+
+
+def best(scores: Float[np.ndarray, "n m"], top: int) -> Bool[np.ndarray, "n m"]:
+    """Which candidates of each row are among the best, with ties."""
+    if top >= scores.shape[1]:
+        return np.ones(scores.shape, bool)
+    return scores >= np.partition(scores, -top, axis=1)[:, -top, None]
+
+
+@torch.no_grad()
+def scores_of_pairs(
+    scorer: Scorer, pool: Pool, encode: Encode, wanted: Bool[np.ndarray, "n m"]
+) -> Float[np.ndarray, "n m"]:
+    """The scores of the wanted pairs, a text's mean over its phrasings; NaN for others. Equal texts tie."""
+    out, blocks = np.full(wanted.shape, np.nan, np.float32), blocks_of(pool.images)
+    size = len(blocks[0])
+    with in_use(scorer):
+        read = text_codes(scorer, list(dict.fromkeys(chain.from_iterable(pool.texts))))
+        for start, code in zip(range(0, len(wanted), size), encode(blocks), strict=True):
+            places = np.argwhere(wanted[start : start + size]).tolist()
+            distinct = list(dict.fromkeys((row, text) for row, column in places for text in pool.texts[column]))
+            known = dict(zip(distinct, paired_scores(scorer, read, code, distinct, size), strict=True))
+            for row, column in places:
+                out[start + row, column] = np.mean([known[row, text] for text in pool.texts[column]])
+    return out
+
+
+def paired_scores(
+    scorer: Scorer, read: Read, code: Tensors, pairs: Sequence[tuple[int, Caption]], size: int
+) -> list[float]:
+    """The scores of rows of images' code with texts, `size` at a time."""
+    found: list[float] = []
+    for some in filled([pairs[k : k + size] for k in range(0, len(pairs), size)]):
+        rows = torch.tensor([row for row, _ in some], device=scorer.device)
+        images = mapped(code, lambda tensor, rows=rows: tensor[rows])
+        found += scorer.paired(images, read([text for _, text in some])).float().cpu().tolist()
+    return found[: len(pairs)]
+
+
+def ranked(
+    scores: Float[np.ndarray, "n m"], chosen: Bool[np.ndarray, "n m"], first: Float[np.ndarray, "n m"]
+) -> Float[np.ndarray, "n m"]:
+    """Scores of the chosen candidates of each row; the others' are below them, equal where `first` is equal."""
+    out = np.where(chosen, scores, 0).astype(np.float32)
+    for row, its in enumerate(chosen):
+        if not its.all():
+            place = np.unique(-first[row, ~its], return_inverse=True)[1]
+            out[row, ~its] = np.floor(scores[row, its].min()) - 1 - place
+    return out

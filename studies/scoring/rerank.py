@@ -1,0 +1,83 @@
+"""A first pass for models that read each pair by itself: a named model with vectors ranks all candidates of a large
+pool, and the tested one ranks the best of each query again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
+from menagerie.generators.benchmarks.photographs import PhotographSet
+from menagerie.models.evaluation import scoring
+from menagerie.models.evaluation.codes import Codes
+from menagerie.models.evaluation.reranking import Reranked, reranked
+from menagerie.models.evaluation.scoring import Encode, passes_of, score_pool
+from menagerie.models.library.loaded import LoadedScorer
+from menagerie.models.scorer import Scorer
+from menagerie.studies.scoring.models import Model
+from menagerie.studies.scoring.piece import load
+from menagerie.studies.scoring.texts import readable
+
+
+@dataclass(frozen=True)
+class FirstPass:
+    """The model that ranks all candidates, and how many of each query are ranked again."""
+
+    model: Model
+    top: int
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What of it decides a result."""
+        return {"model": self.model.weights, "top": self.top}
+
+    def matters(self, bench: PhotographSet) -> bool:
+        """Whether a benchmark has a pool with so many pairs that not all are read one by one."""
+        pools = bench.pools if isinstance(bench, MatrixBenchmark) else ()
+        return any(passes_of(pool) > scoring.MOST_PAIRS for pool in pools)
+
+
+class Reranker:
+    """The first pass on the pools of a benchmark, whose texts are those that the tested model reads."""
+
+    def __init__(
+        self, first: FirstPass, bench: PhotographSet, device: str, codes_of: Callable[[LoadedScorer, Model], Codes]
+    ) -> None:
+        self.first, self.bench, self.device, self.codes_of = first, bench, device, codes_of
+        self.record: dict[str, Mapping[str, Any]] = {}
+        """For each pool what was ranked again, for the result."""
+
+    def __call__(self, scorer: Scorer, pool: Pool, encode: Encode) -> Reranked:
+        """Rank the best candidates of each query by `scorer`."""
+        codes, bench = self._opened
+        first = score_pool(codes.scorer, pool, partial(codes.encode, bench, report=lambda images: None))
+        ranking = reranked(scorer, pool, encode, first, self.first.top)
+        numbers = {"top": self.first.top, "pairs": ranking.pairs, "of": passes_of(pool)}
+        self.record[pool.name] = {"model": self.first.model.label, **numbers}
+        return ranking
+
+    @cached_property
+    def _opened(self) -> tuple[Codes, PhotographSet]:
+        """The model's codes of images, and the benchmark as it reads it. Raises if it reads pairs itself, or doesn't
+        know a word."""
+        model = self.first.model
+        loaded = load(model, self.device)
+        if loaded.scorer.pairs_only:
+            raise UserError(f"--rerank {model.label} reads pairs itself; name a model that has vectors")
+        space, bench = loaded.scorer.texts, self.bench.framed(*loaded.framing)
+        readable(bench, space.words, space.context, False, f"--rerank {model.label}")
+        return self.codes_of(loaded, model), bench
+
+
+def reranked_pools(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """For each result by name in which not all pairs were read, the sentence for pages."""
+    return {name: "; ".join(map(said, its.values())) for name, one in results.items() if (its := one.get("reranked"))}
+
+
+def said(one: Mapping[str, Any]) -> str:
+    """Say which pairs of a pool were read."""
+    return (
+        f"only the best {one['top']} candidates of each query by {one['model']} were scored, {one['pairs']} of "
+        f"{one['of']} pairs; all others keep that model's order, behind them"
+    )

@@ -1,0 +1,100 @@
+"""Retrieval by a model that reads pairs: refused where it takes too long, or behind a first pass of another model."""
+
+import json
+
+import pytest
+import torch
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.checkpoint import build_scorer, save_checkpoint
+from menagerie.models.evaluation import scoring
+from menagerie.models.library.load import load_scorer
+from menagerie.models.towers.config import TextSpace, TowerConfig
+from menagerie.studies.scoring.rerank import reranked_pools
+from menagerie.studies.transfer import Transfer
+from tests.helpers.benchmark_files import IMAGES, MATRICES, captions_of
+from tests.helpers.scorers import OPTIONS
+
+TOP = 2
+TOWERS = TowerConfig("nano", resolution=32, tokenizer="open_clip")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rerank")
+    MATRICES["retrieval-coco"](folder / "data")
+    for seed, name in enumerate(("clip", "fusion")):
+        torch.manual_seed(seed)
+        model = build_scorer(name, TOWERS, TextSpace((), 77), OPTIONS[name])
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(0.05 * torch.randn(parameter.shape))
+        save_checkpoint(folder / name, name, model)
+    return folder
+
+
+def piece(folder, model="fusion", **options):
+    out, data = folder / "out", folder / "data"
+    study = Transfer(models=(str(folder / model),), benchmarks=("retrieval-coco",), data_root=data, **options)
+    (only,) = study.pieces()
+    return only.job(out)
+
+
+def run(one):
+    one.run(lambda *progress: None, lambda: None)
+    file = one.folder / "result.json"
+    return json.loads(file.read_text()) if file.is_file() else None
+
+
+def recalls(first, second, k):
+    """The recall of rows whose own candidates are given, by a loop; the first of equal ones comes first."""
+    (scores, own), right = second, 0
+    for row, mine in enumerate(own):
+        last = sorted(first[row])[-TOP]  # some captions are of several images: they tie
+        best = [j for j in range(first.shape[1]) if first[row, j] >= last]
+        rest = sorted(set(range(first.shape[1])) - set(best), key=lambda j, row=row: -first[row, j])
+        order = sorted(best, key=lambda j, row=row: -scores[row, j]) + rest
+        right += bool(set(order[:k]) & mine)
+    return right / len(own)
+
+
+def test_the_best_of_a_first_pass_are_ranked_again(folder, monkeypatch):
+    kept = {"codes_limit": 0.0, "rerank_top": TOP}
+    plain, behind = piece(folder, **kept), piece(folder, rerank=str(folder / "clip"), **kept)
+    assert plain.id == behind.id, "as no pool has too many pairs"
+    monkeypatch.setattr(scoring, "MOST_PAIRS", IMAGES * 2)
+    assert run(plain) is None
+    assert "reads each image together with each text" in plain.problem
+    assert "--rerank MODEL" in plain.problem
+    behind = piece(folder, rerank=str(folder / "clip"), **kept)
+    assert behind.id != plain.id
+    captions = [text for k in range(IMAGES) for text in captions_of(k)]
+    passes = IMAGES * len(set(captions))
+    monkeypatch.setattr(scoring, "MOST_PAIRS", passes - 1)
+    result = run(behind)
+    owners = [k for k in range(IMAGES) for _ in captions_of(k)]
+    files = [folder / f"data/coco/val2014/COCO_val2014_{k:012d}.jpg" for k in range(IMAGES)]
+    first, second = (load_scorer(folder / name).score(files, captions).numpy() for name in ("clip", "fusion"))
+    of_images = [{j for j, own in enumerate(owners) if own == k} for k in range(IMAGES)]
+    of_texts = [{own} for own in owners]
+    for k in (1, 5):
+        found = {name: result["headlines"][f"{name} R@{k}"]["official"] for name in ("I2T", "T2I")}
+        assert found["I2T"] == pytest.approx(recalls(first, (second, of_images), k))
+        assert found["T2I"] == pytest.approx(recalls(first.T, (second.T, of_texts), k))
+    (record,) = result["reranked"].values()
+    assert (record["top"], record["of"]) == (TOP, passes)
+    assert TOP * IMAGES <= record["pairs"] < record["of"]
+    assert reranked_pools({"it": result})["it"].startswith(f"only the best {TOP} candidates of each query by")
+    assert reranked_pools({"other": {}}) == {}
+
+
+def test_a_first_pass_needs_vectors_and_changes_nothing_for_models_that_have_them(folder, monkeypatch):
+    monkeypatch.setattr(scoring, "MOST_PAIRS", IMAGES * 2)
+    itself = piece(folder, rerank=str(folder / "fusion"), codes_limit=0.0)
+    assert run(itself) is None
+    assert "name a model that has vectors" in itself.problem
+    with_vectors = run(piece(folder, "clip", rerank=str(folder / "clip"), codes_limit=0.0))
+    assert "reranked" not in with_vectors
+    (folder / "two").mkdir(exist_ok=True)
+    with pytest.raises(UserError, match="holds no model"):
+        piece(folder, rerank=str(folder / "two"))
