@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.graph_source import ReadGraphs
-from menagerie.models.recipe import negatives_of
+from menagerie.models.recipe import FALSE_CAPTIONS, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import Cell, Job
 from menagerie.studies.runs.data import Material
@@ -74,9 +74,14 @@ def parsed_record(graphs: Graphs) -> dict[str, str]:
     return {"parsed": parser.counts().text} if parser else {}
 
 
-def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
-    """Name the negatives of the loss besides other images and their captions: false captions, partner images, altered
-    graphs.
+def false_further_of(scorer: "Scorer") -> str:
+    """The kind of false versions of further captions in a scorer's training batches; empty if it has none."""
+    return getattr(scorer.training_reader or scorer.reader, "false_further", "")
+
+
+def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[str]:
+    """Name the negatives of the loss besides other images and their captions: false captions, also of further captions
+    (of the kind `further`), partner images, altered graphs.
 
     Partners that a model wants by itself count only if the training data have them, altered graphs only if captions
     state relations.
@@ -87,7 +92,8 @@ def loss_negatives(cell: Cell, train: "Captioned") -> list[str]:
     spec = spec_of(cell.model)
     options = spec.configured(cell.options)
     altered = spec.local_loss and options.local_weight and states_relations(cell)
-    return [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
+    words = [*wanted.words, *([f"graphs {' and '.join(options.local_negatives)}"] if altered else [])]
+    return words + ([f"of further captions: {FALSE_CAPTIONS[further]}"] if further in train.text_negatives else [])
 
 
 def states_relations(cell: Cell) -> bool:

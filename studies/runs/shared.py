@@ -28,6 +28,7 @@ from menagerie.models.recipe import Recipe, negatives_of
 from menagerie.models.registry import spec_of
 from menagerie.studies.runs.cell import STATE, Cell, Job
 from menagerie.studies.runs.data import Material, content_digest
+from menagerie.studies.runs.graphs import false_further_of
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.training_log import TrainingLog
 
@@ -53,7 +54,7 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
     if not steps or material.train.shares or not any(singles):
         return
     indices = [i for i, single in enumerate(singles) if single]
-    if has_false_captions(job.cell, material.train, indices):
+    if has_false_captions(job.cell, material.train, indices, false_further_of(scorer)):
         return
     if not state.exists():
         ready = job.shared / f"{phase_key(job, material, scorer, indices)}.pt"
@@ -64,9 +65,10 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
         hand_on(StateFile(ready, ready.stem), StateFile(state, job.cell.id))
 
 
-def has_false_captions(cell: Cell, train: "Captioned", indices: list[int]) -> bool:
-    """Whether the phase's items have false captions, which depend on the rest of the training data."""
-    kinds = negatives_of(cell.recipe, cell.negatives).texts
+def has_false_captions(cell: Cell, train: "Captioned", indices: list[int], further: str = "") -> bool:
+    """Whether the phase's items have false captions, which depend on the rest of the training data; `further` is the
+    kind of those of further captions."""
+    kinds = filter(None, (*negatives_of(cell.recipe, cell.negatives).texts, further))
     return any(text is not None for kind in kinds for text in train.negatives(indices, indices, kind))
 
 

@@ -17,6 +17,7 @@ from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.graphs import (
     PLAIN,
     Graphs,
+    false_further_of,
     give_readers,
     loss_negatives,
     parsed_record,
@@ -67,7 +68,7 @@ def run_cell(
         "axes": list(cell.axes),
         **{"train_images": len(material.train), "images_seen": cell.images_seen, **cell.data.counts()},
         **{"parameters": sum(p.numel() for p in scorer.parameters()), "subsets": subsets},
-        "loss_negatives": loss_negatives(cell, material.train),
+        "loss_negatives": loss_negatives(cell, material.train, false_further_of(scorer)),
         **parsed_record(graphs),
         **({"carried": read_carried(job.folder)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process only, so less if it resumed

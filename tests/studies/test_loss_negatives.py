@@ -12,9 +12,10 @@ from menagerie.studies import binding_grid, spatial_grid
 from menagerie.studies.frame.checks import check_image_negatives, check_model
 from menagerie.studies.frame.page import model_table
 from menagerie.studies.runs.command_line import scorer_options
-from menagerie.studies.runs.graphs import loss_negatives
+from menagerie.studies.runs.graphs import false_further_of, loss_negatives
 from menagerie.studies.runs.shared import has_false_captions
 from tests.grid_cells import cells, chosen_alone
+from tests.helpers.scorers import scorer
 from tests.helpers.splits import RECIPE, make_split
 
 MODELS = ("clip", "negclip", "labclip", "oc-clip")
@@ -45,6 +46,8 @@ def test_a_record_says_what_a_loss_compared_with(trains):
     assert loss_negatives(spatial["oc-clip"], without) == ["graphs swapped and shuffled"]
     alone = replace(spatial["oc-clip"], options=spatial["oc-clip"].options | {"local_weight": 0.0})
     assert not loss_negatives(alone, without)
+    parts = loss_negatives(binding["negclip"], without, "replace")
+    assert parts == ["swapped captions", "of further captions: captions with a part replaced"]
     shared = cells_of(binding_grid.PRESETS["smoke"], text_negatives=("replace", "swap"), image_negatives=True)
     words = ["captions with a part replaced", "swapped captions", "partner images"]
     assert all(loss_negatives(shared[model], with_partners) == words for model in MODELS)
@@ -65,6 +68,9 @@ def test_the_phase_of_single_objects_is_shared_only_without_false_captions(train
     plain = cells_of(binding_grid.PRESETS["smoke"])["negclip"]
     assert not has_false_captions(plain, train, singles)  # lone animals have no swap
     assert has_false_captions(replace(plain, recipe=Recipe(text_negatives=("replace",))), train, singles)
+    kinds = [false_further_of(scorer(model)) for model in ("negclip", "read-clip", "cs-clip")]
+    assert kinds == ["", "", "replace"]
+    assert has_false_captions(plain, train, singles, kinds[-1])
 
 
 def test_the_table_of_models():
