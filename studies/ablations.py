@@ -6,7 +6,6 @@
     python studies/ablations.py --rows "dim=32 layers=1" "model=clip" "graphs=rules"
     python studies/ablations.py --preset oracle      # is it the graph? Other models, errors in it
     python studies/ablations.py --preset negatives   # false captions for all; masks, phases
-    python studies/ablations.py --preset losses      # CLIP with the losses that others add to it
     python studies/ablations.py --preset partial     # captions that leave things and textures out
 
 Each row differs from the model by one line of configuration, which comes from the model's paper
@@ -57,8 +56,8 @@ class AblationStudy(Study):
     model: Annotated[str, MODEL, FIRST] = "oc-clip"
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
-    """Rows by name, lines such as "dim=32 relation_dim=16", or groups: coefficients, dimensions, partial, oracle,
-    negatives, losses. None takes all rows that the model names, without these groups."""
+    """Rows by name, lines such as "dim=32 layers=1", or groups: coefficients, dimensions, partial, oracle, negatives,
+    losses. None takes all rows that the model names, without these groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding. A recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
