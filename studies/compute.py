@@ -177,7 +177,7 @@ class Compute(Study):
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         cells = [other.cell for other, _ in records.results if self.alike(other) == self.alike(arm)]
-        return cost_of(arm.cell, cells, records.out).columns | arm.cell.data.axes
+        return cost_of(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
 
     def page(self, records: Records) -> Iterator[Part]:
         courses = {

@@ -84,7 +84,7 @@ class LossOrArchitecture(Compute):
     combinations: Axis[str] = ALL
     """Which of the eight are trained, each as LOSS-FUSION-TOKENS."""
     negatives: Annotated[Axis[int], POSITIVE] = (63,)
-    """Wrong texts for each image, and wrong images for each text, of contrastive losses; a batch less one: all of it."""
+    """Wrong texts for each image, and wrong images for each text, of contrastive losses; a batch less one takes all."""
     alphas: Annotated[Axis[float], Range(0.0, 10.0)] = (0.0, 1.0)
     """Weights of log P(text), over 32 training images, that is subtracted from generative scores: 0 the likelihood, 1
     the pointwise mutual information."""
@@ -123,7 +123,7 @@ class LossOrArchitecture(Compute):
         return run(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
-        return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives", "alpha")))
+        return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives")))
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
         return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed
