@@ -85,7 +85,12 @@ class Compute(Study):
     """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
     architectures: Annotated[tuple[str, ...], MODEL, FIRST, Several(least=1)] = ("mini",)
     """Towers to choose from: nano, micro, mini, broad, small, or any open_clip architecture."""
-    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, RATE, Several(least=1)] = (2e-4, 6e-4, 1.8e-3, 5.4e-3)
+    learning_rates: Annotated[tuple[float, ...], TRAINING, FIRST, GROWS, RATE, Several(least=1)] = (
+        2e-4,
+        6e-4,
+        1.8e-3,
+        5.4e-3,
+    )
     """Peak learning rates to choose from. CLIP's best trial of `tune` stood at 7e-4."""
     batches: Annotated[tuple[int, ...], TRAINING, FIRST, Range(2, 10**6), Several(least=1)] = (64,)
     """Images of a step to choose from."""
@@ -177,7 +182,7 @@ class Compute(Study):
 
     def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
         cells = [other.cell for other, _ in records.results if self.alike(other) == self.alike(arm)]
-        return cost_of(arm.cell, cells, records.out).columns | arm.cell.data.axes
+        return cost_of(arm.cell.trained_as, cells, records.out).columns | arm.cell.data.axes
 
     def page(self, records: Records) -> Iterator[Part]:
         courses = {

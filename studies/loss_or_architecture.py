@@ -14,7 +14,8 @@ The eight combinations of three factors, each on the same towers (CLIP's own) wi
 
 Contrastive and late is `filip` (pooled: CLIP), contrastive and early `fusion`, generative `captioner`. Contrastive ones
 compare with equally many texts and images (--negatives). Training is that of `compute`: rates are halved on validation,
-budgets rise until validation stops rising, so that a combination which takes longer gets longer. A generative
+budgets rise until validation stops rising, so that a combination which takes longer gets longer. Equal budgets are
+equal images; --equal-operations has all combinations take as many operations as CLIP does, too. A generative
 combination is scored again with the prior of texts subtracted (--alphas), without training.
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
@@ -30,16 +31,19 @@ from typing import Annotated, Any, NamedTuple
 import tyro
 
 from menagerie.envs.core.errors import UserError, choose
-from menagerie.envs.core.options import FIRST, PLACE
-from menagerie.envs.core.validation import POSITIVE, Range
+from menagerie.envs.core.options import FIRST, PLACE, WHAT
+from menagerie.envs.core.validation import POSITIVE, STEPS, Range
+from menagerie.models.registry import spec_of
 from menagerie.studies.compute import Compute, Setup, grid_of, place_of, split_of
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.command import main
-from menagerie.studies.frame.options import Axis
+from menagerie.studies.frame.costs import step_flops
+from menagerie.studies.frame.options import GROWS, Axis
 from menagerie.studies.frame.parts import Part
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.command_line import scorer_options
-from menagerie.studies.runs.machine import check_device
+from menagerie.studies.runs.machine import check_device_here
 
 LEVELS: dict[str, tuple[str, str]] = {
     "loss": ("contrastive", "generative"),
@@ -84,20 +88,34 @@ class LossOrArchitecture(Compute):
     combinations: Axis[str] = ALL
     """Which of the eight are trained, each as LOSS-FUSION-TOKENS."""
     negatives: Annotated[Axis[int], POSITIVE] = (63,)
-    """Wrong texts for each image, and wrong images for each text, of contrastive losses; a batch less one is all."""
+    """Wrong texts for each image, and wrong images for each text, of contrastive losses; a batch less one takes all."""
     alphas: Annotated[Axis[float], Range(0.0, 10.0)] = (0.0, 1.0)
     """Weights of log P(text), over 32 training images, that is subtracted from generative scores: 0 the likelihood, 1
     the pointwise mutual information."""
+    equal_operations: Annotated[tuple[int, ...], WHAT, FIRST, GROWS, STEPS] = ()
+    """Steps of CLIP whose operations every combination may spend, in further runs of as many steps as that buys it;
+    where it buys too few to end the first phase and the warm-up before the rate decays, there is no run."""
     fused_device: Annotated[str, PLACE, FIRST] = ""
     """cpu or cuda: where contrastive combinations with early fusion are trained, which read every image with every
     negative; empty: where all are."""
+
+    def check_given(self, preset: AnyStudy) -> None:
+        """Raise for options of models that combinations decide."""
+        super().check_given(preset)
+        for kind in self.kinds:
+            spec = spec_of(kind.model)
+            mine, its = (getattr(study.scorers, spec.flag) for study in (self, preset))
+            for name in kind.options(min(self.batches), 0.0):
+                if getattr(mine, name) != getattr(its, name):
+                    option = f"--{spec.name}.{name.replace('_', '-')}"
+                    raise UserError(f"{option} is decided by --combinations, --negatives and --alphas; leave it out")
 
     def check(self) -> None:
         super().check()
         for name in self.combinations:
             choose("combination", name, ALL)
         if self.fused_device:
-            check_device(self.fused_device)
+            check_device_here(self.fused_device)
         if 0.0 not in self.alphas:
             raise UserError(f"--alphas needs 0, the likelihood itself, got {self.alphas}")
         if max(self.negatives) >= min(self.batches):
@@ -113,17 +131,26 @@ class LossOrArchitecture(Compute):
     def plan(self, known: Known) -> Iterator[Arm]:
         """Each combination at each split; generative ones also with priors, once their weights are there."""
         for split, kind in product(self.names, self.kinds):
-            for arm in self.course(known, split, kind).arms:
+            course = self.course(known, split, kind)
+            for arm in {arm.id: arm for arm in (*course.arms, *self.equally_dear(split, kind, course.chosen))}.values():
                 yield arm
                 if kind.loss == "generative" and known.over(arm) and not known.diverged(arm):
                     at = kind, self.setup_of(arm), arm.cell.seed, arm.labels["steps"]
                     yield from (run(self, split, *at, alpha) for alpha in self.alphas if alpha)
 
+    def equally_dear(self, split: str, kind: Kind, setup: Setup | None) -> list[Arm]:
+        """The runs with which a combination takes as many operations as CLIP with `equal_operations`."""
+        steps = [self.steps_for(split, kind, setup, each) for each in self.equal_operations] if setup else []
+        return [self.run(split, kind, setup, seed, each) for each in filter(None, steps) for seed in range(self.seeds)]
+
+    def steps_for(self, split: str, kind: Kind, setup: Setup, budget: int) -> int | None:
+        return steps_for(self, split, kind, setup, budget)
+
     def run(self, split: str, model: Kind, setup: Setup, seed: int, steps: int) -> Arm:
         return run(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
-        return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives", "alpha")))
+        return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives")))
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
         return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed
@@ -151,6 +178,18 @@ def run(
     arm = varied.at(kind.model, seed, **place_of(grid), **kind.options(setup.batch, alpha))
     labels = {"split": split, **kind._asdict(), "alpha": alpha, **setup._asdict(), "steps": steps}
     return arm._replace(labels=labels)
+
+
+@cache
+def steps_for(study: LossOrArchitecture, split: str, kind: Kind, setup: Setup, budget: int) -> int | None:
+    """How many steps of a combination take as many operations as `budget` steps of CLIP; None for too few steps to
+    train."""
+    clip = Kind("contrastive", "late", "pooled", min(setup.batch - 1, max(study.negatives)))
+    own, its = (step_flops(run(study, split, each, setup, 0, budget).cell) for each in (kind, clip))
+    first = study.singles_steps
+    steps = first + round((first * (its[0] - own[0]) + (budget - first) * its[1]) / own[1])
+    enough = steps - round(study.decay * steps) > max(first, study.warmup)
+    return steps if enough else None
 
 
 PATCHES: dict[str, Any] = {"combinations": tuple(name for name in ALL if name.endswith("patches"))}

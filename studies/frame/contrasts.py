@@ -73,11 +73,11 @@ def shares(records: Records, levels: Levels, by: str) -> dict[Any, dict[Effect, 
         part = points[(points[by] == value) & points["seed"].isin(seeds)]
         if not len(part):
             continue
-        named = part[list(levels)].apply(tuple, axis=1)
         parts = []
         for each in signs:
-            place = tuple(as_column(both[sign > 0]) for both, sign in zip(levels.values(), each, strict=True))
-            parts.append(part.loc[named == place, [*KEY, "animals", "value"]])
+            place = [as_column(both[sign > 0]) for both, sign in zip(levels.values(), each, strict=True)]
+            here = (part[list(levels)] == place).all(axis=1)
+            parts.append(part.loc[here, [*KEY, "animals", "value"]])
         every = list(effects(tuple(levels), len(levels)))
         asked = {effect: [effect] for effect in every} | {INTERACTIONS: [e for e in every if len(e) > 1]}
         found[value] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.studies.analysis.factorial import effects
@@ -12,7 +13,7 @@ from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, Levels, con
 from menagerie.studies.frame.costs import noted_cost
 from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.compute import FLOPS, STATES, costs
+from menagerie.studies.pages.compute import FLOPS, STATES, WAITING, costs
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
@@ -41,7 +42,7 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
         return
     unseen = tuple(dict.fromkeys(test for tests in judged.values() for test in tests))
     swaps = records.where(subset=unseen, task="swap")
-    levels, chosen = levels_of(study), choices(study, records, whole, last)
+    levels, chosen = levels_of(study), choices(study, records, courses, whole, last)
     for choice in chosen if levels else ():
         if not choice.name:
             yield from decomposed(swaps, choice, levels, len(study.negatives) > 1)
@@ -50,7 +51,8 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     yield Rows("combinations", *combinations(study, records, whole, last, unseen), says=COMBINATIONS)
     if levels:
         yield Heading("Effects", EFFECTS)
-        found = contrasts(swaps.where(lambda arm: arm.id in chosen[0].arms), levels, "split", len(levels))
+        (*_, last_one) = (choice for choice in chosen if not choice.name)
+        found = contrasts(swaps.where(lambda arm: arm.id in last_one.arms), levels, "split", len(levels))
         words = {effect: " x ".join(effect) for effect in effects(tuple(levels), len(levels))}
         yield Effects("effects", found, words, title=str.capitalize, says="The same as a figure, at equal images.")
         yield Rows("decomposition", *decompositions(swaps, chosen, levels), says=SHARES)
@@ -104,9 +106,12 @@ def levels_of(study: Any) -> Levels:
 ORDER = ("contrastive", "generative", "late", "early", "pooled", "patches")
 
 
-def choices(study: Any, records: Records, whole: Runs, last: Mapping[str, int]) -> list[Choice]:
-    """What is compared for each number of negatives: equal images, priors, and each combination's best budget."""
-    found = []
+def choices(
+    study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs, last: Mapping[str, int]
+) -> list[Choice]:
+    """What is compared for each number of negatives: equal images, priors, equal operations, and each combination's
+    best budget."""
+    found, setups = [], {key: course.chosen for key, course in courses.items()}
     for count in study.negatives:
         its = {key: budgets for key, budgets in whole.items() if key[1].negatives in (0, count) and key[0] in last}
         equal = {arm.id: arm for (split, _), budgets in its.items() for arm in budgets[last[split]]}
@@ -114,9 +119,14 @@ def choices(study: Any, records: Records, whole: Runs, last: Mapping[str, int]) 
         for alpha in filter(None, study.alphas):
             twin = with_prior(records, equal.values(), alpha)
             found.append(Choice(f"prior subtracted, alpha {alpha:g}", count, twin))
+        for budget in study.equal_operations:
+            steps = {key: study.steps_for(*key, setups[key], budget) for key in its}
+            dear = [arm.id for key, budgets in its.items() for arm in budgets.get(steps[key], ())]
+            found.append(Choice(f"operations of {budget} steps of CLIP", count, frozenset(dear)))
         if len(study.budgets) > 1:
-            best = frozenset(arm.id for budgets in its.values() for arm in budgets[best_of(records, budgets)])
-            found.append(Choice("each at its best budget", count, best))
+            best = [its[key][best_of(records, budgets, study.budgets)] for key, budgets in its.items()]
+            ids = frozenset(arm.id for arms in best for arm in arms)
+            found.append(Choice("each at its best budget", count, ids))
     return [choice for choice in found if choice.arms]
 
 
@@ -126,9 +136,9 @@ def with_prior(records: Records, arms: Iterable[Arm], alpha: float) -> frozenset
     return frozenset(twins.get(arm.cell.trained_as.id, arm.id) for arm in arms) if twins else frozenset()
 
 
-def best_of(records: Records, budgets: Mapping[int, Sequence[Arm]]) -> int:
+def best_of(records: Records, budgets: Mapping[int, Sequence[Arm]], given: Sequence[int]) -> int:
     """The budget that is best on validation, of equal ones the smallest."""
-    return max(budgets, key=lambda steps: (records.mean(budgets[steps]) or 0.0, -steps))
+    return max(budgets.keys() & {*given}, key=lambda steps: (records.mean(budgets[steps]) or 0.0, -steps))
 
 
 def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
@@ -149,13 +159,13 @@ def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) ->
 
 
 def percent(its: "Estimate") -> str:
-    return f"{100 * its.value:.0f} % [{its.bounds}]"
+    return DASH if isnan(its.value) else f"{100 * its.value:.0f} % [{its.bounds}]"
 
 
 def figure(study: Any, plain: Records) -> Iterator[Part]:
     """Accuracy of all combinations, or by the number of negatives."""
     if len(study.negatives) > 1:
-        look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split",), "log": True}
+        look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split", "tokens"), "log": True}
         contrastive = plain.where(loss="contrastive")
         yield Lines("negatives", contrastive, **look, along="wrong texts, and images, of each pair", says=FIGURE)
     else:
@@ -181,6 +191,8 @@ def combinations(
         scores = [found.get((*key, task)) for task in TASKS]
         numbers = [DASH if its is None else f"{100 * its.value:.1f}" for its in scores[1:]]
         swap = DASH if scores[0] is None else f"{100 * scores[0].value:.1f} [{scores[0].bounds}]"
+        if scores[0] and scores[0].seeds < study.seeds:  # a prior whose runs are not all scored yet
+            swap, numbers = WAITING, [WAITING] * len(numbers)
         size = f"{result['parameters']:,}"
         rows.append([*map(str, key[:4]), str(key[4] or DASH), f"{key[5]:g}" if key[1] == "generative" else DASH])
         rows[-1] += [swap, *numbers, *cost.texts[:2], size]

@@ -1,12 +1,14 @@
 """The eight combinations of loss, fusion and tokens: scorers, runs, the decomposition, and what the page says."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.validation import validate
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.contract import build, check_contract
 from menagerie.models.objectives import Targets
@@ -14,6 +16,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.factorial import design, effects, share_of
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, contrasts, shares
+from menagerie.studies.frame.costs import run_flops
 from menagerie.studies.frame.parts import Lines, Paragraph, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.loss_or_architecture import LEVELS, PRESETS, Kind
@@ -61,6 +64,15 @@ def test_contrastive_ones_have_equally_many_negatives_and_priors_train_nothing()
     assert len(trained) == 4
     assert sum(arm.labels["alpha"] == 1 for arm in arms) == 4
     assert {arm.cell.trained_as.id for arm in arms if arm.labels["alpha"] == 1} == trained
+
+
+def test_equal_operations_are_those_of_clip():
+    study = replace(STUDY, seeds=1, equal_operations=(24,))
+    arms = {tuple(arm.labels[name] for name in LEVELS): arm for arm in all_arms(study) if arm.labels["steps"] != 24}
+    assert arms.keys() == {("contrastive", "late", "patches"), *product(["generative"], *list(LEVELS.values())[1:])}
+    clip = run_flops(next(iter(study.plan(NONE))).cell)
+    for arm in arms.values():
+        assert run_flops(arm.cell) == pytest.approx(clip, rel=0.5 / 24 * 1.5)
 
 
 def test_only_combinations_that_read_all_pairs_move_to_their_own_device():
@@ -146,11 +158,23 @@ def test_one_varied_factor_and_several_numbers_of_negatives(tmp_path):
         ({"negatives": (16,)}, "a batch of 16 has fewer wrong texts"),
         ({"alphas": (1.0,)}, "--alphas needs 0"),
         ({"fused_device": "gpu"}, "gpu"),
+        ({"equal_operations": (0,)}, "at least 1"),
     ],
 )
 def test_what_cannot_work_is_refused(options, message):
     with pytest.raises(UserError, match=message):
-        replace(STUDY, **options).check()
+        checked(replace(STUDY, **options))
+
+
+def checked(study):
+    validate(study)
+    study.check()
+
+
+def test_options_that_combinations_decide_are_refused():
+    scorers = STUDY.scorers.replaced("captioner", {"fusion": "late"})
+    with pytest.raises(UserError, match=r"--captioner.fusion is decided by --combinations"):
+        replace(STUDY, scorers=scorers).check_given(STUDY)
 
 
 def test_kinds_name_the_scorers_that_they_are():
