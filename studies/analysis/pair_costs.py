@@ -160,7 +160,8 @@ def pairs(config: Pairs) -> int:
     for model in config.models:
         check_scorer(model)
     check_device(config.device)
-    in_child(check_device_here, config.device)
+    if config.device != "cpu":
+        in_child(check_device_here, config.device)
     place, unit = (f"1 thread, {processor()}", "CPU-s") if config.device == "cpu" else (config.device, "s")
     print(f"{config.nodes} phrases a text, {config.architecture} at {config.resolution} px, {place}")
     print(f"{'':<16}{'images':>8}  {'':<12}{unit:>12}{'GiB':>12}{'scores':>12}{'gradients':>12}")
