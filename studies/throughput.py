@@ -4,6 +4,7 @@
     python studies/throughput.py rendering --layout apart --things 6
     python studies/throughput.py atlas
     python studies/throughput.py training
+    python studies/throughput.py pairs
     python studies/throughput.py parts
     python studies/throughput.py growth
 
@@ -16,6 +17,9 @@ the machine does falls on all alike; CPU time counts all threads of a process.
 
 `training`: what a step of each model costs, part by part, and which texts of a batch are right of which
 images, at batch 64, 256 and 1 024.
+
+`pairs`: scores of all images with all texts, forward and backward, at once and in chunks: time, memory, and how
+far scores and gradients differ.
 
 `parts`: parameters and multiplications of images, texts and their comparison, for towers of any size
 (OC-CLIP's table 9), and on request how many images pass per second.
@@ -38,6 +42,7 @@ from menagerie.envs.core.validation import SIDE, Range
 from menagerie.envs.layouts import MOST
 from menagerie.studies.analysis.growth import growth
 from menagerie.studies.analysis.growth_parts import Growth
+from menagerie.studies.analysis.pair_costs import Pairs, pairs
 from menagerie.studies.analysis.part_costs import Parts, parts
 from menagerie.studies.analysis.step_timing import Training, training
 
@@ -225,6 +230,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "rendering": (Rendering, rendering),
     "atlas": (Atlas, atlas),
     "training": (Training, training),
+    "pairs": (Pairs, pairs),
     "parts": (Parts, parts),
     "growth": (Growth, growth),
 }

@@ -3,7 +3,7 @@ similarity between the visual slots and a scene graph (section 3.2)."""
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from menagerie.models.scorers.oc_clip import OCCLIPConfig
@@ -47,9 +47,20 @@ class BindingModule(nn.Module):
         self, phrases: Float[Tensor, "u d"], keys: Float[Tensor, "n p d"]
     ) -> tuple[Float[Tensor, "n u p"], Float[Tensor, "n default p"]]:
         """Scaled dot products of all phrases, and of the default tokens, with all patches."""
-        queries = self.to_query(self.query_norm(torch.cat([phrases, self.default_tokens])))
-        logits = torch.einsum("qd,npd->nqp", queries * self.dim**-0.5, keys)
+        logits = torch.einsum("qd,npd->nqp", self.queries(phrases), keys)
         return logits[:, : len(phrases)], logits[:, len(phrases) :]
+
+    def own_logits(
+        self, phrases: Float[Tensor, "u d"], nodes: Int64[Tensor, "n m"], keys: Float[Tensor, "n p d"]
+    ) -> tuple[Float[Tensor, "n m p"], Float[Tensor, "n default p"]]:
+        """The same of each image's own phrases, given by number; other phrases aren't compared with it."""
+        queries = self.queries(phrases)
+        own, default = queries[nodes], queries[len(phrases) :]
+        return own @ keys.transpose(1, 2), torch.einsum("qd,npd->nqp", default, keys)
+
+    def queries(self, phrases: Float[Tensor, "u d"]) -> Float[Tensor, "q d"]:
+        """The scaled queries of phrases, then those of the default tokens."""
+        return self.to_query(self.query_norm(torch.cat([phrases, self.default_tokens]))) * self.dim**-0.5
 
 
 def full_precision(tensor: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:

@@ -18,6 +18,7 @@ Where we differ from the paper:
   and adds prompts and augmentations of texts (sections 3.2 and 3.3), which are not part of the similarity.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -25,6 +26,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.networks.drawn import info_nce, wrong_images, wrong_texts
 from menagerie.models.objectives import Targets, contrastive_losses
@@ -84,7 +86,12 @@ class FILIPScorer(CLIPScorer):
         return self.score(best(images @ texts.vectors.transpose(1, 2), texts.present))
 
     def sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
-        """Both similarities of every image with every text, a block of texts at a time."""
+        """Both similarities of every image with every text, a block of texts at a time, and where all cosines would
+        take too much memory, some images at a time."""
+        each = 12 * images.shape[1] * texts.present.numel()
+        return by_images(partial(self._sides, texts=texts), images, each)
+
+    def _sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
         size = max(1, MOST_COSINES // max(1, images[..., 0].numel() * texts.present.shape[1]))
         blocks = zip(texts.vectors.split(size), texts.present.split(size), strict=True)
         parts = [best(torch.einsum("npd,mtd->nmpt", images, words), there) for words, there in blocks]

@@ -25,6 +25,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
+from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.networks.graph_batch import numbered
 from menagerie.models.objectives import Targets, sigmoid_loss
@@ -133,6 +134,10 @@ class FLAIRScorer(Scorer):
 
     def fit(self, images: ImageCode, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
         """The cosine of each of an image's c texts with its pooling of that image."""
+        each = 4 * 8 * texts.shape[1] * texts.shape[2]
+        return by_images(lambda some: self._fit(*some), (images, texts), each)
+
+    def _fit(self, images: ImageCode, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
         return F.cosine_similarity(self.pooling(texts, images.patches), texts, dim=-1)
 
     def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:

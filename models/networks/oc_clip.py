@@ -4,6 +4,7 @@ Section 3, equations 1-3, table 11 and figure 9. The paper's sizes are the defau
 `OCCLIPConfig`; small towers take narrower ones.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -11,16 +12,19 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from menagerie.models.chunks import by_images, fits, rows_in_chunk
 from menagerie.models.networks.binding import (
     RELATION_SCORERS,
     BindingModule,
     competitive_attention,
     focused_attention,
+    full_precision,
     regular_attention,
     structured_similarity,
     visual_slots,
 )
 from menagerie.models.networks.graph_batch import GraphBatch, GraphReader
+from menagerie.models.networks.node_cosines import node_cosines
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Scorer
@@ -82,10 +86,33 @@ class OCCLIPScorer(Scorer):
 
     def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
         """The score of every image with every text (equation 2)."""
+        each = self._bytes_of_an_image(images, texts)
+        by_hand = self.config.competitive and not self.config.focus and not len(texts.predicates)
+        if by_hand and not fits(len(images.keys), each):
+            return self._from_cosines(images, texts, rows_in_chunk(each))
+        return by_images(partial(self._all_pairs, texts=texts), images, each)
+
+    def _all_pairs(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
+        """The score of every image with every text, all at once."""
         logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
         # Logits are computed once per distinct phrase; the competition is among the nodes of one text.
         slots = self._slots(logits[:, texts.graphs.phrase_of_node], default[:, None], images.values, texts)
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
+
+    def _from_cosines(self, images: ImageCode, texts: TextCode, chunk: int) -> Float[Tensor, "n m"]:
+        """The same for graphs without edges, with a backward pass of its own."""
+        graphs, unit = texts.graphs, F.normalize(texts.phrases, dim=-1)
+        queries = self.binding.queries(texts.phrases).split([len(unit), self.config.default_tokens])
+        vectors = map(full_precision, (*queries, *images, unit))
+        nodes = node_cosines(*vectors, graphs.phrase_of_node, graphs.node_present, chunk)
+        none = nodes[..., :0]
+        return structured_similarity(nodes, graphs.node_present, none, graphs.edge_present, self.alpha, self.beta)
+
+    def _bytes_of_an_image(self, images: ImageCode, texts: TextCode) -> int:
+        """What all pairs at once keep of an image for the backward pass: logits, shares and slots of all nodes."""
+        (_, patches, width), nodes = images.keys.shape, texts.graphs.phrase_of_node.numel()
+        edges = texts.graphs.predicate_of_edge.numel() * (4 * width + 6 * texts.predicates.shape[1])
+        return 4 * (nodes * (5 * patches + 3 * width) + 2 * len(texts.phrases) * patches + edges)
 
     def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
         """The score of image i with text i (equation 2)."""
@@ -156,6 +183,8 @@ class OCCLIPScorer(Scorer):
         self, images: ImageCode, texts: TextCode
     ) -> tuple[Float[Tensor, "n q p"], Float[Tensor, "n default p"]]:
         """The logits of the nodes of text i on image i."""
+        if not fits(len(images.keys), 8 * len(texts.phrases) * images.keys.shape[1]):
+            return self.binding.own_logits(texts.phrases, texts.graphs.phrase_of_node, images.keys)
         logits, default = self.binding.phrase_logits(texts.phrases, images.keys)
         rows = torch.arange(len(logits), device=logits.device)[:, None]
         return logits[rows, texts.graphs.phrase_of_node], default

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from menagerie.generators.captions.graph import SceneGraph
+from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.networks.graph_batch import check_nodes, numbered, pad
 from menagerie.models.scorers.clip import CLIPConfig
@@ -129,7 +130,11 @@ class PhraseInteractionScorer(CLIPScorer):
 
     def similarity(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Float[Tensor, "n m"]:
         """The score of every image with every graph; each distinct phrase is compared with each image once."""
-        best = torch.einsum("npd,ud->nup", images, texts.vectors).amax(-1)
+        best = by_images(
+            lambda some: torch.einsum("npd,ud->nup", some, texts.vectors).amax(-1),
+            images,
+            8 * len(texts.vectors) * images.shape[1],
+        )
         return mean_over_phrases(best[:, texts.phrases.number], texts.phrases.present)
 
     def image_parts(self, code: Float[Tensor, "n p d"], tokens: Layer | None) -> dict[str, Layer]:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from menagerie.envs.core.errors import UserError
+from menagerie.models.chunks import filled
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.scorer import Scorer
 from menagerie.models.texts import Tensors, leaves, mapped
@@ -41,8 +42,7 @@ def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Te
         return scorer.encode_images(pixels)
     check_batch_free(scorer, "--accumulate")
     parts = [checkpoint(scorer.encode_images, part, use_reentrant=False) for part in pixels.tensor_split(count)]
-    columns = zip(*map(leaves, parts), strict=True)
-    return mapped(parts[0], lambda _: torch.cat(next(columns)))
+    return filled(parts[0], map(torch.cat, zip(*map(leaves, parts), strict=True)))
 
 
 def check_batch_free(scorer: nn.Module, option: str) -> None:

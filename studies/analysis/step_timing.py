@@ -13,9 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import check_place
-from menagerie.envs.core.validation import Range
+from menagerie.envs.core.validation import Range, Several
 from menagerie.envs.worlds import load_world
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.models.recipe import Precision, Recipe
@@ -42,7 +41,7 @@ PEAKS: dict[str, dict[str, float]] = {
 class Training:
     """Time the parts of a training step of every model, and the comparison of a batch's texts."""
 
-    models: tuple[str, ...] = ("clip", "oc-clip")
+    models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
     """Scorers by name."""
     sizes: Literal["small", "paper"] = "small"
     """The scorers' own sizes: those for small towers, or their papers'."""
@@ -54,7 +53,7 @@ class Training:
     """Side of the square images, in pixels."""
     batch: Annotated[int, Range(2, 100_000)] = 64
     """Images of a step."""
-    precision: tuple[Precision, ...] = ("float32",)
+    precision: Annotated[tuple[Precision, ...], Several(1)] = ("float32",)
     """Precisions, one after another for each model: float32, tf32, bf16 (docs/training.md)."""
     accumulate: Annotated[int, Range(1, 100_000)] = 1
     """Parts in which a batch's images are encoded."""
@@ -187,9 +186,6 @@ def training(config: Training) -> int:
     from menagerie.models.towers.config import TowerConfig
     from menagerie.studies.runs.machine import processor
 
-    for option, given in {"models": config.models, "precision": config.precision}.items():
-        if not given:
-            raise UserError(f"--{option} needs one or more values, got none")
     check_place("--store", config.store)
     for model in config.models:
         check_scorer(model)

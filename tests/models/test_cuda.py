@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from menagerie.models import chunks
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import specs
 from menagerie.models.scorer import moved
@@ -74,6 +75,17 @@ def test_a_step_waits_for_nothing(name, precision, spatial):  # noqa: F811
         train_step(scorer, optimizer, batch, recipe, 0, 1)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("name", ["oc-clip", "filip", "filip-phrases", "flair"])
+def test_chunks_give_the_gradients_of_all_pairs_at_once(name, spatial, monkeypatch):  # noqa: F811
+    scorer, batch = there(name, spatial)
+    loss, whole = gradient(scorer, batch, RECIPE)
+    monkeypatch.setattr(chunks, "MOST_BYTES", 0)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 0)
+    again, in_chunks = gradient(scorer, batch, RECIPE)
+    assert again.item() == pytest.approx(loss.item(), rel=1e-5)
+    assert (in_chunks - whole).norm() < 1e-4 * whole.norm()
 
 
 def test_the_optimiser_is_fused(spatial):  # noqa: F811

@@ -92,6 +92,16 @@ def test_training_steps_are_timed(tmp_path):
     assert all(0 < forward < step for _, forward, step in rows.values())
 
 
+def test_pairs_in_chunks_are_compared_with_all_at_once(tmp_path):
+    options = ["--models", "oc-clip", "--images", "4", "--resolution", "16"]
+    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "pairs", *options], tmp_path)
+    assert result.returncode == 0, result.stderr
+    whole, chunks = (line.split() for line in result.stdout.splitlines()[2:])
+    assert whole[:4] == ["oc-clip", "4", "at", "once"]
+    assert chunks[:4] == ["oc-clip", "4", "in", "chunks"]
+    assert all(float(number) < 1e-5 for number in chunks[-2:])
+
+
 def test_growth_is_measured_by_exponents(tmp_path):
     options = ["--rows", "2000", "8000", "--scenes", "240", "300", "--parts", "index", "sampler", "files", "splits"]
     result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "growth", *options], tmp_path)

@@ -1,0 +1,170 @@
+"""Measures the scores of all images with all texts, forward and backward, for `studies/throughput.py pairs`.
+
+Codes of images are noise and texts are of words of their own, so that no phrase occurs twice: the largest case. In
+training all pairs are scored at once up to a bound of memory, beyond it in chunks (menagerie.models.chunks); both are
+measured where all at once is asked for.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from menagerie.envs.core.processes import in_child
+from menagerie.envs.core.validation import SIDE, Range, Several
+from menagerie.models.registry import check_scorer
+from menagerie.studies.analysis.growth_parts import Peak
+from menagerie.studies.runs.machine import check_device, check_device_here, processor
+
+if TYPE_CHECKING:
+    import torch
+
+    from menagerie.models.scorer import Scorer
+    from menagerie.models.texts import Tensors
+
+SETTLED = 2  # images of a first call, which loads libraries
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Score all images with all texts, forward and backward: time, memory and what chunks change."""
+
+    models: Annotated[tuple[str, ...], Several(1)] = ("oc-clip",)
+    """Scorers by name, in their papers' sizes."""
+    images: Annotated[tuple[int, ...], Range(2, 100_000), Several(1)] = (128, 1024)
+    """Images, with as many texts."""
+    at_once: Annotated[int, Range(0, 100_000)] = 128
+    """The most images that are also compared with all texts at once."""
+    nodes: Annotated[int, Range(1, 100)] = 3
+    """Phrases of a text."""
+    relation: bool = False
+    """Relate a text's first two phrases."""
+    architecture: str = "nano"
+    """Towers, which aren't measured; their patches are."""
+    resolution: Annotated[int, SIDE] = 112
+    """Side of the images in pixels; with nano 14 x 14 patches."""
+    device: str = "cpu"
+    """cpu or cuda."""
+
+
+class Pass(NamedTuple):
+    """A forward and a backward pass."""
+
+    seconds: float
+    gib: float
+    """Memory above that of the codes, at most; gradients included."""
+    results: list["torch.Tensor"]
+    """The scores, then the gradients of the codes."""
+
+
+class Cost(NamedTuple):
+    """A row of the table."""
+
+    seconds: float
+    gib: float
+    scores: float = math.nan
+    """Largest difference from all at once, over the largest score."""
+    gradients: float = math.nan
+    """Of the codes' gradients, likewise."""
+
+
+def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors", "Tensors"]:
+    """A scorer, and the codes of so many images and texts as it makes them."""
+    import torch
+
+    from menagerie.generators.captions.graph import Edge, SceneGraph
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.texts import mapped
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.models.towers.tokenizers import text_space
+
+    phrases = [[f"w{text * config.nodes + node}" for node in range(config.nodes)] for text in range(count)]
+    edges = (Edge("to the left of", 0, 1),) if config.relation and config.nodes > 1 else ()
+    captions, graphs = [" ".join(words) for words in phrases], [SceneGraph(tuple(words), edges) for words in phrases]
+    towers = TowerConfig(config.architecture, resolution=config.resolution)
+    torch.manual_seed(0)
+    scorer = build_scorer(model, towers, text_space(towers, [*captions, "to the left of"])).to(config.device)
+    with torch.no_grad():
+        one = scorer.encode_images(torch.zeros(1, 3, config.resolution, config.resolution, device=scorer.device))
+        images = mapped(one, lambda part: torch.randn(count, *part.shape[1:], device=part.device))
+        texts = scorer.encode_texts(scorer.read(captions, graphs))
+    return scorer, images, texts
+
+
+def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
+    """Score all pairs and go back, with fixed gradients of the scores."""
+    import torch
+
+    from menagerie.models.texts import leaves, mapped
+
+    images, texts = (
+        mapped(code, lambda part: part.detach().clone().requires_grad_() if part.is_floating_point() else part)
+        for code in (images, texts)
+    )
+    on_gpu = scorer.device.type == "cuda"
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+    peak, start = Peak(), time.perf_counter() if on_gpu else time.process_time()
+    scores = scorer.similarity(images, texts)
+    (scores * torch.linspace(-1, 1, scores.numel(), device=scores.device).view_as(scores)).sum().backward()
+    if on_gpu:
+        torch.cuda.synchronize()
+    seconds = (time.perf_counter() if on_gpu else time.process_time()) - start
+    gib = (torch.cuda.max_memory_allocated() - before) / 2**30 if on_gpu else peak.more() / 1024
+    gradients = [part.grad for part in leaves((images, texts)) if part is not None and part.grad is not None]
+    return Pass(seconds, gib, [scores.detach(), *gradients])
+
+
+def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
+    """What one number of images costs, by way."""
+    import torch
+
+    from menagerie.models import chunks
+
+    torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("highest")
+    one_pass(*codes_of(config, model, SETTLED))
+    codes, both = codes_of(config, model, count), count <= config.at_once
+    chunks.MOST_BYTES = 0 if both else chunks.MOST_BYTES
+    chunked = one_pass(*codes)
+    found = {"in chunks": Cost(*chunked[:2])}
+    if both:
+        chunks.MOST_BYTES = 1 << 60
+        whole = one_pass(*codes)
+        scores, *gradients = (
+            ((one - other).abs().max() / other.abs().max()).item()
+            for one, other in zip(chunked.results, whole.results, strict=True)
+        )
+        found = {
+            "at once": Cost(*whole[:2]),
+            "in chunks": found["in chunks"]._replace(scores=scores, gradients=max(gradients)),
+        }
+    return found
+
+
+def rows(config: Pairs) -> Iterator[str]:
+    """The lines of the table."""
+    for model in config.models:
+        for count in config.images:
+            for way, cost in in_child(costs, config, model, count).items():
+                numbers = f"{cost.seconds:>12.2f}{cost.gib:>12.2f}"
+                if not math.isnan(cost.scores):
+                    numbers += f"{cost.scores:>12.0e}{cost.gradients:>12.0e}"
+                yield f"{model:<16}{count:>8}  {way:<12}{numbers}"
+
+
+def pairs(config: Pairs) -> int:
+    for model in config.models:
+        check_scorer(model)
+    check_device(config.device)
+    if config.device != "cpu":
+        in_child(check_device_here, config.device)
+    place, unit = (f"1 thread, {processor()}", "CPU-s") if config.device == "cpu" else (config.device, "s")
+    print(f"{config.nodes} phrases a text, {config.architecture} at {config.resolution} px, {place}")
+    print(f"{'':<16}{'images':>8}  {'':<12}{unit:>12}{'GiB':>12}{'scores':>12}{'gradients':>12}")
+    for row in rows(config):
+        print(row, flush=True)
+    return 0
