@@ -418,7 +418,7 @@ OURS = [
         ("menagerie.envs.render.entry", "menagerie.envs.core.records"),
     ),
     FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
-    FileKind("parsed captions", make_parses, read_parses, ("menagerie.generators.parsers.graph_json",), is_part),
+    FileKind("parsed captions", make_parses, read_parses, ("menagerie.envs.core.sealed_lines",), is_part),
     FileKind("index of a tar shard", make_index, read_shard_index, ("menagerie.generators.sources.shard_index",)),
     FileKind(
         "split",
