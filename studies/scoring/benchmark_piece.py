@@ -27,12 +27,14 @@ from menagerie.models.contract import attempt
 from menagerie.models.evaluation.code_store import CodeFolder
 from menagerie.models.evaluation.codes import Codes
 from menagerie.models.evaluation.scoring import score_items, score_pool
+from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
+from menagerie.studies.scoring.judged import judged_record
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import Piece, images_of
-from menagerie.studies.scoring.texts import cut_record, described, identity_of, parsed, parsed_by, readable
+from menagerie.studies.scoring.texts import Skipped, cut_record, described, identity_of, parsed, parsed_by, readable
 
 VERSION = 3  # of how records are scored
 PIECES, FILE, TEXTS = "pieces", "scores.csv", "texts.csv"
@@ -92,21 +94,31 @@ class BenchmarkPiece(Piece):
     """Bytes of these."""
     tests: ClassVar[tuple[str, ...]] = ()
 
-    def prepared(self) -> tuple[LoadedScorer, Codes]:
-        """The model, with the codes of images that are kept."""
+    def prepared(self) -> tuple[LoadedScorer, Codes] | Judge:
+        """The model, with the codes of images that are kept, or the judge."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
-        loaded, folder = super().prepared(), CodeFolder(self.codes, self.codes_limit) if self.codes else None
+        loaded = super().prepared()
+        if isinstance(loaded, Judge):
+            return loaded
+        folder = CodeFolder(self.codes, self.codes_limit) if self.codes else None
         side, weights = loaded.framing.resolution, self.tested.weights
         return loaded, attempt(self.model, "fails", lambda: Codes(loaded.scorer, weights, side, folder))
 
-    def score(self, prepared: tuple[LoadedScorer, Codes], report: Callable[[int], None]) -> None:
+    def score(self, prepared: tuple[LoadedScorer, Codes] | Judge, report: Callable[[int], None]) -> None:
         """Score all records, and write their scores and then the result."""
         began = time.perf_counter()
-        model, codes = prepared
-        bench, space = self.subject.bench.framed(*model.framing), model.scorer.texts
-        words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
-        cut = attempt(self.model, "fails", lambda: cut_record(model.scorer, words.texts))
-        results = attempt(self.model, "fails", lambda: rated(codes, words, report))
+        if isinstance(prepared, Judge):
+            prepared.begin(report)
+            scorer = rater = prepared
+            bench = words = self.subject.bench
+            skipped = Skipped()
+        else:
+            model, rater = prepared
+            scorer, space = model.scorer, model.scorer.texts
+            bench = self.subject.bench.framed(*model.framing)
+            words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
+        cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
+        results = attempt(self.model, "fails", lambda: rated(rater, words, report))
         write_csv(self.folder / FILE, SCORES, score_rows(results))
         if bench.made_texts:
             write_texts(self.folder / TEXTS, bench)
@@ -115,7 +127,7 @@ class BenchmarkPiece(Piece):
             **{"groups": groups_of(bench, results), "headlines": headlines_of(bench, results)},
             "wrong": surely_wrong(results),
             **self.subject.graphs,
-            "cut": cut,
+            **{"cut": cut, **judged_record(scorer)},
             **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1)},
             "provenance": provenance(),
         }
@@ -159,13 +171,19 @@ def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> Benchmar
     return BenchmarkPiece(model, subject.label, name, sum(map(len, pools)), subject, skip, **{"below": PIECES, **how})
 
 
-def rated(codes: Codes, bench: PhotographSet, report: Callable[[int], None]) -> list[Result]:
-    """All tests of a benchmark; `report` is called with the number of images that are encoded at once."""
-    encode = partial(codes.encode, bench, report=report)
+def rated(rater: Codes | Judge, bench: PhotographSet, report: Callable[[int], None]) -> list[Result]:
+    """All tests of a benchmark, by a scorer's codes or by a judge; `report` is called with the number of images that
+    are encoded at once."""
+    if isinstance(rater, Judge):
+        of_items, of_pool = partial(score_items, rater), partial(rater.pool, bench)
+    else:
+        encode = partial(rater.encode, bench, report=report)
+        of_items = partial(score_items, rater.scorer, encode=encode)
+        of_pool = partial(score_pool, rater.scorer, encode=encode)
     if isinstance(bench, MatrixBenchmark):
-        matrices = ((pool, score_pool(codes.scorer, pool, encode)) for pool in bench.pools if pool.pairs)
+        matrices = ((pool, of_pool(pool)) for pool in bench.pools if pool.pairs)
         return [result for pool, scores in matrices for result in bench.results(pool, scores)]
-    scores = score_items(codes.scorer, bench, encode=encode)
+    scores = of_items(bench)
     return [Result(item, matrix, bench.outcome(item, matrix)) for item, matrix in zip(bench.items, scores, strict=True)]
 
 
