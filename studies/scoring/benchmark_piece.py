@@ -31,7 +31,7 @@ from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
-from menagerie.studies.scoring.judged import judged_record
+from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import Piece, images_of
 from menagerie.studies.scoring.texts import Skipped, cut_record, described, identity_of, parsed, parsed_by, readable
@@ -93,6 +93,10 @@ class BenchmarkPiece(Piece):
     codes_limit: int = field(default=0, kw_only=True)
     """Bytes of these."""
     tests: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def questions(self) -> int:
+        return questions_to(self.tested.source, [self.subject.bench])
 
     def prepared(self) -> tuple[LoadedScorer, Codes] | Judge:
         """The model, with the codes of images that are kept, or the judge."""

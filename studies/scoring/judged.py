@@ -1,9 +1,15 @@
 """What judges answered, beside their scores: what has no verdict, what the place decided, and what it cost."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Benchmark
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.models.judges.forms import Form, form_of
 from menagerie.models.judges.judge import PROBLEMS, Judge
+from menagerie.models.library.judged import Judged
+from menagerie.models.library.sources import Source
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -16,6 +22,28 @@ ANSWERS = (
     "is counted here. Choices are asked in both orders; where the place decides, the same letter was answered in both. "
     "Tokens are of all answers that the scores are made of, also of those that were kept from before."
 )
+
+
+def questions_to(source: Source, benchmarks: Iterable[Benchmark]) -> int:
+    """The number of questions that a judge is asked about benchmarks, if it has answered none; 0 of a scorer, and of
+    what can't be asked in its form."""
+    if not isinstance(source, Judged):
+        return 0
+    form = form_of(source.form, source.options, source.blind)
+    return sum(questions_about(form, benchmark) for benchmark in benchmarks)
+
+
+def questions_about(form: Form, benchmark: Benchmark) -> int:
+    """The number of different questions about one benchmark; equal images count as different ones."""
+    if isinstance(benchmark, MatrixBenchmark):
+        sizes = ((len(pool.images), sum(map(len, pool.texts))) for pool in benchmark.pools if form.compares_images)
+        return sum(texts if form.blind else images * texts for images, texts in sizes)
+    try:
+        form.check(benchmark, benchmark.items)
+    except UserError:
+        return 0
+    every = {one for item in benchmark.items for one in form.comparisons(item)}
+    return len({question for one in every for question in form.questions(one)})
 
 
 def judged_record(scorer: "Scorer | Judge") -> dict[str, Any]:

@@ -34,7 +34,7 @@ from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.runs.split_file import make_splits, tests_of
-from menagerie.studies.scoring.judged import about_answers, flagged, judged_record
+from menagerie.studies.scoring.judged import about_answers, flagged, judged_record, questions_to
 from menagerie.studies.scoring.models import Model, short_labels
 from menagerie.studies.scoring.piece import Piece, images_of
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
@@ -65,6 +65,10 @@ class SplitPiece(Piece):
     """Hash of the split's scenes and texts and of the store that shows them; the same for a packed file."""
     tests: tuple[str, ...]
     kept: ClassVar[tuple[str, ...]] = (FILE,)  # beside the result
+
+    @property
+    def questions(self) -> int:
+        return questions_to(self.tested.source, opened(self.path)[1].values())
 
     def score(self, prepared: LoadedScorer | Judge, report: Callable[[int], None]) -> None:
         """Score all tests, and write predictions and then the result."""

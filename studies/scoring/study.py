@@ -92,10 +92,12 @@ class ScoringStudy(AnyStudy):
             check_device_here(self.device)
 
     def forecast(self) -> bool:
-        """Print what would be scored; no model is loaded."""
+        """Print what would be scored, and how much would be asked; no model is loaded."""
         pieces = list(self.pieces())
         images = sum(piece.steps for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+        if questions := sum(piece.questions for piece in pieces):
+            print(f"{questions} questions to models that answer them; what was answered before isn't asked again")
         return True
 
     def prepare(self, out: Path) -> "ScoringStudy":

@@ -9,12 +9,38 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
 
-from menagerie.generators.benchmarks.benchmark import Benchmark
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.templates import Caption
 from menagerie.models.judges.answers import pixels_key
 from menagerie.models.judges.judge import sized
 from tests.helpers.chat_service import ChatService, Request, Sent
+
+RED, GREEN, BLUE = (Caption(f"a {colour} cat", SceneGraph(("cat",))) for colour in ("red", "green", "blue"))
+
+
+class Colours(Benchmark):
+    """Three images, each of one colour; a pair of texts for each, and a pair of images with both of their texts."""
+
+    name = "colours"
+    items = (
+        Item("1", "text", (0,), (RED, GREEN)),
+        Item("2", "text", (1,), (GREEN, RED)),
+        Item("3", "text", (2,), (BLUE, GREEN)),
+        Item("4", "quad", (0, 1), (RED, GREEN)),
+    )
+
+    def images(self, numbers):
+        out = torch.zeros((len(numbers), 3, 32, 32), dtype=torch.uint8)
+        for row, number in enumerate(numbers):
+            out[row, number] = 200
+        return out
+
+
+BENCH = Colours()
 
 Fit = Callable[[str, str], float]  # how well a text fits the image with this hash, above 0 if it does
 GOES_ON = Sent(status=0)

@@ -5,13 +5,10 @@ import time
 
 import numpy as np
 import pytest
-import torch
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item, group_chosen, images_chosen, texts_chosen
+from menagerie.generators.benchmarks.benchmark import Item, group_chosen, images_chosen, texts_chosen
 from menagerie.generators.benchmarks.matrix import Pool
-from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges.judge import sized
@@ -19,31 +16,9 @@ from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, read_words
 from menagerie.models.library.judged import judges_named
 from tests.helpers.chat_service import Sent
-from tests.helpers.vision_service import GOES_ON, VisionService, answered, truth
+from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, Colours, VisionService, answered, truth
 
 FORMS = ("yes", "choice", "likelihood")
-RED, GREEN, BLUE = (Caption(f"a {colour} cat", SceneGraph(("cat",))) for colour in ("red", "green", "blue"))
-
-
-class Colours(Benchmark):
-    """Three images, each of one colour; a pair of texts for each, and a pair of images with both of their texts."""
-
-    name = "colours"
-    items = (
-        Item("1", "text", (0,), (RED, GREEN)),
-        Item("2", "text", (1,), (GREEN, RED)),
-        Item("3", "text", (2,), (BLUE, GREEN)),
-        Item("4", "quad", (0, 1), (RED, GREEN)),
-    )
-
-    def images(self, numbers):
-        out = torch.zeros((len(numbers), 3, 32, 32), dtype=torch.uint8)
-        for row, number in enumerate(numbers):
-            out[row, number] = 200
-        return out
-
-
-BENCH = Colours()
 
 
 @pytest.fixture(autouse=True)
