@@ -55,9 +55,15 @@ class Judge:
 
     def begin(self, report: Callable[[int], None]) -> None:
         """Count anew; `report` is called with numbers of images about which everything is answered."""
-        self.report = report
+        self.report, self.reported = report, 0
         self.counts: Counter[str] = Counter()
         self.models: dict[str, None] = {}
+
+    def advance(self, images: int) -> None:
+        """Report further images."""
+        if images:
+            self.report(int(images))
+            self.reported += images
 
     def counted(self) -> dict[str, int]:
         """Numbers of items, questions, answers of each kind, and tokens since `begin`."""
@@ -100,7 +106,9 @@ class Judge:
     def verdicts(self, benchmark: Benchmark, comparisons: Sequence[Comparison]) -> dict[Comparison, Verdict]:
         """The verdict of each comparison."""
         questions = {comparison: self.form.questions(comparison) for comparison in comparisons}
+        before = self.reported
         answers = self.answered(benchmark, list(dict.fromkeys(q for its in questions.values() for q in its)))
+        self.advance(len({comparison.image for comparison in comparisons}) - (self.reported - before))
         found = {question: read(question, answer) for question, answer in answers.items()}
         self.count(answers, found)
         if not self.form.compares_images:
@@ -114,20 +122,21 @@ class Judge:
         questions without an answer unless they are allowed."""
         pixels = {i: "" if i is None else pixels_key(benchmark.picture(i)) for i in {q.image for q in questions}}
         keys = {question: question_key(question, pixels[question.image]) for question in questions}
-        missing = list({key: q for q, key in keys.items() if not self.kept.get(key)}.values())
-        self.counts.update(questions=len(questions), kept=len(questions) - len(missing))
-        progress = Progress(questions, missing, self.report)
+        missing = {key: question for question, key in keys.items() if not self.kept.get(key)}
+        self.counts.update(questions=len(questions), kept=sum(key not in missing for key in keys.values()))
+        left = Counter(question.image for question in missing.values())
 
         def picture(number: int) -> Picture:
             return sized(benchmark.picture(number), self.options.side, self.options.largest)
 
         lost: dict[str, Answer] = {}
-        for question, answer in self.respondent.answers(missing, picture) if missing else ():
+        for question, answer in self.respondent.answers(list(missing.values()), picture) if missing else ():
             if answer.unanswered:
                 lost[keys[question]] = answer
             else:
                 self.kept.add(keys[question], answer)
-            progress.done(question)
+            left[question.image] -= 1
+            self.advance(question.image is not None and not left[question.image])
         if lost and self.options.unanswered == "refuse":
             raise UserError(
                 f"{len(lost)} of {len(questions)} questions have no answer ({next(iter(lost.values())).unanswered}); "
@@ -143,22 +152,6 @@ class Judge:
         for answer in answers.values():
             self.counts.update(tokens_in=answer.tokens_in, tokens_out=answer.tokens_out)
             self.models |= {answer.model: None} if answer.model else {}
-
-
-class Progress:
-    """Reports images when everything about them is answered."""
-
-    def __init__(
-        self, questions: Sequence[Question], missing: Sequence[Question], report: Callable[[int], None]
-    ) -> None:
-        self.left, self.report = Counter(question.image for question in missing), report
-        report(len({question.image for question in questions} - self.left.keys()))
-
-    def done(self, question: Question) -> None:
-        """A question is answered, or given up."""
-        self.left[question.image] -= 1
-        if not self.left[question.image]:
-            self.report(1)
 
 
 def sized(picture: Picture, side: int, largest: int) -> UInt8[np.ndarray, "new_h new_w 3"]:

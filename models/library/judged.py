@@ -49,8 +49,9 @@ class Judged(Source):
 
     def identity(self) -> str:
         """Hash of everything that decides its scores; a server's address is no part of it."""
-        how = {name: getattr(self.options, name) for name in ("prior", "side", "largest")}
-        asked = {"form": self.form, "blind": self.blind, "version": VERSION, **how}
+        how = {"side": self.options.side, "largest": self.options.largest}
+        prior = self.options.prior if self.form == "likelihood" and not self.blind else 0.0
+        asked = {"form": self.form, "blind": self.blind, "prior": prior, "version": VERSION, **how}
         allowed = {} if self.options.unanswered == "refuse" else {"unanswered": self.options.unanswered}
         return digest({**self.respondent("cpu").identity(), **asked, **allowed})
 
