@@ -6,7 +6,8 @@
     python studies/evaluate.py mine.py:Mine runs/mine --code mine.py:Mine --splits store/pug-64px-…/binding-….h5
 
 A model is a run (all its cells), a cell, a checkpoint, an open_clip model (without weights: random), a folder of
-Hugging Face's CLIP or SigLIP (or hf:NAME), or a class of your own. A split is a file, also a packed one, a recipe of
+Hugging Face's CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL;
+docs/judges.md), or a class of your own. A split is a file, also a packed one, a recipe of
 `menagerie recipes`, a TOML file, or a frozen benchmark (docs/benchmarks.md), of which a card is written. Ends with
 `report.html`, `results.csv`, `results.tex`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
 what is finished: also with further models and splits.

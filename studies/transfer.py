@@ -5,7 +5,8 @@
     python studies/transfer.py ViT-B-32 --benchmarks sugarcrepe --data-root DATA --images coco/val2017=PHOTOGRAPHS
 
 A model is a run (all its cells), a checkpoint, an open_clip model (without weights: random), a folder of Hugging Face's
-CLIP or SigLIP (or hf:NAME), or a class of your own. docs/transfer.md says which file of a benchmark goes where. Ends
+CLIP, SigLIP or image-text-to-text (or hf:NAME), a chat model with images (chat:URL#MODEL; docs/judges.md), or a class
+of your own. docs/transfer.md says which file of a benchmark goes where. Ends
 with `report.html`, `results.csv`, `results.tex`, `results.jsonl` and the scores of every record in `--out`. Run again,
 it skips what is finished: also with further models and benchmarks.
 """

@@ -77,6 +77,10 @@ class Benchmark(ABC):
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         """The images with these indices, all of one size."""
 
+    def picture(self, number: int) -> UInt8[np.ndarray, "h w 3"]:
+        """An image as it is, neither cropped nor scaled for a tower."""
+        return self.images([number])[0].permute(1, 2, 0).numpy()
+
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         """Yield batches of image indices to read and encode together, at most `size` each."""
         return (numbers[start : start + size] for start in range(0, len(numbers), size))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+import numpy as np
 from jaxtyping import UInt8
 from torch import Tensor
 
@@ -156,6 +157,9 @@ class PhotographSet(Benchmark):
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
         return self.files.read(numbers)
+
+    def picture(self, number: int) -> UInt8[np.ndarray, "h w 3"]:
+        return self.files.whole(number)
 
     def fingerprint(self, number: int) -> str:
         """A hash of everything that decides the pixels of an image."""

@@ -5,15 +5,16 @@ import email.utils
 import http.client
 import json
 import math
+import os
 import random
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import parse_json
@@ -27,6 +28,13 @@ FIRST_WAIT = 0.5  # seconds before the first repetition; each wait is twice the 
 
 class NoAnswer(Exception):
     """Raised if a request got no answer in all its attempts. The text is "KIND: DETAIL"."""
+
+
+class Refused(NoAnswer):
+    """Raised if a server answers that it won't take this request."""
+
+
+Read = TypeVar("Read")  # what is read of an answer: it has the numbers of tokens, as `Reply`
 
 
 class Reply(NamedTuple):
@@ -56,6 +64,8 @@ class ChatServer:
     """Number of times a request is sent before it fails."""
     longest_wait: float = 120.0
     """Longest wait, in seconds, that a server may ask for (Retry-After); if it asks for more, the request fails."""
+    per_minute: float = 0.0
+    """Most requests that all threads together send in a minute; 0 sets no limit."""
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
@@ -69,11 +79,16 @@ class ChatServer:
         self._opener = urllib.request.build_opener(_Redirected)
         self._lock = threading.Lock()
         self._not_before = 0.0  # no thread sends before this time
+        self._gap = 60 / self.per_minute if self.per_minute else 0.0
 
-    def chat(self, settings: Mapping[str, Any], stopped: threading.Event) -> Reply:
-        """Send a request, `settings` as JSON, and return the model's reply; sends nothing more once `stopped`.
+    def chat(
+        self, settings: Mapping[str, Any], stopped: threading.Event, read: Callable[[Mapping[str, Any]], Read]
+    ) -> Read:
+        """Send a request, `settings` as JSON, and return what `read` makes of the JSON answered; sends nothing more
+        once `stopped`.
 
-        Raises `NoAnswer` if all attempts fail, and `UserError` if no attempt could ever succeed.
+        Raises `NoAnswer` if all attempts fail, `Refused` if the server won't take the request, and `UserError` if it
+        will never take any.
         """
         body, problem, wait = json.dumps(settings).encode(), "not requested: the server had stopped answering", 0.0
         for attempt in range(self.attempts):
@@ -82,7 +97,7 @@ class ChatServer:
             self._count(requests=1, repeated=int(attempt > 0))
             wait = FIRST_WAIT * 2**attempt * random.uniform(0.75, 1.25)  # threads shouldn't repeat at once
             try:
-                reply = read_reply(self._send(body))
+                reply = protocol(self._send(body), read)
             except urllib.error.HTTPError as error:
                 problem = self._refused(error)
             except (OSError, http.client.HTTPException, ValueError) as error:  # gone, too slow, cut off, no JSON
@@ -93,12 +108,15 @@ class ChatServer:
         raise NoAnswer(problem)
 
     def _waited(self, seconds: float, stopped: threading.Event) -> bool:
-        """Wait this many seconds, and as long as the server asked all requests to; False if stopped meanwhile."""
+        """Wait this many seconds, as long as the server asked all requests to, and for a turn; False if stopped
+        meanwhile."""
         while not stopped.wait(seconds):
             with self._lock:
-                seconds = self._not_before - time.monotonic()
-            if seconds <= 0:
-                return True
+                now = time.monotonic()
+                seconds = self._not_before - now
+                if seconds <= 0:
+                    self._not_before = now + self._gap
+                    return True
         return False
 
     def _send(self, body: bytes) -> bytes:
@@ -126,7 +144,7 @@ class ChatServer:
             why = HOPELESS.get(error.code, "it leads elsewhere")
             raise UserError(f"the server {self.url} answers {error.code}, {why}; correct url, model or key ({said})")
         if error.code not in BUSY:
-            raise NoAnswer(f"HTTP {error.code}: {said}")
+            raise Refused(f"HTTP {error.code}: {said}")
         if wait and wait > self.longest_wait:
             raise NoAnswer(f"HTTP {error.code}: it requests to wait {wait:.0f} s")
         if wait:
@@ -147,16 +165,34 @@ def beginning(error: urllib.error.HTTPError) -> str:
         return "it says no more"
 
 
-def read_reply(body: bytes) -> Reply:
-    """Read the server's JSON; raises `ValueError` if it doesn't follow the protocol."""
+def protocol(body: bytes, read: Callable[[Mapping[str, Any]], Read]) -> Read:
+    """What `read` makes of the server's JSON; raises `ValueError` if that doesn't follow the protocol."""
     try:
-        content = parse_json(body, "it")
-        text = content["choices"][0]["message"]["content"]
-        usage = content.get("usage") or {}
-        tokens = [int(usage.get(key) or 0) for key in ("prompt_tokens", "completion_tokens")]
+        return read(parse_json(body, "it"))
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(f"an answer that isn't of the protocol ({type(error).__name__}: {error})") from error
-    return Reply(text if isinstance(text, str) else "", *tokens)
+
+
+def read_reply(content: Mapping[str, Any]) -> Reply:
+    """The text of an answer."""
+    text = content["choices"][0]["message"]["content"]
+    return Reply(text if isinstance(text, str) else "", *tokens_of(content))
+
+
+def tokens_of(content: Mapping[str, Any]) -> tuple[int, int]:
+    """The numbers of tokens that a server counts for a request and for its answer; 0 if it doesn't say."""
+    usage = content.get("usage") or {}
+    return int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+
+
+def key_in(variable: str) -> str:
+    """The server's key in an environment variable; empty without a name. Raises if it holds none."""
+    if variable and not os.environ.get(variable):
+        raise UserError(f"the environment has no {variable}, which is to have the server's key; set it")
+    key = os.environ[variable].strip() if variable else ""
+    if not key.isascii() or not key.isprintable():  # otherwise the error about the header would show the key
+        raise UserError(f"what the environment has as {variable} is no key: it has line breaks or foreign letters")
+    return key
 
 
 def kind_of(error: Exception) -> str:

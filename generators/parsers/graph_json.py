@@ -1,17 +1,15 @@
 """Scene graphs as JSON: strict reading of graphs from outside, and a cache on disk of parsed captions."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_text, writing
+from menagerie.envs.core.files import write_text
 from menagerie.envs.core.identity import digest
-from menagerie.envs.core.locks import FileLock
-from menagerie.envs.core.reading import Unreadable, read_lines
-from menagerie.envs.core.records import sealed, unsealed
+from menagerie.envs.core.reading import Unreadable
+from menagerie.envs.core.sealed_lines import SealedLines
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import plain_text
 
@@ -78,7 +76,6 @@ def plain_graph(graph: SceneGraph) -> SceneGraph:
     return SceneGraph(tuple(nodes), tuple(Edge(*edge) for edge in edges))
 
 
-LONGEST_LINE, LARGEST = 1 << 20, 16 << 30  # bytes of a line and of the file
 Entry = tuple[SceneGraph | None, str]  # a graph; or None, and the reason
 
 
@@ -86,24 +83,23 @@ class ParseCache:
     """The answers of one parser on disk: a folder with `parser.json`, its identity, and `graphs.jsonl`, one line per
     caption.
 
-    The folder's name below `root` depends on the identity, so each prompt or model has its own. Lines are only added,
-    each in one write with a digest; several processes may do so at once. Lines that a killed process left half-written,
-    lines damaged on disk, and lines copied from another parser's folder are skipped, and their captions are parsed
-    again.
+    The folder's name below `root` depends on the identity, so each prompt or model has its own. Several processes may
+    add at once. Captions of lines that can't be used are parsed again (`SealedLines`).
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
         """Read the existing entries; raises `UserError` if the folder can't be written to."""
         self.folder = root / f"{name}-{digest(identity)}"
-        self.damaged = 0
-        """Lines that were passed over."""
+        self._lines = SealedLines(self.path, self.folder.name)
         self._entries: dict[str, Entry] = {}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (self.folder / "parser.json").exists():
                 write_text(self.folder / "parser.json", json.dumps(dict(identity), indent=1))
-            self._lock = FileLock(self.folder / "lock")
-            self._read()
+            self.damaged = self._lines.read(self._take)
+            """Lines that were passed over."""
+        except Unreadable as error:
+            raise UserError(f"{error}; delete it: its captions are parsed anew") from error
         except OSError as error:
             raise UserError(f"{self.folder} can't be written ({error.strerror}); choose another --parses") from error
 
@@ -121,38 +117,16 @@ class ParseCache:
     def add(self, caption: str, graph: SceneGraph | None, problem: str = "") -> None:
         """Keep a graph, or None and the reason."""
         what = as_json(graph) if graph else {"problem": problem}
-        line = sealed({"caption": caption, **what}, salt=self.folder.name).encode()
-        with writing(self.path), self._lock, self.path.open("ab+") as file:
-            size = file.seek(0, os.SEEK_END)
-            if size and os.pread(file.fileno(), 1, size - 1) != b"\n":  # a killed process left half a line
-                line = b"\n" + line
-            os.write(file.fileno(), line + b"\n")
+        self._lines.add({"caption": caption, **what})
         self._entries[caption] = graph, problem
 
-    def _read(self) -> None:
-        if not self.path.exists() and not self.path.is_symlink():
-            return
-        try:
-            for line in read_lines(self.path, LONGEST_LINE, LARGEST):
-                self._take(line)
-        except Unreadable as error:
-            raise UserError(f"{error}; delete it: its captions are parsed anew") from error
-
-    def _take(self, line: bytes) -> None:
-        try:
-            caption, entry = read_line(line, self.folder.name)
-        except ValueError:
-            self.damaged += 1
-        else:
-            self._entries[caption] = entry
+    def _take(self, content: Any) -> None:
+        caption, entry = entry_of(content)
+        self._entries[caption] = entry
 
 
-def read_line(line: bytes, owner: str) -> tuple[str, Entry]:
-    """Read a line: a caption, and its entry by the parser whose folder is called `owner`.
-
-    Raises `ValueError` for a line that is incomplete, damaged or of another parser.
-    """
-    content = unsealed(line.decode(), "a line", owner)
+def entry_of(content: Any) -> tuple[str, Entry]:
+    """Read a line's object: a caption and its entry; raises `ValueError` for something else."""
     caption = content.get("caption") if isinstance(content, dict) else None
     if not isinstance(caption, str):
         raise NotAGraph("no caption: a line of something else")

@@ -4,9 +4,6 @@ The file begins with the prompt and the strict reading of answers.
 """
 
 import json
-import os
-import queue
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -15,7 +12,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import Unreadable, parse_json
 from menagerie.envs.core.validation import COUNT
 from menagerie.generators.captions.graph import SceneGraph
-from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer
+from menagerie.generators.parsers.asking import Asking
+from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, key_in, read_reply
 from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
 from menagerie.generators.parsers.parser import Parsed
 from menagerie.generators.parsers.registry import ParserSpec
@@ -146,7 +144,6 @@ class LanguageModel:
 
     def __init__(self, options: LLMOptions, server: ChatServer) -> None:
         self.options, self.server = options, server
-        self._silent = 0  # captions without an answer since the last answer
 
     def identity(self) -> Mapping[str, Any]:
         """The model, the messages before the caption, and the version of reading; the server's address is not part of
@@ -160,45 +157,19 @@ class LanguageModel:
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         """Yield each caption as soon as it is answered or given up."""
-        source, lock, stopped = iter(captions), threading.Lock(), threading.Event()
-        done: queue.SimpleQueue[Parsed | Exception] = queue.SimpleQueue()
-        self._silent = 0
+        asking = Asking(self.options.concurrency)
+        return asking.each(lambda caption: self._parsed(caption, asking), captions)
 
-        def work() -> None:
-            while True:
-                with lock:
-                    caption = next(source, None)
-                if caption is None:
-                    return
-                try:
-                    done.put(self._parsed(caption, stopped))
-                except Exception as error:
-                    done.put(error)
-                    return
-
-        for _ in range(min(self.options.concurrency, len(captions))):
-            threading.Thread(target=work, daemon=True).start()  # daemons don't delay Ctrl-C
-        try:
-            for _ in captions:
-                outcome = done.get()
-                if isinstance(outcome, Exception):
-                    raise outcome
-                yield outcome
-        finally:
-            stopped.set()
-
-    def _parsed(self, caption: str, stopped: threading.Event) -> Parsed:
+    def _parsed(self, caption: str, asking: Asking) -> Parsed:
         messages, problem = [*prompt(), question(caption)], ""
         settings = {"model": self.options.model, "temperature": 0, "max_tokens": self.options.tokens}
         for _ in range(self.options.answers):
             try:
-                reply = self.server.chat({**settings, "messages": messages}, stopped)
+                reply = self.server.chat({**settings, "messages": messages}, asking.stopped, read_reply)
             except NoAnswer as error:
-                self._silent += 1
-                if self._silent >= self.options.concurrency:
-                    stopped.set()
+                asking.note(answered=False)
                 return Parsed(caption, None, str(error), answered=False)
-            self._silent = 0
+            asking.note(answered=True)
             try:
                 return Parsed(caption, read_answer(reply.text))
             except NotAGraph as error:
@@ -213,12 +184,7 @@ def build(options: LLMOptions) -> LanguageModel:
         raise UserError("the parser llm needs the name of a model: llm:model=NAME,url=http://HOST:PORT/v1")
     if not options.timeout or not all((options.concurrency, options.attempts, options.answers, options.tokens)):
         raise UserError("concurrency, timeout, attempts, answers and tokens of the parser llm must be above 0")
-    if options.key and not os.environ.get(options.key):
-        raise UserError(f"the environment has no {options.key}, which is to have the server's key; set it")
-    key = os.environ[options.key].strip() if options.key else ""
-    if not key.isascii() or not key.isprintable():  # otherwise the error about the header would show the key
-        raise UserError(f"what the environment has as {options.key} is no key: it has line breaks or foreign letters")
-    server = ChatServer(options.url, key, options.timeout, options.attempts)
+    server = ChatServer(options.url, key_in(options.key), options.timeout, options.attempts)
     return LanguageModel(options, server)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache as once
@@ -107,16 +107,20 @@ class ImageFiles:
     def _image(self, index: int) -> UInt8[np.ndarray, "r r 3"]:
         if index in self._decoded:
             return self._decoded[index]
-        pixels = self._decode(self.names[index], self.boxes[index])
+        pixels = self._read(index, lambda part: square(part, self.resolution, self.squashed, self.interpolation))
         if self.cache:
             self._decoded[index] = pixels
         return pixels
 
-    def _decode(self, name: str, box: tuple[int, int, int, int] | None) -> UInt8[np.ndarray, "r r 3"]:
+    def whole(self, index: int) -> UInt8[np.ndarray, "h w 3"]:
+        """An image with all of its pixels, neither cropped nor scaled; of one with a box that part."""
+        return self._read(index, np.array)
+
+    def _read(self, index: int, pixels: Callable[[Image.Image], np.ndarray]) -> UInt8[np.ndarray, "h w 3"]:
+        name, box = self.names[index], self.boxes[index]
         try:
             picture = self._open(name)
-            part = picture if box is None else cut(picture, *box)
-            return square(part, self.resolution, self.squashed, self.interpolation)
+            return pixels(picture if box is None else cut(picture, *box))
         except UserError:
             raise
         except UnidentifiedImageError:

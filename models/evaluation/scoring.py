@@ -1,5 +1,8 @@
-"""Scores images with texts, encoding each image once: the pairs in a benchmark's items, or all images of a pool with
-all its texts. For a pool, vectors of texts are computed once; other codes are recomputed for each chunk of images."""
+"""Scores images with texts: the items of a benchmark, or all images of a pool with all its texts.
+
+A scorer encodes each image once; for a pool, vectors of texts are computed once, and other codes for each chunk of
+images. A judge is asked instead.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +20,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.captions.templates import Caption
+from menagerie.models.judges.judge import Judge
 from menagerie.models.scorer import Diverged, Scorer
 from menagerie.models.texts import Tensors, leaves, mapped
 
@@ -73,17 +77,26 @@ class Pair(NamedTuple):
     text: Caption
 
 
-@torch.no_grad()
 def score_items(
-    scorer: Scorer, benchmark: Benchmark, items: Sequence[Item] | None = None, encode: Encode | None = None
+    scorer: Scorer | Judge, benchmark: Benchmark, items: Sequence[Item] | None = None, encode: Encode | None = None
 ) -> list[Scores]:
     """The scores (k, m) of each item, or of each of `items`; raises for a score that isn't finite.
 
     `encode` gives the codes of images; by default they are computed block by block.
     """
     items = benchmark.items if items is None else items
-    encode = encode or partial(encoded, scorer, benchmark.images)
+    if isinstance(scorer, Judge):
+        return scorer.scores(benchmark, items)
     pairs = dict.fromkeys(Pair(image, text) for item in items for image in item.images for text in item.texts)
+    known = encoded_pairs(scorer, benchmark, list(pairs), encode or partial(encoded, scorer, benchmark.images))
+    scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
+    check_finite(scorer, scores)
+    return scores
+
+
+@torch.no_grad()
+def encoded_pairs(scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], encode: Encode) -> dict[Pair, float]:
+    """The score of each pair, by codes."""
     texts_of: dict[int, list[Caption]] = {}
     for image, text in pairs:
         texts_of.setdefault(image, []).append(text)
@@ -93,9 +106,7 @@ def score_items(
         read = text_codes(scorer, list(dict.fromkeys(text for _, text in pairs)))
         for block, code in zip(blocks, encode(blocks), strict=True):
             known.update(score_block(scorer, read, code, {image: texts_of[image] for image in block}))
-    scores = [np.array([[known[Pair(i, text)] for text in item.texts] for i in item.images]) for item in items]
-    check_finite(scorer, scores)
-    return scores
+    return known
 
 
 def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:

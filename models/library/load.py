@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import read_json
 from menagerie.generators.captions.phrases import nearest
 from menagerie.models.checkpoint import CONFIG, WEIGHTS, checked_name, read_config
 from menagerie.models.kept_states import checked_state, kept_steps
 from menagerie.models.library.cells import named_cell
+from menagerie.models.library.judged import HUB, is_judge, kind_of_hugging_face
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, OwnClass, Source
 from menagerie.models.registry import check_scorer, is_own, same_scorer, spec_of
@@ -21,7 +21,6 @@ from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.models.towers.preparation import tags_of
 
 CHECKPOINT = "checkpoint"
-HUB = "hf:"
 MOST_NAMED = 4  # cells in a message
 
 
@@ -79,7 +78,9 @@ def find_source(
 
 
 def other_source(name: str, towers: TowerConfig | None) -> Source:
-    """Find the source for a name that isn't a checkpoint."""
+    """Find the source for a name that isn't a checkpoint. Raises for a model that answers questions."""
+    if is_judge(name):
+        raise UserError(f"{name} answers questions, and has neither layers nor codes; evaluate and transfer ask it")
     if is_own(name):
         check_towers(towers := towers or TowerConfig())
         spec_of(name)  # runs the file, so that a missing class is reported before anything is rendered
@@ -129,14 +130,6 @@ def unfinished_in(path: Path, place: Mapping[str, Any]) -> list[Path]:
         some = ", ".join(map(str, cells[:MOST_NAMED])) + ", …" * (len(cells) > MOST_NAMED)
         raise UserError(f"{path} has no finished cell yet; name one that has states by its folder alone: {some}")
     return [cell / CHECKPOINT for cell in cells]
-
-
-def kind_of_hugging_face(folder: Path) -> str:
-    """The `model_type` in a folder of Hugging Face's transformers; empty for other folders."""
-    try:
-        return str(read_json(folder / CONFIG, dict[str, Any]).get("model_type", ""))
-    except ValueError:
-        return ""
 
 
 def open_clip_source(name: str) -> OpenCLIP:

@@ -125,6 +125,9 @@ class Framed(Benchmark):
         self.report(len(pixels))
         return fitted(pixels, self.framing)
 
+    def picture(self, number: int) -> UInt8[np.ndarray, "h w 3"]:
+        return self.inner.picture(number)
+
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         """Blocks of images as the benchmark divides them."""
         return self.inner.blocks(numbers, size)

@@ -1,16 +1,19 @@
 """The options of probing models as they are: nothing is trained, and all are read on one probe set."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, WHAT
 from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import SIDE, Range, Several
 from menagerie.generators.splits.probe import ProbeRecipe, chosen
+from menagerie.models.judges.options import JudgeOptions
 from menagerie.studies.scoring.study import ScoringStudy, about_models, left_out
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ class ProbeModels(ScoringStudy):
     on: ClassVar[str] = "probed on"
     written_by: ClassVar[str] = "menagerie.studies.pages.probes"
 
+    judge: Annotated[JudgeOptions, tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=JudgeOptions)
+    """Of models that answer questions, which have no codes."""
     world: Annotated[str, DATA, FIRST] = ""
     """World of the probe set; empty takes the one that the models were trained in, or pug."""
     resolution: Annotated[int, DATA, FIRST, Range(0, SIDE.high)] = 0

@@ -11,6 +11,7 @@ from menagerie.envs.core.identity import generator
 
 if TYPE_CHECKING:
     from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Outcome, Scores
+    from menagerie.models.judges.judge import Judge
     from menagerie.models.recipe import Recipe
     from menagerie.models.scorer import Scorer
 
@@ -23,7 +24,9 @@ Results = dict[str, dict[str, dict[str, Any]]]
 Keep = Callable[[str, Sequence["Item"], Sequence["Scores"]], None]
 
 
-def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer", keep: Keep | None = None) -> Results:
+def evaluate(
+    folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer | Judge", keep: Keep | None = None
+) -> Results:
     """Accuracy, tie rate and number of records by subset and task; writes `predictions.csv`. `keep` is called with each
     subset, its items and all their scores."""
     from menagerie.models.evaluation.scoring import score_items
@@ -34,23 +37,33 @@ def evaluate(folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer", k
         rows.writeheader()
         for subset, test in tests.items():
             scores = score_items(scorer, test)
-            subsets[subset] = summaries(test, scores)
+            subsets[subset] = summaries(test, scores, rules_for(scorer))
             rows.writerows(predictions(subset, test.items, scores))
             if keep:
                 keep(subset, test.items, scores)
     return subsets
 
 
-def summaries(test: "Benchmark", scores: Sequence["Scores"]) -> dict[str, dict[str, Any]]:
-    """The results of each task, and of quads under each rule; None for an empty subset."""
+def rules_for(scorer: "Scorer | Judge") -> Sequence[str]:
+    """The rules by which a model's quads are scored: those that compare images only where it does."""
+    from menagerie.generators.benchmarks.benchmark import QUADS
+    from menagerie.models.judges.judge import Judge
+
+    return ("text",) if isinstance(scorer, Judge) and not scorer.form.compares_images else tuple(QUADS)
+
+
+def summaries(
+    test: "Benchmark", scores: Sequence["Scores"], rules: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """The results of each task, and of quads under each of `rules`, or under all; None for an empty subset."""
     from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, summarise
 
     outcomes: dict[str, list[Outcome]] = {group: [] for group in test.groups if group != QUAD}
-    quads: dict[str, list[Outcome]] = {part: [] for part in QUADS} if QUAD in test.groups else {}
+    quads: dict[str, list[Outcome]] = {part: [] for part in rules or QUADS} if QUAD in test.groups else {}
     for item, matrix in zip(test.items, scores, strict=True):
         if item.group == QUAD:
-            for part, rule in QUADS.items():
-                quads[part].append(rule(matrix))
+            for part, found in quads.items():
+                found.append(QUADS[part](matrix))
         else:
             outcomes[item.group].append(test.outcome(item, matrix))
     tasks = {}

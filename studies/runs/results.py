@@ -52,6 +52,8 @@ class Result(msgspec.Struct):
     wrong: list[dict[str, Any]] = []
     cut: CutTexts | None = None
     skipped: dict[str, int] = {}
+    judged: dict[str, int] = {}
+    answered_by: list[str] = []
     files: dict[str, str] = {}
     seconds: float = 0.0
     provenance: dict[str, Any] = {}

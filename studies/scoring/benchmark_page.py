@@ -20,6 +20,7 @@ from menagerie.studies.scoring.benchmark_tables import (
     paper_tables,
     percent,
 )
+from menagerie.studies.scoring.judged import about_answers
 from menagerie.studies.scoring.rerank import reranked_pools
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
 from menagerie.studies.scoring.texts import unread_texts
@@ -73,6 +74,7 @@ def parts(records: Records) -> Iterator[Part]:
     for parser in filter(None, dict.fromkeys(piece.subject.parser for piece in scored.pieces)):
         yield Paragraph(f"Scene graphs of texts are from the parser `{parser}`.")
     yield from gaps(scored)
+    yield from about_answers(records)
     yield Heading("Headlines")
     yield rows_of("headlines", headline_table(scored, counts=True), HEADLINES)
     yield from beside_papers(scored)

@@ -27,13 +27,15 @@ from menagerie.models.contract import attempt
 from menagerie.models.evaluation.code_store import CodeFolder
 from menagerie.models.evaluation.codes import Codes
 from menagerie.models.evaluation.scoring import Encode, score_items, score_pool, too_many
+from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
+from menagerie.studies.scoring.judged import judged_record, questions_to
 from menagerie.studies.scoring.models import Model
 from menagerie.studies.scoring.piece import Piece, images_of
 from menagerie.studies.scoring.rerank import FirstPass, Reranker
-from menagerie.studies.scoring.texts import cut_record, described, identity_of, parsed, parsed_by, readable
+from menagerie.studies.scoring.texts import Skipped, cut_record, described, identity_of, parsed, parsed_by, readable
 
 VERSION = 3  # of how records are scored
 PIECES, FILE, TEXTS = "pieces", "scores.csv", "texts.csv"
@@ -95,10 +97,16 @@ class BenchmarkPiece(Piece):
     """What ranks the candidates of pools with too many pairs before a model that reads each."""
     tests: ClassVar[tuple[str, ...]] = ()
 
-    def prepared(self) -> tuple[LoadedScorer, Codes]:
-        """The model, with the codes of images that are kept."""
+    @property
+    def questions(self) -> int:
+        return questions_to(self.tested.source, [self.subject.bench])
+
+    def prepared(self) -> tuple[LoadedScorer, Codes] | Judge:
+        """The model, with the codes of images that are kept, or the judge."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
         loaded = super().prepared()
+        if isinstance(loaded, Judge):
+            return loaded
         return loaded, attempt(self.model, "fails", lambda: self.codes_of(loaded, self.tested))
 
     def codes_of(self, loaded: LoadedScorer, model: Model) -> Codes:
@@ -106,15 +114,23 @@ class BenchmarkPiece(Piece):
         folder = CodeFolder(self.codes, self.codes_limit) if self.codes else None
         return Codes(loaded.scorer, model.weights, loaded.framing.resolution, folder)
 
-    def score(self, prepared: tuple[LoadedScorer, Codes], report: Callable[[int], None]) -> None:
+    def score(self, prepared: tuple[LoadedScorer, Codes] | Judge, report: Callable[[int], None]) -> None:
         """Score all records, and write their scores and then the result."""
         began = time.perf_counter()
-        model, codes = prepared
-        bench, space = self.subject.bench.framed(*model.framing), model.scorer.texts
-        words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
-        cut = attempt(self.model, "fails", lambda: cut_record(model.scorer, words.texts))
-        reranker = self.first and Reranker(self.first, words, self.device, self.codes_of)
-        results = attempt(self.model, "fails", lambda: rated(codes, words, report, reranker))
+        reranker = None
+        if isinstance(prepared, Judge):
+            prepared.begin(report)
+            scorer = rater = prepared
+            bench = words = self.subject.bench
+            skipped = Skipped()
+        else:
+            model, rater = prepared
+            scorer, space = model.scorer, model.scorer.texts
+            bench = self.subject.bench.framed(*model.framing)
+            words, skipped = readable(bench, space.words, space.context, self.skip, self.model)
+            reranker = self.first and Reranker(self.first, words, self.device, self.codes_of)
+        cut = attempt(self.model, "fails", lambda: cut_record(scorer, words.texts))
+        results = attempt(self.model, "fails", lambda: rated(rater, words, report, reranker))
         write_csv(self.folder / FILE, SCORES, score_rows(results))
         if bench.made_texts:
             write_texts(self.folder / TEXTS, bench)
@@ -124,7 +140,7 @@ class BenchmarkPiece(Piece):
             "wrong": surely_wrong(results),
             **({"reranked": reranker.record} if reranker and reranker.record else {}),
             **self.subject.graphs,
-            "cut": cut,
+            **{"cut": cut, **judged_record(scorer)},
             **{"skipped": skipped._asdict(), "seconds": round(time.perf_counter() - began, 1)},
             "provenance": provenance(),
         }
@@ -171,19 +187,28 @@ def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> Benchmar
 
 
 def rated(
-    codes: Codes, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
+    rater: Codes | Judge, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
 ) -> list[Result]:
-    """All tests of a benchmark; `report` is called with the number of images that are encoded at once."""
-    encode = partial(codes.encode, bench, report=report)
+    """All tests of a benchmark, by a scorer's codes or by a judge; `report` is called with the number of images that
+    are encoded at once."""
+    if isinstance(rater, Judge):
+        of_items, of_pool = partial(score_items, rater), partial(judged_pool, rater, bench)
+    else:
+        encode = partial(rater.encode, bench, report=report)
+        of_items = partial(score_items, rater.scorer, encode=encode)
+        of_pool = partial(scored_pool, rater, bench, encode=encode, reranker=reranker)
     if isinstance(bench, MatrixBenchmark):
-        return [
-            result for pool in bench.pools if pool.pairs for result in pool_rated(codes, bench, pool, encode, reranker)
-        ]
-    scores = score_items(codes.scorer, bench, encode=encode)
+        return [result for pool in bench.pools if pool.pairs for result in of_pool(pool)]
+    scores = of_items(bench)
     return [Result(item, matrix, bench.outcome(item, matrix)) for item, matrix in zip(bench.items, scores, strict=True)]
 
 
-def pool_rated(
+def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Result]:
+    """The tests of a pool, by a judge."""
+    return bench.results(pool, judge.pool(bench, pool))
+
+
+def scored_pool(
     codes: Codes, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
 ) -> Iterator[Result]:
     """The tests of a pool; of its candidates only the best are scored if it has too many pairs."""

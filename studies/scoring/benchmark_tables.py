@@ -21,6 +21,7 @@ from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.studies.analysis.tables import DASH, to_latex
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
+from menagerie.studies.scoring.judged import flagged
 from menagerie.studies.scoring.study import left_out, named_results
 
 COLUMNS = ("model", "benchmark", "kind", "name", "official", "neutral", "tie_rate", "n", "missing", "unread", "piece")
@@ -72,7 +73,7 @@ class Scored:
     @property
     def titles(self) -> dict[str, str]:
         """What models are called in tables: the name says it where weights are random."""
-        return {piece.model: piece.tested.title for piece in self.pieces}
+        return {piece.model: flagged(self.records, piece.model, piece.tested.title) for piece in self.pieces}
 
     @cached_property
     def table(self) -> pd.DataFrame:

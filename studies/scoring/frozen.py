@@ -13,6 +13,7 @@ from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.frozen.make import make_frozen
 from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.models.judges.judge import Judge
 from menagerie.models.scorer import Scorer
 from menagerie.studies.cards.card import OfModel, OfProgram, write_card
 from menagerie.studies.cards.scores import COLUMNS, row_of
@@ -33,7 +34,7 @@ class FrozenPiece(SplitPiece):
 
     kept: ClassVar[tuple[str, ...]] = (FILE, SCORES)
 
-    def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer) -> Results:
+    def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer | Judge) -> Results:
         """The results; writes all scores beside the predictions."""
         rows: list[tuple[object, ...]] = []
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
+from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.library.cells import place_of
+from menagerie.models.library.judged import Judged, judges_named
 from menagerie.models.library.load import checkpoint, checkpoints_in, find_source
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
 from menagerie.models.recipe import Recipe
@@ -29,7 +31,7 @@ class Model:
     run: str = ""
     """The run of a cell; empty for other models."""
     cell: str = ""
-    """The place of a cell in its run, in words: "clip, hard negatives 0%"."""
+    """The place of a cell in its run, in words: "clip, hard negatives 0%"; the name of a judge without its server."""
     place: tuple[tuple[str, Any], ...] = ()
     """The same as axes and their values."""
 
@@ -51,21 +53,26 @@ class Model:
         return self.source.identity()
 
 
-def models_of(names: Sequence[str], code: Sequence[str], towers: TowerConfig) -> list[Model]:
-    """All models that the names stand for. Raises for an unknown name."""
+def models_of(
+    names: Sequence[str], code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None
+) -> list[Model]:
+    """All models that the names stand for. Raises for an unknown name, and without `judge` for models that answer
+    questions."""
     for given in code:
         if not is_own(given):
             raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
-    models = [model for name in names for model in models_named(name, code, towers)]
+    models = [model for name in names for model in models_named(name, code, towers, judge)]
     labels = [model.label for model in models]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise UserError(f"the model {again} is given twice")
     return models
 
 
-def models_named(name: str, code: Sequence[str], towers: TowerConfig) -> list[Model]:
-    """One model, or all cells of a run, labelled by what they differ in: their places in the study, and where that is
-    not enough (another recipe, the base of another cell) their ids."""
+def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None) -> list[Model]:
+    """One model, a judge for each form of questions, or all cells of a run. Cells are labelled by what they differ in:
+    their places in the study, and where that is not enough (another recipe, the base of another cell) their ids."""
+    if judge and (judges := judges_named(name, judge)):
+        return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
     folders = checkpoints_in(Path(name)) if Path(name).is_dir() else []
     if len(folders) < 2:
         source = find_source(name, code, towers)
@@ -187,5 +194,7 @@ def line_of(model: Model) -> tuple[str, str]:
         return model.title, f"open_clip's {source.architecture} with {weights}"
     if isinstance(source, HuggingFace):
         return model.label, f"a model of Hugging Face's transformers, {source.place}"
+    if isinstance(source, Judged):
+        return model.label, source.about
     name = source.model if isinstance(source, Checkpoint) else source.name
     return short_name(name), explained_as(name)

@@ -98,6 +98,11 @@ class Piece(AnyJob, ABC):
         except UserError as error:
             write_text(self.folder / LEFT_OUT, str(error))
 
+    @property
+    def questions(self) -> int:
+        """Questions that it takes, of a model that is asked."""
+        return 0
+
     def prepared(self) -> Any:
         """The model, ready to score; made once for all pieces of it."""
         return load(self.tested, self.device)

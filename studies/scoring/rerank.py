@@ -13,6 +13,7 @@ from menagerie.models.evaluation import scoring
 from menagerie.models.evaluation.codes import Codes
 from menagerie.models.evaluation.reranking import Reranked, reranked
 from menagerie.models.evaluation.scoring import Encode, passes_of, score_pool
+from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.scorer import Scorer
 from menagerie.studies.scoring.models import Model
@@ -63,7 +64,7 @@ class Reranker:
         know a word."""
         model = self.first.model
         loaded = load(model, self.device)
-        if loaded.scorer.pairs_only:
+        if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
             raise UserError(f"--rerank {model.label} reads pairs itself; name a model that has vectors")
         space, bench = loaded.scorer.texts, self.bench.framed(*loaded.framing)
         readable(bench, space.words, space.context, False, f"--rerank {model.label}")

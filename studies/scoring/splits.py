@@ -21,6 +21,7 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.pixels import open_split
 from menagerie.generators.storage.split_file import content_identity
 from menagerie.models.contract import attempt
+from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
 from menagerie.models.library.pictures import Framed
 from menagerie.models.scorer import Scorer
@@ -33,6 +34,7 @@ from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.runs.split_file import make_splits, tests_of
+from menagerie.studies.scoring.judged import about_answers, flagged, judged_record, questions_to
 from menagerie.studies.scoring.models import Model, short_labels
 from menagerie.studies.scoring.piece import Piece, images_of
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
@@ -64,23 +66,33 @@ class SplitPiece(Piece):
     tests: tuple[str, ...]
     kept: ClassVar[tuple[str, ...]] = (FILE,)  # beside the result
 
-    def score(self, prepared: LoadedScorer, report: Callable[[int], None]) -> None:
+    @property
+    def questions(self) -> int:
+        return questions_to(self.tested.source, opened(self.path)[1].values())
+
+    def score(self, prepared: LoadedScorer | Judge, report: Callable[[int], None]) -> None:
         """Score all tests, and write predictions and then the result."""
         content, tests = opened(self.path)
         if content != self.content:
             raise UserError(f"{self.path} has changed since this command was started; start it again")
-        check_texts(prepared.scorer, tests)
         started = time.perf_counter()
-        framed = {name: Framed(test, prepared.framing, report) for name, test in tests.items()}
-        subsets = attempt(self.model, "fails", lambda: self.evaluated(framed, prepared.scorer))
+        if isinstance(prepared, Judge):
+            prepared.begin(report)
+            scorer = prepared
+        else:
+            scorer = prepared.scorer
+            check_texts(scorer, tests)
+            tests = {name: Framed(test, prepared.framing, report) for name, test in tests.items()}
+        subsets = attempt(self.model, "fails", lambda: self.evaluated(tests, scorer))
         result = {
             **{"id": self.id, "model": self.model, "split": self.label, "subsets": subsets},
-            "cut": attempt(self.model, "fails", lambda: cut_record(prepared.scorer, texts_of(tests))),
+            "cut": attempt(self.model, "fails", lambda: cut_record(scorer, texts_of(tests))),
+            **judged_record(scorer),
             **{"seconds": round(time.perf_counter() - started, 1), "provenance": provenance()},
         }
         write_result(self.folder, result, self.kept)
 
-    def evaluated(self, tests: Tests, scorer: Scorer) -> Results:
+    def evaluated(self, tests: Tests, scorer: Scorer | Judge) -> Results:
         """The results of all tests; writes the predictions."""
         return evaluate(self.folder, tests, scorer)
 
@@ -164,6 +176,7 @@ def parts(records: Records) -> Iterator[Part]:
     if unread := unread_texts({piece.name: result for piece, result in named_results(records)}):
         yield Heading("Texts that weren't read to their end", SAME_SCORE)
         yield Facts(unread)
+    yield from about_answers(records)
     for split, file in files.items():
         yield Heading(split, "" if split in scored else "No model has been scored on it.")
         if split in scored:
@@ -197,7 +210,8 @@ def scored_splits(records: Records) -> dict[str, Records]:
 
 def short_names(records: Records) -> dict[str, str]:
     """The names of models in tables."""
-    return short_labels(list({arm.cell.model: arm.cell.tested for arm in records.arms}.values()))
+    names = short_labels(list({arm.cell.model: arm.cell.tested for arm in records.arms}.values()))
+    return {model: flagged(records, model, name) for model, name in names.items()}
 
 
 def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) -> Iterator[Part]:

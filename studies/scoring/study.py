@@ -4,7 +4,7 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +16,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
+from menagerie.models.judges.options import JudgeOptions
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.study import AnyStudy
 from menagerie.studies.runs.machine import check_device_here
@@ -44,13 +45,15 @@ class ScoringStudy(AnyStudy):
     """Models that are scored at once; 0 takes one, and all cores for images."""
     models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
     """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
-    file.py:Class."""
+    chat:URL#MODEL, file.py:Class."""
     code: Annotated[tuple[str, ...], MODEL] = ()
     """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
     architecture: Annotated[str, MODEL] = "micro"
     """Towers of a file.py:Class without a checkpoint, at --resolution."""
     resolution: Annotated[int, DATA, SIDE] = 64
     """Side of the images of a file.py:Class without a checkpoint, in pixels."""
+    judge: Annotated[JudgeOptions, MODEL] = field(default_factory=JudgeOptions)
+    """How chat models and Hugging Face's image-text-to-text models are asked."""
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be scored."""
 
@@ -73,7 +76,7 @@ class ScoringStudy(AnyStudy):
         from menagerie.models.towers.config import TowerConfig
         from menagerie.studies.scoring.models import models_of
 
-        return models_of(names, self.code, TowerConfig(self.architecture, "", self.resolution))
+        return models_of(names, self.code, TowerConfig(self.architecture, "", self.resolution), self.judge)
 
     @property
     def how(self) -> dict[str, Any]:
@@ -93,10 +96,12 @@ class ScoringStudy(AnyStudy):
             check_device_here(self.device)
 
     def forecast(self) -> bool:
-        """Print what would be scored; no model is loaded."""
+        """Print what would be scored, and how much would be asked; no model is loaded."""
         pieces = list(self.pieces())
         images = sum(piece.steps for piece in pieces)
         print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+        if questions := sum(piece.questions for piece in pieces):
+            print(f"{questions} questions to models that answer them; what was answered before isn't asked again")
         return True
 
     def prepare(self, out: Path) -> "ScoringStudy":

@@ -19,6 +19,7 @@ from menagerie.generators.captions.templates import Caption
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import DEFAULT, open_parser
 from menagerie.generators.sources.captions_file import parse_all
+from menagerie.models.judges.judge import Judge
 from menagerie.models.scorer import Scorer
 
 
@@ -134,9 +135,11 @@ def pruned(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
 SHOWN = 60  # characters of a text that pages name
 
 
-def cut_record(scorer: Scorer, texts: Sequence[Caption]) -> dict[str, Any]:
+def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, Any]:
     """Count the texts that are longer than the scorer's context, for a result; also gives the first. Empty if the
-    scorer's reader can't tell."""
+    scorer's reader can't tell; a judge is asked about whole texts."""
+    if isinstance(scorer, Judge):
+        return {"texts": 0, "of": len(texts)}
     cut = scorer.cut_texts([text.text for text in texts], [text.graph for text in texts])
     if cut is None:
         return {}

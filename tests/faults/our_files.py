@@ -25,6 +25,8 @@ from menagerie.generators.storage.split_file import check_store
 from menagerie.generators.storage.store_index import INDEX, JOURNAL, KEYS
 from menagerie.models.checkpoint import load_checkpoint, save_checkpoint
 from menagerie.models.evaluation.code_store import CodeFolder, Shelf
+from menagerie.models.judges.answers import AnswerStore
+from menagerie.models.judges.questions import Answer
 from menagerie.models.kept_states import keep_state
 from menagerie.models.kept_states import load_state as load_kept
 from menagerie.models.recipe import Recipe
@@ -54,6 +56,7 @@ from tests.searching import Runs, cheap
 
 RESOLUTION = 16
 IMAGES = [f"{k:064x}" for k in range(5)]
+ANSWERS = [Answer("Yes", {"Yes": -0.5, "No": -1.25}), Answer(likelihood=-2.5), Answer(refused="HTTP 400: no")]
 CAPTIONS = {f"a cat on {k} mats": SceneGraph(("cat", f"{k} mats"), (Edge("on", 0, 1),)) for k in range(4)}
 
 
@@ -326,6 +329,18 @@ def read_parses(path: Path) -> Any:
     return {caption: cache.get(caption) for caption in (*CAPTIONS, "of") if cache.get(caption)}
 
 
+def make_answers(folder: Path) -> Path:
+    store = AnswerStore(folder, "model", {"model": "m"})
+    for k, answer in enumerate(ANSWERS):
+        store.add(str(k), answer)
+    return store.path
+
+
+def read_answers(path: Path) -> Any:
+    store = AnswerStore(path.parents[1], "model", {"model": "m"})
+    return {k: store.get(str(k)) for k in range(len(ANSWERS)) if store.get(str(k))}
+
+
 def make_index(folder: Path) -> Path:
     make_shards(folder)
     index_of(folder / "shards/00000.tar")
@@ -418,7 +433,8 @@ OURS = [
         ("menagerie.envs.render.entry", "menagerie.envs.core.records"),
     ),
     FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
-    FileKind("parsed captions", make_parses, read_parses, ("menagerie.generators.parsers.graph_json",), is_part),
+    FileKind("parsed captions", make_parses, read_parses, ("menagerie.envs.core.sealed_lines",), is_part),
+    FileKind("answers of judges", make_answers, read_answers, ("menagerie.models.judges.answers",), is_part),
     FileKind("index of a tar shard", make_index, read_shard_index, ("menagerie.generators.sources.shard_index",)),
     FileKind(
         "split",

@@ -21,7 +21,7 @@ from menagerie.generators.sources.raw_images import LAYOUTS, RawImages, labels_i
 from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.registry import load as load_source
 from menagerie.generators.splits.recipe_file import SHIPPED, read_recipe
-from menagerie.models.library.load import kind_of_hugging_face
+from menagerie.models.library.judged import kind_of_hugging_face
 from tests.faults.file_kinds import FileKind
 from tests.faults.our_files import RECIPE, RESOLUTION, make_split
 from tests.helpers.benchmark_files import MAKERS as BENCHMARKS
@@ -299,7 +299,7 @@ THEIRS = [
         "config of Hugging Face",
         make_configured,
         lambda p: kind_of_hugging_face(p.parent),
-        ("menagerie.models.library.load",),
+        ("menagerie.models.library.judged",),
         free=True,
     ),
 ]

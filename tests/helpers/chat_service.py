@@ -69,12 +69,16 @@ class ChatService:
         """How often each caption was requested."""
         return Counter(request.caption for request in self.requests)
 
+    def asked(self, content: dict[str, Any]) -> str:
+        """The caption that a request asks about."""
+        questions = [m["content"] for m in content["messages"] if m["content"].startswith("Caption: ")]
+        return questions[-1].removeprefix("Caption: ")
+
     def serve(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer one request."""
         content = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
         assert handler.path == "/v1/chat/completions"
-        questions = [m["content"] for m in content["messages"] if m["content"].startswith("Caption: ")]
-        caption = questions[-1].removeprefix("Caption: ")
+        caption = self.asked(content)
         with self._lock:
             request = Request(caption, self._seen[caption], content, dict(handler.headers))
             self._seen[caption] += 1

@@ -38,16 +38,49 @@ KINDS = {
 }
 
 
+SPECIAL = ["[UNK]", "[PAD]", "[EOS]"]
+ANSWERS = ["Yes yes No no A B , . ? :"]
+
+
+def words_of(texts, special):
+    """The words of texts, and special ones, as tokens."""
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(unk_token="[UNK]"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    words.train_from_iterator(texts, tokenizers.trainers.WordLevelTrainer(special_tokens=special))
+    return words
+
+
+def tokenizer_of(words, **more):
+    """The same for transformers."""
+    names = dict(zip(("unk_token", "pad_token", "eos_token"), SPECIAL, strict=True))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names, **more)
+
+
+def make_llava(folder, template=None):
+    """Save a tiny image-text-to-text model with its processor; `template` writes its chats."""
+    torch.manual_seed(0)
+    special = [*SPECIAL, "<image>"]
+    words = words_of([*CAPTIONS, *ANSWERS], special)
+    pictures = transformers.CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
+    cut = {"patch_size": 8, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
+    tokenizer = tokenizer_of(words, bos_token="[EOS]")
+    transformers.LlavaProcessor(pictures, tokenizer, chat_template=template, **cut).save_pretrained(folder)
+    size = {"vocab_size": len(tokenizer), "max_position_embeddings": 256, "pad_token_id": 1}
+    config = transformers.LlavaConfig(
+        vision_config=transformers.CLIPVisionConfig(**VISION),
+        text_config=transformers.LlamaConfig(**TOWER, **size),
+        image_token_index=special.index("<image>"),
+        vision_feature_layer=-1,
+    )
+    transformers.LlavaForConditionalGeneration(config).save_pretrained(folder)
+
+
 def make_folder(kind, folder):
     """Save a tiny model, its tokenizer and its image processor."""
     torch.manual_seed(0)
     model, pictures, _ = KINDS[kind]
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(unk_token="[UNK]"))
-    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    special = ["[UNK]", "[PAD]", "[EOS]"]
-    words.train_from_iterator(CAPTIONS, tokenizers.trainers.WordLevelTrainer(special_tokens=special))
+    words = words_of(CAPTIONS, SPECIAL)
     words.post_processor = tokenizers.processors.TemplateProcessing(single="$A [EOS]", special_tokens=[("[EOS]", 2)])
-    names = dict(zip(("unk_token", "pad_token", "eos_token"), special, strict=True))
-    transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names).save_pretrained(folder)
+    tokenizer_of(words).save_pretrained(folder)
     model().save_pretrained(folder)
     pictures().save_pretrained(folder)

@@ -1,0 +1,170 @@
+"""A vision-language model behind a server of the OpenAI chat-completions protocol, such as vLLM or SGLang."""
+
+import base64
+import io
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.parsers.asking import Asking
+from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, Refused, key_in, tokens_of
+from menagerie.models.judges.judge import Picture
+from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.judges.questions import YES_NO, Answer, Question
+
+TOP = 20  # alternatives of a token: the most that servers give
+GREY = np.full((224, 224, 3), 128, np.uint8)
+
+
+class ChatModel:
+    """A model by its name on a server. Before its first question it is asked about a grey square, so that what it
+    can't do is one error and not as many refusals as there are questions."""
+
+    def __init__(self, url: str, name: str, options: JudgeOptions) -> None:
+        """Sends nothing; raises for an address that is none, and for a key that the environment doesn't have."""
+        self.name, self.options = name, options
+        key = key_in(options.key)
+        self.server = ChatServer(url, key, options.timeout, options.attempts, per_minute=options.per_minute)
+        self.checked: set[tuple[bool, bool]] = set()
+
+    def identity(self) -> Mapping[str, Any]:
+        """The model and its settings; the server's address is no part of it."""
+        return {"model": self.name, "logprobs": self.options.logprobs, "tokens": self.options.tokens}
+
+    def answers(
+        self, questions: Sequence[Question], picture: Callable[[int], Picture]
+    ) -> Iterator[tuple[Question, Answer]]:
+        """Yield each question with its answer, several asked at once. Raises `UserError` if the server can't be asked
+        such questions at all."""
+        for image, reply in sorted({(q.image is not None, bool(q.reply)) for q in questions} - self.checked):
+            self.check(image, reply)
+        asking, lock = Asking(self.options.at_once), threading.Lock()
+
+        @lru_cache(maxsize=2 * self.options.at_once)
+        def url_of(number: int) -> str:
+            with lock:  # readers of images aren't made for several threads
+                return data_url(picture(number))
+
+        def ask(question: Question) -> tuple[Question, Answer]:
+            url = "" if question.image is None else url_of(question.image)
+            try:
+                answer = self.server.chat(self.request(question, url), asking.stopped, read_answer(question.reply))
+            except Refused as error:
+                answer = Answer(refused=str(error))
+            except NoAnswer as error:
+                answer = Answer(unanswered=str(error))
+            asking.note(not answer.unanswered)
+            return question, answer
+
+        return asking.each(ask, questions)
+
+    def request(self, question: Question, url: str = "", logprobs: bool = True) -> dict[str, Any]:
+        """The JSON of a request about the image in `url`, or about none."""
+        parts = [{"type": "image_url", "image_url": {"url": url}}] if url else []
+        messages: list[dict[str, Any]] = [
+            {"role": "user", "content": [*parts, {"type": "text", "text": question.text}]}
+        ]
+        settings: dict[str, Any] = {"model": self.name, "temperature": 0, "max_tokens": self.options.tokens}
+        if question.reply:  # the server continues it, and says how likely it is (vLLM)
+            messages.append({"role": "assistant", "content": question.reply})
+            settings |= {"max_tokens": 1, "prompt_logprobs": 0}
+            settings |= {"add_generation_prompt": False, "continue_final_message": True}
+        elif logprobs and self.options.logprobs:
+            settings |= {"logprobs": True, "top_logprobs": TOP}
+        return settings | {"messages": messages}
+
+    def check(self, image: bool, reply: bool) -> None:
+        """Send a question of a kind, about a grey square or without an image, and raise if it can't be answered."""
+        question = Question(0 if image else None, "Is this grey?", () if reply else YES_NO, "A grey square." * reply)
+        url = data_url(GREY) if image else ""
+        try:
+            answer = self.server.chat(self.request(question, url), threading.Event(), read_answer(question.reply))
+        except Refused as error:
+            raise UserError(
+                f"{self.server.url} refuses what {self.name} is asked ({error}){self.way_out(question, url)}"
+            ) from error
+        except NoAnswer as error:
+            raise UserError(f"{self.server.url} gives no answer ({error}); start it, and run again") from error
+        if reply and answer.likelihood is None:
+            raise UserError(
+                f"{self.server.url} gives no prompt_logprobs, as vLLM does; ask --judge.forms yes or choice"
+            )
+        self.checked.add((image, reply))
+
+    def way_out(self, question: Question, url: str) -> str:
+        """What to do about a refused question: the server is asked for less."""
+        if question.reply:
+            return "; likelihoods need the prompt_logprobs of vLLM: ask --judge.forms yes or choice"
+        if self.options.logprobs and self.takes(self.request(question, url, logprobs=False)):
+            return "; it gives no log-probabilities: add --judge.no-logprobs"
+        if url and self.takes(self.request(question)):
+            return "; it takes no images: name a model that sees"
+        return ""
+
+    def takes(self, request: Mapping[str, Any]) -> bool:
+        """Whether the server answers a request."""
+        try:
+            self.server.chat(request, threading.Event(), read_answer(""))
+        except NoAnswer:
+            return False
+        return True
+
+
+def read_answer(reply: str) -> Callable[[Mapping[str, Any]], Answer]:
+    """Reads a server's JSON; of `reply`, if there is one, its likelihood."""
+
+    def read(content: Mapping[str, Any]) -> Answer:
+        choice = content["choices"][0]
+        text, said = choice["message"].get("content"), choice["message"].get("refusal")
+        filtered = choice.get("finish_reason") == "content_filter"
+        return Answer(
+            text if isinstance(text, str) else "",
+            first_alternatives(choice),
+            likelihood_of(reply, content.get("prompt_logprobs")) if reply else None,
+            str(said or "content filter" * filtered),
+            cut=choice.get("finish_reason") == "length",
+            model=str(content.get("model") or ""),
+            tokens_in=tokens_of(content)[0],
+            tokens_out=tokens_of(content)[1],
+        )
+
+    return read
+
+
+def first_alternatives(choice: Mapping[str, Any]) -> dict[str, float] | None:
+    """The log-probabilities of the first token and of its alternatives; None if the server gives none."""
+    tokens = (choice.get("logprobs") or {}).get("content") or []
+    if not tokens:
+        return None
+    every = [*(tokens[0].get("top_logprobs") or []), tokens[0]]
+    found = {str(each["token"]): float(each["logprob"]) for each in every}
+    return {token: value for token, value in found.items() if math.isfinite(value)} or None
+
+
+def likelihood_of(reply: str, tokens: Sequence[Mapping[str, Any] | None] | None) -> float | None:
+    """The mean log-probability of the tokens of a reply, which stand last, behind images and question; None if they
+    can't be found."""
+    rest, values = reply.strip(), []
+    for alternatives in reversed(tokens or []):
+        if not rest or not alternatives:
+            break
+        token = next(iter(alternatives.values()))  # that of the prompt stands first
+        word = str(token["decoded_token"]).strip()
+        if not rest.endswith(word):
+            return None
+        rest = rest[: len(rest) - len(word)].rstrip()
+        values.append(float(token["logprob"]))
+    return sum(values) / len(values) if values and not rest else None
+
+
+def data_url(picture: Picture) -> str:
+    """A picture as a PNG in an address."""
+    buffer = io.BytesIO()
+    Image.fromarray(picture).save(buffer, "PNG")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

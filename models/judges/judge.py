@@ -1,0 +1,165 @@
+"""Vision-language models as judges: scores of any benchmark's items, and of pools, by answers to questions."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PIL import Image
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
+from menagerie.generators.benchmarks.matrix import Pool
+from menagerie.models.judges.answers import AnswerStore, pixels_key, question_key
+from menagerie.models.judges.forms import Comparison, Form
+from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.judges.questions import Answer, Question, Verdict, read
+
+Picture = UInt8[np.ndarray, "h w 3"]
+MOST_PAIRS = 1_000_000  # in a pool
+PROBLEMS = ("refused", "unparsable", "cut off", "unanswered")
+
+
+@runtime_checkable
+class Respondent(Protocol):
+    """A model that answers questions about images."""
+
+    name: str
+
+    def identity(self) -> Mapping[str, Any]:
+        """Everything that decides its answers, but the image and the question, as JSON values."""
+
+    def answers(
+        self, questions: Sequence[Question], picture: Callable[[int], Picture]
+    ) -> Iterator[tuple[Question, Answer]]:
+        """Yield each question with its answer, in any order; `picture` gives an image by its number.
+
+        Raises `UserError` if the model can't answer at all.
+        """
+
+
+class Judge:
+    """A model asked in one form. Its answers are kept, so that no question is asked twice."""
+
+    def __init__(self, respondent: Respondent, form: Form, options: JudgeOptions) -> None:
+        self.respondent, self.form, self.options = respondent, form, options
+        self.begin(lambda images: None)
+
+    @cached_property
+    def kept(self) -> AnswerStore:
+        """The answers of the model, read from disk when the first is wanted."""
+        how = {"side": self.options.side, "largest": self.options.largest}
+        return AnswerStore(self.options.answers, self.respondent.name, {**self.respondent.identity(), **how})
+
+    def begin(self, report: Callable[[int], None]) -> None:
+        """Count anew; `report` is called with numbers of images about which everything is answered."""
+        self.report, self.reported = report, 0
+        self.counts: Counter[str] = Counter()
+        self.models: dict[str, None] = {}
+
+    def advance(self, images: int) -> None:
+        """Report further images."""
+        if images:
+            self.report(int(images))
+            self.reported += images
+
+    def counted(self) -> dict[str, int]:
+        """Numbers of items, questions, answers of each kind, and tokens since `begin`."""
+        return dict(self.counts)
+
+    def scores(self, benchmark: Benchmark, items: Sequence[Item]) -> list[Scores]:
+        """The scores (k, m) of each item. Items without a verdict have equal scores, so that they tie, and are
+        counted."""
+        self.form.check(benchmark, items)
+        verdicts = self.verdicts(benchmark, [one for item in items for one in self.form.comparisons(item)])
+        found = [self.form.scores(item, verdicts) for item in items]
+        self.counts.update(items=len(items), undecided=sum(scores is None for scores in found))
+        level = (np.zeros((len(item.images), len(item.texts))) for item in items)
+        return [zero if scores is None else scores for scores, zero in zip(found, level, strict=True)]
+
+    def pool(self, benchmark: Benchmark, pool: Pool) -> Float[np.ndarray, "n m"]:
+        """The score of every image with every text, as float32: the mean over a text's phrasings. Pairs without a
+        verdict have the mean of all others, and are counted."""
+        if not self.form.compares_images:
+            raise UserError(f"choices are between a few texts, not all of {len(pool.texts)}; ask --judge.forms yes")
+        texts = [[phrasing.text for phrasing in text] for text in pool.texts]
+        if (pairs := len(pool.images) * sum(map(len, texts))) > MOST_PAIRS:
+            raise UserError(
+                f"{pairs} pairs of images and texts are a question each, and more than {MOST_PAIRS} aren't asked"
+            )
+        every = [Comparison(i, (phrasing,)) for i in dict.fromkeys(pool.images) for text in texts for phrasing in text]
+        verdicts = self.verdicts(benchmark, every)
+        graded = all(verdict.graded for verdict in verdicts.values() if verdict.value is not None)
+        values = {
+            c: np.nan if v.value is None else v.value if graded else np.sign(v.value) for c, v in verdicts.items()
+        }
+        out = np.array(
+            [[np.mean([values[Comparison(i, (one,))] for one in text]) for text in texts] for i in pool.images]
+        )
+        missing = np.isnan(out)
+        self.counts.update(items=out.size, undecided=int(missing.sum()))
+        out[missing] = 0.0 if missing.all() else out[~missing].mean()
+        return out.astype(np.float32)
+
+    def verdicts(self, benchmark: Benchmark, comparisons: Sequence[Comparison]) -> dict[Comparison, Verdict]:
+        """The verdict of each comparison."""
+        questions = {comparison: self.form.questions(comparison) for comparison in comparisons}
+        before = self.reported
+        answers = self.answered(benchmark, list(dict.fromkeys(q for its in questions.values() for q in its)))
+        self.advance(len({comparison.image for comparison in comparisons}) - (self.reported - before))
+        found = {question: read(question, answer) for question, answer in answers.items()}
+        self.count(answers, found)
+        if not self.form.compares_images:
+            places = [[found[question].value for question in its] for its in questions.values()]
+            both = [(there, back) for there, back in places if there is not None and back is not None]
+            self.counts.update(choices=len(both), by_place=sum(there * back > 0 for there, back in both))
+        return {one: self.form.verdict([found[question] for question in its]) for one, its in questions.items()}
+
+    def answered(self, benchmark: Benchmark, questions: Sequence[Question]) -> dict[Question, Answer]:
+        """The answers to questions: those that are kept, and those of the model, which are kept then. Raises for
+        questions without an answer unless they are allowed."""
+        pixels = {i: "" if i is None else pixels_key(benchmark.picture(i)) for i in {q.image for q in questions}}
+        keys = {question: question_key(question, pixels[question.image]) for question in questions}
+        missing = {key: question for question, key in keys.items() if not self.kept.get(key)}
+        self.counts.update(questions=len(questions), kept=sum(key not in missing for key in keys.values()))
+        left = Counter(question.image for question in missing.values())
+
+        def picture(number: int) -> Picture:
+            return sized(benchmark.picture(number), self.options.side, self.options.largest)
+
+        lost: dict[str, Answer] = {}
+        for question, answer in self.respondent.answers(list(missing.values()), picture) if missing else ():
+            if answer.unanswered:
+                lost[keys[question]] = answer
+            else:
+                self.kept.add(keys[question], answer)
+            left[question.image] -= 1
+            self.advance(question.image is not None and not left[question.image])
+        if lost and self.options.unanswered == "refuse":
+            raise UserError(
+                f"{len(lost)} of {len(questions)} questions have no answer ({next(iter(lost.values())).unanswered}); "
+                "run it again, which asks these alone, or count them as ties by --judge.unanswered tie"
+            )
+        return {question: lost.get(key) or self.kept.get(key) for question, key in keys.items()}
+
+    def count(self, answers: Mapping[Question, Answer], verdicts: Mapping[Question, Verdict]) -> None:
+        """Add to what reports show."""
+        for verdict in verdicts.values():
+            self.counts.update({verdict.problem: 1} if verdict.problem else {})
+            self.counts.update(ungraded=int(not verdict.graded), bounded=int(verdict.bounded))
+        for answer in answers.values():
+            self.counts.update(tokens_in=answer.tokens_in, tokens_out=answer.tokens_out)
+            self.models |= {answer.model: None} if answer.model else {}
+
+
+def sized(picture: Picture, side: int, largest: int) -> UInt8[np.ndarray, "new_h new_w 3"]:
+    """A picture enlarged by a whole factor to at least `side`, each pixel a square, or reduced to at most `largest`."""
+    height, width = picture.shape[:2]
+    if max(height, width) > largest:
+        scale = largest / max(height, width)
+        size = max(1, round(width * scale)), max(1, round(height * scale))
+        return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BICUBIC))
+    factor = min(-(-side // min(height, width)), largest // max(height, width))
+    return picture.repeat(factor, 0).repeat(factor, 1) if factor > 1 else picture

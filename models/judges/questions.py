@@ -1,0 +1,140 @@
+"""What vision-language models are asked, and how their answers are read.
+
+The question for yes is VQAScore's (Lin et al. 2024, "Evaluating text-to-visual generation with image-to-text
+generation"): the score is what the first word of the answer makes of "yes" and "no". Choices are asked in both orders.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+VERSION = 1  # of questions, and of how answers are read
+YES = 'Does this figure show "{}"? Please answer yes or no.'
+CHOICE = "Which caption describes the image?\nA: {}\nB: {}\nAnswer with the letter A or B only."
+DESCRIBE = "Describe the image in one sentence."
+# Without an image.
+BLIND_YES = 'Is a picture likely to show "{}"? Please answer yes or no.'
+BLIND_CHOICE = "Which is likelier to be the caption of a picture?\nA: {}\nB: {}\nAnswer with the letter A or B only."
+BLIND_DESCRIBE = "Write the caption of a picture in one sentence."
+YES_NO, LETTERS = ("yes", "no"), ("A", "B")
+REFUSED = re.compile(r"\b(sorry|cannot|can't|can’t|unable|won't|won’t|not able)\b", re.IGNORECASE)
+LEAST = -20.0  # log-probability of a word that a model rules out
+
+
+class Question(NamedTuple):
+    """A question to a model."""
+
+    image: int | None
+    """Number of the image in a benchmark; None if the model sees none."""
+    text: str
+    words: tuple[str, ...] = ()
+    """The two answers between which it chooses."""
+    reply: str = ""
+    """In place of words: the answer whose likelihood is asked for."""
+
+
+class Answer(NamedTuple):
+    """What a model answered."""
+
+    text: str = ""
+    first: Mapping[str, float] | None = None
+    """Log-probabilities of alternatives for the first token, the answered one among them; None if not given."""
+    likelihood: float | None = None
+    """Mean log-probability of the tokens of the question's reply."""
+    refused: str = ""
+    """Why a server doesn't take the question."""
+    unanswered: str = ""
+    """Why there is no answer: "KIND: DETAIL". Such a question may be asked again."""
+    cut: bool = False
+    """Whether it ends because it is as long as it may be."""
+    model: str = ""
+    """What the server calls the model."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class Verdict(NamedTuple):
+    """How much a model prefers the first word to the second, or how likely a reply is; None with the reason."""
+
+    value: float | None
+    problem: str = ""
+    """"refused", "unparsable", "cut off" or "unanswered"."""
+    graded: bool = True
+    """Whether it is a difference of log-probabilities; else 1 or -1."""
+    bounded: bool = False
+    """Whether a word wasn't among the alternatives, so that its log-probability is the most that it can be."""
+
+
+def read(question: Question, answer: Answer) -> Verdict:
+    """The verdict in an answer."""
+    if answer.unanswered:
+        return Verdict(None, "unanswered")
+    if answer.refused:
+        return Verdict(None, "refused")
+    if question.reply:
+        found = answer.likelihood
+        return Verdict(None, "unparsable") if found is None or not math.isfinite(found) else Verdict(found)
+    return read_words(answer, question.words)
+
+
+def read_words(answer: Answer, words: tuple[str, ...]) -> Verdict:
+    """The verdict between two words: by log-probabilities if the answer begins with one of them or says nothing else,
+    else by the word in it."""
+    begins = beginning(answer.text, words)
+    graded = between(answer.first, words) if answer.first else None
+    if graded and (begins or not answer.text):
+        return graded
+    if begins:
+        return plain(begins, words)
+    if REFUSED.search(answer.text):
+        return Verdict(None, "refused")
+    named = [word for word in words if pattern(word).search(answer.text)]
+    if len(named) == 1:
+        return plain(named[0], words)
+    if graded and not any(means(max(answer.first, key=answer.first.__getitem__), word) for word in words):
+        return graded  # it begins otherwise: "A red cat" is no letter A
+    return Verdict(None, "cut off" if answer.cut else "unparsable")
+
+
+def plain(word: str, words: tuple[str, ...]) -> Verdict:
+    """The verdict of an answer without log-probabilities."""
+    return Verdict(1.0 if word == words[0] else -1.0, graded=False)
+
+
+def pattern(word: str) -> re.Pattern[str]:
+    """Finds a word in any case; of letters only capitals that no word follows, because "A" is an article too."""
+    return re.compile(rf"\b{word}\b", re.IGNORECASE) if len(word) > 1 else re.compile(rf"\b{word}\b(?![ \t]+\w)")
+
+
+def beginning(text: str, words: tuple[str, ...]) -> str:
+    """The word with which an answer begins; empty if it is none of these."""
+    bare = text.lstrip(" \t\r\n\"'*([{<`_#")
+    return next((word for word in words if pattern(word).match(bare)), "")
+
+
+def between(first: Mapping[str, float], words: tuple[str, ...]) -> Verdict | None:
+    """The difference of two words' log-probabilities among alternatives; None if neither is there.
+
+    What isn't there is at most as likely as the least of them, and as all that they leave.
+    """
+    found = [logsumexp(value for token, value in first.items() if means(token, word)) for word in words]
+    if max(found) == -math.inf:
+        return None
+    left = 1 - math.exp(min(0.0, logsumexp(first.values())))
+    most = min(*first.values(), math.log(left) if left > 0 else LEAST, 0.0)
+    one, other = (max(LEAST, most) if value == -math.inf else value for value in found)
+    return Verdict(one - other, bounded=min(found) == -math.inf)
+
+
+def means(token: str, word: str) -> bool:
+    """Whether a token is a word, whatever spaces and punctuation are around it; letters are capitals."""
+    bare = re.sub(r"[\W_]", "", token)
+    return (bare.lower() if len(word) > 1 else bare) == word
+
+
+def logsumexp(values: Iterable[float]) -> float:
+    """log(sum(exp(values))); -inf of nothing."""
+    every = list(values)
+    top = max(every, default=-math.inf)
+    return top if top == -math.inf else top + math.log(sum(math.exp(value - top) for value in every))

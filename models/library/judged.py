@@ -1,0 +1,162 @@
+"""Sources of judges: models that answer questions about images, at a server or here. A name is as many judges as there
+are forms of questions."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.identity import digest
+from menagerie.envs.core.progress import quiet
+from menagerie.envs.core.reading import read_json
+from menagerie.models.judges.options import FormName, JudgeOptions
+from menagerie.models.judges.questions import VERSION
+from menagerie.models.library.sources import HuggingFace, Source
+from menagerie.models.towers.hugging_face import MASKED
+
+if TYPE_CHECKING:
+    from menagerie.models.judges.judge import Judge, Respondent
+    from menagerie.models.scorer import Scorer
+
+CHAT, HUB, CONFIG = "chat:", "hf:", "config.json"
+
+
+@dataclass(frozen=True)
+class Judged(Source):
+    """A model asked in one form; blind, it never sees the image."""
+
+    name: str
+    model: str
+    """The model's own name, or its folder."""
+    form: FormName
+    blind: bool
+    options: JudgeOptions
+
+    @property
+    def asked(self) -> str:
+        """The form in words."""
+        return f"{self.form}, blind" if self.blind else self.form
+
+    @property
+    @abstractmethod
+    def about(self) -> str:
+        """What the model is, in a line."""
+
+    @abstractmethod
+    def respondent(self, device: str) -> "Respondent":
+        """The model; neither loads nor sends anything."""
+
+    def identity(self) -> str:
+        """Hash of everything that decides its scores; a server's address is no part of it."""
+        how = {"side": self.options.side, "largest": self.options.largest}
+        prior = self.options.prior if self.form == "likelihood" and not self.blind else 0.0
+        asked = {"form": self.form, "blind": self.blind, "prior": prior, "version": VERSION, **how}
+        allowed = {} if self.options.unanswered == "refuse" else {"unanswered": self.options.unanswered}
+        return digest({**self.respondent("cpu").identity(), **asked, **allowed})
+
+    def scorer(self, world: str = "") -> "Scorer":
+        raise UserError(
+            f"{self.name} answers questions, and has neither layers nor codes; evaluate and transfer ask it"
+        )
+
+    def load(self, device: str = "cpu", world: str = "") -> "Judge":  # type: ignore[override]
+        """The judge. Nothing is loaded or sent before its first question."""
+        from menagerie.models.judges.forms import form_of
+        from menagerie.models.judges.judge import Judge
+
+        return Judge(self.respondent(device), form_of(self.form, self.options, self.blind), self.options)
+
+
+@dataclass(frozen=True)
+class ChatJudge(Judged):
+    """A model at a server of the OpenAI protocol."""
+
+    url: str
+
+    @property
+    def about(self) -> str:
+        return f"the model {self.model} at {self.url}"
+
+    def respondent(self, device: str) -> "Respondent":
+        from menagerie.models.judges.chat import ChatModel
+
+        return ChatModel(self.url, self.model, self.options)
+
+
+@dataclass(frozen=True)
+class HuggingFaceJudge(Judged):
+    """An image-text-to-text model of Hugging Face's transformers."""
+
+    place: str
+
+    @property
+    def about(self) -> str:
+        return f"an image-text-to-text model of Hugging Face's transformers, {self.place}"
+
+    def respondent(self, device: str) -> "Respondent":
+        from menagerie.models.judges.hugging_face import HuggingFaceModel
+
+        return HuggingFaceModel(self.model, self.place, HuggingFace(self.name, self.place).identity(), device)
+
+
+def judges_named(name: str, options: JudgeOptions) -> list[Judged]:
+    """The judges that a name stands for, one for each form; none if it names no model that answers questions. Raises
+    for a chat model without an address or a name."""
+    if not is_judge(name):
+        return []
+    return [
+        judge_named(name, form, blind, options)
+        for blind in (False, True)[: 1 + options.blind]
+        for form in options.forms
+    ]
+
+
+def judge_named(name: str, form: FormName, blind: bool, options: JudgeOptions) -> Judged:
+    """One judge."""
+    if not name.startswith(CHAT):
+        place = name.removeprefix(HUB)
+        return HuggingFaceJudge(name, Path(place).name, form, blind, options, place)
+    url, _, model = name.removeprefix(CHAT).partition("#")
+    if not model:
+        raise UserError(f"{name} names no model; write chat:http://HOST:PORT/v1#MODEL")
+    judge = ChatJudge(name, model, form, blind, options, url)
+    judge.respondent("cpu")  # raises for an address that is none, or a key that isn't there
+    return judge
+
+
+def is_judge(name: str) -> bool:
+    """Whether a name is that of a model that answers questions."""
+    place = name.removeprefix(HUB)
+    if name.startswith(CHAT) or not (name.startswith(HUB) or Path(place).is_dir()):
+        return name.startswith(CHAT)
+    kind = kind_of_hugging_face(Path(place)) if Path(place).is_dir() else kind_on_hub(place)
+    return bool(kind) and kind not in MASKED and kind in image_text_to_text()
+
+
+def kind_of_hugging_face(folder: Path) -> str:
+    """The `model_type` in a folder of Hugging Face's transformers; empty for other folders."""
+    try:
+        return str(read_json(folder / CONFIG, dict[str, object]).get("model_type", ""))
+    except ValueError:
+        return ""
+
+
+@quiet()
+def kind_on_hub(name: str) -> str:
+    """The `model_type` of a model on the hub; empty if it can't be had."""
+    try:
+        from transformers import AutoConfig
+
+        return str(AutoConfig.from_pretrained(name, trust_remote_code=False).model_type)
+    except Exception:  # each reason raises its own type, and again when the model is loaded
+        return ""
+
+
+def image_text_to_text() -> frozenset[str]:
+    """The kinds of models that read images and text and write text; none without transformers."""
+    try:
+        from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    except ImportError:
+        return frozenset()
+    return frozenset(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)

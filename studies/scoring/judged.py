@@ -1,0 +1,95 @@
+"""What judges answered, beside their scores: what has no verdict, what the place decided, and what it cost."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Benchmark
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.models.judges.forms import Form, form_of
+from menagerie.models.judges.judge import PROBLEMS, Judge
+from menagerie.models.library.judged import Judged
+from menagerie.models.library.sources import Source
+
+if TYPE_CHECKING:
+    from menagerie.models.scorer import Scorer
+    from menagerie.studies.frame.parts import Part
+    from menagerie.studies.frame.records import Records
+
+MOST_UNDECIDED = 0.05  # of items without a verdict, before a row is marked
+ANSWERS = (
+    "Judges are models that answer questions. An item without a verdict ties: its accuracy is that of guessing, and it "
+    "is counted here. Choices are asked in both orders; where the place decides, the same letter was answered in both. "
+    "Tokens are of all answers that the scores are made of, also of those that were kept from before."
+)
+
+
+def questions_to(source: Source, benchmarks: Iterable[Benchmark]) -> int:
+    """The number of questions that a judge is asked about benchmarks, if it has answered none; 0 of a scorer, and of
+    what can't be asked in its form."""
+    if not isinstance(source, Judged):
+        return 0
+    form = form_of(source.form, source.options, source.blind)
+    return sum(questions_about(form, benchmark) for benchmark in benchmarks)
+
+
+def questions_about(form: Form, benchmark: Benchmark) -> int:
+    """The number of different questions about one benchmark; equal images count as different ones."""
+    if isinstance(benchmark, MatrixBenchmark):
+        sizes = ((len(pool.images), sum(map(len, pool.texts))) for pool in benchmark.pools if form.compares_images)
+        return sum(texts if form.blind else images * texts for images, texts in sizes)
+    try:
+        form.check(benchmark, benchmark.items)
+    except UserError:
+        return 0
+    every = {one for item in benchmark.items for one in form.comparisons(item)}
+    return len({question for one in every for question in form.questions(one)})
+
+
+def judged_record(scorer: "Scorer | Judge") -> dict[str, Any]:
+    """The counts of a judge, for a result; empty for a scorer."""
+    if not isinstance(scorer, Judge):
+        return {}
+    return {"judged": scorer.counted(), "answered_by": list(scorer.models)}
+
+
+def undecided(result: Mapping[str, Any]) -> float:
+    """The share of a result's items that have no verdict."""
+    counts = result.get("judged") or {}
+    return counts.get("undecided", 0) / max(1, counts.get("items", 0))
+
+
+def flagged(records: "Records", model: str, name: str) -> str:
+    """A model's name in tables; it says so if too many of its items have no verdict."""
+    worst = max((undecided(result) for arm, result in records.results if arm.cell.model == model), default=0.0)
+    return f"{name}, {worst:.0%} without a verdict" if worst > MOST_UNDECIDED else name
+
+
+def about_answers(records: "Records") -> "Iterator[Part]":
+    """What judges answered, piece by piece."""
+    from menagerie.studies.frame.parts import Facts, Heading
+
+    said = {arm.cell.name: sentence(result) for arm, result in records.results if result.get("judged")}
+    if said:
+        yield Heading("What judges answered", ANSWERS)
+        yield Facts(said)
+
+
+def sentence(result: Mapping[str, Any]) -> str:
+    """The counts of a result in words."""
+    count = {"items": 0, "questions": 0, **result["judged"]}.get
+    parts = [f"{count('undecided', 0)} of {count('items')} items without a verdict ({undecided(result):.1%})"]
+    parts.append(f"{count('questions')} questions, {count('kept', 0)} of them answered before")
+    parts += [f"{number} {problem}" for problem in PROBLEMS if (number := count(problem, 0))]
+    if without := count("ungraded", 0):
+        parts.append(f"{without} answers without log-probabilities, right or wrong alone")
+    if bounded := count("bounded", 0):
+        parts.append(f"{bounded} with one of both words not among the alternatives")
+    if choices := count("choices", 0):
+        parts.append(
+            f"the place decided {count('by_place', 0)} of {choices} choices ({count('by_place', 0) / choices:.1%})"
+        )
+    parts.append(f"{count('tokens_in', 0)} tokens in, {count('tokens_out', 0)} out")
+    if len(names := result.get("answered_by", [])) > 1:
+        parts.append(f"answered under several names: {', '.join(names)}")
+    return "; ".join(parts)

@@ -1,0 +1,279 @@
+"""Judges against a local server: one that knows the truth, one that likes a letter, and ones that fail in every way."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.benchmarks.benchmark import Item, group_chosen, images_chosen, texts_chosen
+from menagerie.generators.benchmarks.matrix import Pool
+from menagerie.generators.parsers import chat_server
+from menagerie.models.evaluation.scoring import score_items
+from menagerie.models.judges.judge import sized
+from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, read_words
+from menagerie.models.library.judged import judges_named
+from tests.helpers.chat_service import Sent
+from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, Colours, VisionService, answered, truth
+
+FORMS = ("yes", "choice", "likelihood")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(chat_server, "FIRST_WAIT", 0.01)
+
+
+def judge_of(service, tmp_path, form="yes", blind=False, **options):
+    given = {"timeout": 5.0, "attempts": 3, "at_once": 4, "answers": tmp_path / "answers", **options}
+    judges = judges_named(f"chat:{service.url}#fake/model", JudgeOptions(forms=(form,), blind=blind, **given))
+    return judges[-1].load()
+
+
+def outcomes(scores):
+    return [texts_chosen(each) for each in scores]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_that_knows_the_truth_is_always_right(form, tmp_path):
+    with VisionService(truth(BENCH)) as service:
+        judge = judge_of(service, tmp_path, form)
+        scores = score_items(judge, BENCH)
+        assert all(outcome.official == 1 for outcome in outcomes(scores))
+        assert form == "choice" or group_chosen(scores[3]).official == images_chosen(scores[3]).official == 1
+        counts = judge.counted()
+        assert counts["items"] == 4
+        assert counts["undecided"] == counts["kept"] == counts.get("ungraded", 0) == 0
+        assert counts["questions"] == len(service.questions()) == len(set(service.questions())) == 6
+        assert counts["tokens_in"] == 300 * 6
+
+
+@pytest.mark.parametrize(("place", "logprobs"), [(50.0, True), (50.0, False)])
+def test_one_that_always_says_a_guesses(place, logprobs, tmp_path):
+    """Also where it knows the truth, but likes the letter more than its log-probabilities can show."""
+    with VisionService(lambda image, text: 0.0, place, logprobs) as service:
+        judge = judge_of(service, tmp_path, "choice")
+        found = outcomes(score_items(judge, BENCH, BENCH.items[:3]))
+    assert [outcome.neutral for outcome in found] == [0.5] * 3
+    assert [outcome.official for outcome in found] == [0.0] * 3
+    assert judge.counted()["by_place"] == judge.counted()["choices"] == 3
+
+
+def test_a_liking_for_a_place_cancels(tmp_path):
+    with VisionService(truth(BENCH), place=10.0) as service:
+        judge = judge_of(service, tmp_path, "choice")
+        assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
+    assert judge.counted()["by_place"] == 3
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_that_sees_nothing_gets_no_image_and_guesses(form, tmp_path):
+    with VisionService(truth(BENCH)) as service:
+        found = outcomes(score_items(judge_of(service, tmp_path, form, blind=True), BENCH, BENCH.items[:3]))
+    assert [outcome.neutral for outcome in found] == [0.5] * 3
+    assert all("image" not in text and not image for image, text in service.questions())
+
+
+def test_without_log_probabilities_only_signs_count(tmp_path):
+    """Some answers have none: in items with any of these all are right or wrong alone."""
+
+    def without(request):
+        return answered("Yes.") if "blue" in request.caption else GOES_ON
+
+    with VisionService(truth(BENCH), fault=without) as service:
+        judge = judge_of(service, tmp_path)
+        scores = score_items(judge, BENCH)
+    assert scores[2].tolist() == [[1, -1]]
+    assert scores[0].tolist() == [[pytest.approx(4), pytest.approx(-4)]]
+    assert judge.counted()["ungraded"] == 1
+
+
+def failing(request):
+    """Every question fails in a way of its own, some for good."""
+    if request.caption.startswith("Is this grey?"):
+        return GOES_ON
+    if "blue" in request.caption:
+        return Sent(status=400, body=b"this image is not allowed")
+    if "red" in request.caption:
+        return answered("Let me think about what I can see", finish="length")
+    if request.number == 0:
+        return Sent(status=429, headers=(("Retry-After", "0"),))
+    return Sent(body=b"{}", cut=True) if request.number == 1 else GOES_ON
+
+
+def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
+    with VisionService(truth(BENCH), fault=failing) as service:
+        judge = judge_of(service, tmp_path, at_once=1)
+        scores = score_items(judge, BENCH)
+        counts = judge.counted()
+        assert all(outcome.tied for outcome in outcomes(scores)), "each item has a question that is refused or cut off"
+        assert {name: counts[name] for name in ("items", "undecided", "refused", "cut off")} == {
+            **{"items": 4, "undecided": 4},
+            **{"refused": 1, "cut off": 2},
+        }
+        before = len(service.questions())
+        again = judge_of(service, tmp_path)
+        assert all(map(np.array_equal, score_items(again, BENCH), scores))
+        assert len(service.questions()) == before, "refusals and answers without a verdict are kept"
+        assert again.counted()["kept"] == again.counted()["questions"] == 6
+
+
+def test_retry_after_is_waited_for(tmp_path):
+    times = []
+
+    def busy(request):
+        times.append(time.monotonic())
+        return Sent(status=429, headers=(("Retry-After", "1"),)) if len(times) == 2 else GOES_ON
+
+    with VisionService(truth(BENCH), fault=busy) as service:
+        assert outcomes(score_items(judge_of(service, tmp_path, at_once=1), BENCH))[0].official == 1
+    assert times[2] - times[1] > 0.9
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
+    alive = []
+
+    def dying(request):
+        alive.append(request)
+        return GOES_ON if len(alive) <= 4 else None
+
+    with VisionService(truth(BENCH), fault=dying) as service:
+        with pytest.raises(UserError, match=r"3 of 6 questions have no answer .*run it again") as error:
+            score_items(judge_of(service, tmp_path, form, at_once=1), BENCH)
+        asked = service.questions()[:3]
+    assert "\n" not in str(error.value)
+    file = next((tmp_path / "answers").glob("*/answers.jsonl"))
+    file.write_bytes(file.read_bytes() + b'{"key": "half a li')  # as a killed process leaves it
+    with VisionService(truth(BENCH)) as service:
+        judge = judge_of(service, tmp_path, form)
+        assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
+        assert len(service.questions()) == 3
+        assert not set(service.questions()) & set(asked)
+        assert judge.counted()["kept"] == 3
+
+
+def test_a_server_that_never_answers_can_be_counted_as_ties(tmp_path):
+    def silent(request):
+        return GOES_ON if request.caption.startswith("Is this grey?") else None
+
+    with VisionService(truth(BENCH), fault=silent) as service:
+        judge = judge_of(service, tmp_path, unanswered="tie", attempts=1, at_once=2)
+        assert all(outcome.tied for outcome in outcomes(score_items(judge, BENCH)))
+        assert judge.counted()["unanswered"] == 6
+        assert len(service.questions()) < 6, "a server that is gone isn't asked about everything"
+
+
+@pytest.mark.parametrize(
+    ("refuses", "form", "way_out"),
+    [
+        ("logprobs", "yes", "--judge.no-logprobs"),
+        ("prompt_logprobs", "likelihood", "--judge.forms yes or choice"),
+        ("image_url", "choice", "it takes no images"),
+    ],
+)
+def test_what_a_server_cant_do_is_said_before_anything_is_asked(refuses, form, way_out, tmp_path):
+    def fault(request):
+        return Sent(status=400, body=b"not supported") if f'"{refuses}"' in json.dumps(request.content) else GOES_ON
+
+    with VisionService(truth(BENCH), fault=fault) as service:
+        with pytest.raises(UserError, match=way_out):
+            score_items(judge_of(service, tmp_path, form), BENCH)
+        assert service.questions() == []
+        if refuses == "logprobs":
+            judge = judge_of(service, tmp_path, form, logprobs=False)
+            assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_wrong_key_or_model_is_one_line(status, tmp_path):
+    with (
+        VisionService(truth(BENCH), fault=lambda request: Sent(status=status)) as service,
+        pytest.raises(UserError, match=f"answers {status}"),
+    ):
+        score_items(judge_of(service, tmp_path), BENCH)
+
+
+def test_requests_keep_a_pace(tmp_path):
+    with VisionService(truth(BENCH)) as service:
+        begin = time.monotonic()
+        score_items(judge_of(service, tmp_path, per_minute=1200.0), BENCH)
+        assert time.monotonic() - begin > 5 * 60 / 1200
+
+
+def test_the_prior_is_taken_off_a_likelihood(tmp_path):
+    def fit(image, text):
+        return 8.0 if not image and "green" in text else 0.0  # a caption that is likely by itself
+
+    with VisionService(fit) as service:
+        plain = score_items(judge_of(service, tmp_path, "likelihood"), BENCH, BENCH.items[:1])
+        less = score_items(judge_of(service, tmp_path, "likelihood", prior=0.5), BENCH, BENCH.items[:1])
+    assert plain[0].tolist() == [[-2, -2]]
+    assert less[0].tolist() == [[-1, -2]]
+
+
+def test_pools_are_asked_pair_by_pair(tmp_path):
+    texts = tuple((text,) for text in (RED, GREEN, BLUE))
+    pool = Pool("", (), (0, 1, 2), (*texts[:2], (BLUE, BLUE)), ())
+    with VisionService(truth(BENCH)) as service:
+        scores = judge_of(service, tmp_path).pool(BENCH, pool)
+        assert scores.argmax(1).tolist() == [0, 1, 2]
+        assert len(service.questions()) == 9
+        with pytest.raises(UserError, match="choices are between a few texts"):
+            judge_of(service, tmp_path, "choice").pool(BENCH, pool)
+
+
+def test_choices_refuse_what_compares_images(tmp_path):
+    class Images(Colours):
+        items = (Item("1", "image", (0, 1), (RED, GREEN)),)
+
+        def outcome(self, item, scores):
+            return images_chosen(scores)
+
+    with VisionService(truth(BENCH)) as service, pytest.raises(UserError, match="'image' compares images"):
+        score_items(judge_of(service, tmp_path, "choice"), Images())
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "value"),
+    [
+        ("Yes", YES_NO, 1),
+        (" yes, it does.", YES_NO, 1),
+        ("**No**", YES_NO, -1),
+        ("It shows a cat, so the answer is no.", YES_NO, -1),
+        ("yes and no", YES_NO, 1),
+        ("Either yes or no", YES_NO, "unparsable"),
+        ("I'm sorry, there is no image.", YES_NO, "refused"),
+        ("", YES_NO, "unparsable"),
+        ("B: a red cat", LETTERS, -1),
+        ("(A)", LETTERS, 1),
+        ("The answer is B.", LETTERS, -1),
+        ("A red cat", LETTERS, "unparsable"),
+        ("a", LETTERS, "unparsable"),
+        ("I cannot see an image", LETTERS, "refused"),
+    ],
+)
+def test_answers_are_read(text, words, value):
+    verdict = read_words(Answer(text), words)
+    assert (verdict.problem or verdict.value) == value
+
+
+def test_log_probabilities_are_summed_over_spellings():
+    first = {"Yes": np.log(0.3), " yes": np.log(0.1), "No": np.log(0.2), "Maybe": np.log(0.4)}
+    assert read_words(Answer("Yes", first), YES_NO).value == pytest.approx(np.log(0.4 / 0.2))
+    bounded = read_words(Answer("Yes", {"Yes": np.log(0.9)}), YES_NO)
+    assert bounded.bounded
+    assert bounded.value == pytest.approx(np.log(0.9 / 0.1)), "no is at most what is left"
+    assert read_words(Answer("A red cat", {"A": -0.1, "B": -2.0}), LETTERS).problem == "unparsable", "an article"
+    assert read_words(Answer("Well", {"Well": -0.1, "A": -4.0, "B": -3.0}), LETTERS).value == pytest.approx(-1)
+
+
+def test_small_pictures_are_enlarged_by_whole_factors_and_large_ones_reduced():
+    small = np.arange(32 * 48 * 3, dtype=np.uint8).reshape(32, 48, 3)
+    large = sized(small, 224, 1024)
+    assert large.shape == (224, 336, 3)
+    assert np.array_equal(large[3::7, 3::7], small)
+    assert sized(small, 16, 1024) is small
+    assert sized(np.zeros((100, 2000, 3), np.uint8), 224, 1000).shape == (50, 1000, 3)

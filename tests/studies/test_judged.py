@@ -1,0 +1,126 @@
+"""Vision-language models scored on splits and benchmarks, as a user does it, against a local server."""
+
+import csv
+import json
+import sys
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+
+from menagerie.generators.benchmarks.photographs import Place
+from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.storage.dataset import SplitDataset
+from tests.command import ROOT, run_here
+from tests.helpers.benchmark_files import MAKERS, MATRICES
+from tests.helpers.chat_service import Sent
+from tests.helpers.splits import RECIPE, make_split
+from tests.helpers.vision_service import GOES_ON, VisionService, truth
+from tests.studies.browser import plain
+
+EVALUATE, TRANSFER = ([sys.executable, str(ROOT / "studies" / name)] for name in ("evaluate.py", "transfer.py"))
+BENCHMARKS = ("sugarcrepe", "winoground", "zero-shot")
+
+
+def rows_of(out):
+    """Accuracies by the form of a row, and by what they are of; rows without records are left out."""
+    found = defaultdict(dict)
+    for row in csv.DictReader((out / "results.csv").open()):
+        if int(float(row["n"] or 0)):
+            form = row["model"].rpartition(" (")[2].removesuffix(")")
+            found[form][row.get("task") or (row["benchmark"], row["name"]), row.get("subset")] = row
+    return found
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory):
+    """A small split, and the benchmarks of its subsets."""
+    file = make_split(tmp_path_factory.mktemp("split"), replace(RECIPE, test_scenes=4))
+    names = [name for name in SplitDataset(file, "validation").split.subsets if name != "train"]
+    return file, [SplitTests(SplitDataset(file, name)) for name in names]
+
+
+def test_a_split_is_judged_in_every_form_and_blind(split, tmp_path):
+    """By two commands: the second continues the folder of the first with other questions."""
+    file, tests = split
+    with VisionService(truth(*tests)) as service:
+        command = [*EVALUATE, f"chat:{service.url}#fake", "--splits", str(file), "--out", "runs/a"]
+        for more in (["--judge.forms", "choice", "likelihood"], ["--judge.blind"]):
+            done = run_here([*command, *more], tmp_path)
+            assert done.returncode == 0, done.stderr
+        asked = service.questions()
+    found = rows_of(tmp_path / "runs/a")
+    assert len(asked) == len(set(asked)), "nothing is asked twice, whatever the subset"
+    assert {float(row["accuracy"]) for row in found["yes"].values()} == {1.0}
+    assert {float(row["accuracy"]) for (task, _), row in found["yes, blind"].items() if task == "swap"} == {0.5}
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/a/cells/*/result.json")]
+    tasks = {result["model"].rpartition(" (")[2]: result["subsets"]["validation"] for result in results}
+    assert tasks.keys() == {"choice)", "likelihood)", "yes)", "yes, blind)"}
+    assert all(tasks[form]["swap"]["accuracy"] == 1 for form in ("choice)", "likelihood)"))
+    assert tasks["yes)"].keys() - tasks["choice)"].keys() == {"quad image", "quad group"}
+    assert "0 of 140 items without a verdict (0.0%)" in plain(tmp_path / "runs/a/report.html")
+
+
+def test_one_that_always_says_a_has_half(split, tmp_path):
+    file, _ = split
+    with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False) as service:
+        command = [
+            *EVALUATE,
+            f"chat:{service.url}#a",
+            "--splits",
+            str(file),
+            "--judge.forms",
+            "choice",
+            "--out",
+            "runs/a",
+        ]
+        done = run_here(command, tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(tmp_path / "runs/a")["choice"]
+    assert {float(row["accuracy"]) for (task, _), row in rows.items() if not task.startswith("quad")} == {0.5}
+    assert "(100.0%)" in plain(tmp_path / "runs/a/report.html"), "the share that the place decided"
+
+
+def test_benchmarks_of_photographs_and_pools_are_judged_whole(tmp_path):
+    for name in BENCHMARKS:
+        (MAKERS | MATRICES)[name](tmp_path / "data")
+    benches = [load(name).build(Place(tmp_path / "data")) for name in BENCHMARKS]
+    with VisionService(truth(*benches)) as service:
+        command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *BENCHMARKS]
+        done = run_here([*command, "--judge.forms", "yes", "choice", "--out", "runs/a"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = rows_of(tmp_path / "runs/a")
+    assert {float(row["official"]) for row in found["yes"].values()} == {1.0}
+    assert {name for (name, _), _ in found["yes"]} == set(BENCHMARKS)
+    assert {name for (name, _), _ in found["choice"]} == {"sugarcrepe"}
+    assert done.stdout.count("left out: ") == 2
+    assert "ask --judge.forms yes" in done.stdout
+
+
+def test_a_row_without_verdicts_is_marked(tmp_path):
+    """Its items tie, which isn't a measurement of the model."""
+    MAKERS["sugarcrepe"](tmp_path / "data")
+    bench = load("sugarcrepe").build(Place(tmp_path / "data"))
+
+    def prudish(request):
+        return Sent(status=400, body=b"against our policy") if "dog, 1" in request.caption else GOES_ON
+
+    with VisionService(truth(bench), fault=prudish) as service:
+        command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", "sugarcrepe"]
+        done = run_here([*command, "--out", "runs/a"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    (result,) = (json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open())
+    assert (result["judged"]["items"], result["judged"]["undecided"], result["judged"]["refused"]) == (14, 2, 2)
+    assert result["headlines"]["micro"]["neutral"] == pytest.approx(13 / 14)
+    report = plain(tmp_path / "runs/a/report.html")
+    assert "(yes), 14% without a verdict" in report
+    assert "2 refused" in report
+
+
+def test_a_server_that_isnt_there_is_one_line(split, tmp_path):
+    command = [*EVALUATE, "chat:http://127.0.0.1:9/v1#m", "--judge.attempts", "1", "--splits", str(split[0])]
+    done = run_here(command, tmp_path)
+    assert done.returncode == 2
+    assert "no model can be scored on anything: http://127.0.0.1:9/v1 gives no answer" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
