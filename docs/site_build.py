@@ -62,7 +62,8 @@ def in_repository(page: str, link: str) -> str:
 
 def source_of(target: str) -> str:
     """The page of a file or folder outside docs/; data stay files."""
-    return f"source/{target}" if target.endswith((".csv", ".cff")) else f"source/{target}.md"
+    fronts = {path: name for name, path in FRONT.items()}
+    return fronts.get(target) or f"source/{target}" + ".md" * (not target.endswith((".csv", ".cff")))
 
 
 def shown(path: Path) -> str:
@@ -71,7 +72,7 @@ def shown(path: Path) -> str:
     if path.is_dir():
         return head + "\n".join(f"- [{its.name}]({path.name}/{its.name}.md)" for its in sorted(path.glob("*.py")))
     text = path.read_text(encoding="utf-8")
-    return head + f"~~~~{path.suffix[1:]}\n{text}\n~~~~\n" if source_of(path.name).endswith(".md") else text
+    return head + f"~~~~{path.suffix[1:]}\n{text}\n~~~~\n" if path.suffix not in (".csv", ".cff") else text
 
 
 def reports() -> list[Path]:
