@@ -1,7 +1,7 @@
 """Images on pages: samples of splits, pictures with their texts, and where models err."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +10,19 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.figure import Figure
 
-from menagerie.envs.core.figures import photograph, picture, write_png
+from menagerie.envs.core.figures import photograph, picture, short, write_png
 from menagerie.envs.core.files import file_name
 from menagerie.generators.storage.pixels import PixelReader, open_split
-from menagerie.studies.analysis.errors import Record, Source, breakdown, surest, table
+from menagerie.studies.analysis.errors import Record, Source, breakdown, pictures, read_predictions, surest, table
 from menagerie.studies.analysis.tables import to_csv, to_rows
 from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.layout import Key, called, key_of
 from menagerie.studies.frame.parts import Cases, Picture, Pictures
+from menagerie.studies.frame.records import Records
+from menagerie.studies.runs.evaluation import FILE
 
 SAMPLES = 5  # images in a row
+COMPARED = 4  # models whose scores stand below an image
 SMALL = 128  # pixels; what is larger is a JPEG, a tenth of a PNG
 
 
@@ -87,6 +90,42 @@ def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
         "false": f"✗ {record.negative}: {record.score_negative}",
         "note": tests[record.subset],
     }
+
+
+def scored(records: Records) -> list[dict[str, Any]]:
+    """Test images of the first split for the page, each with the scores that the first run of each model gave it."""
+    found = [(arm, arm.file or getattr(arm.cell, "path", None)) for arm, _ in records.results]
+    found = [(arm, file) for arm, file in found if file and hasattr(arm.cell, "tests")]
+    runs: dict[str, Source] = {}
+    for arm, file in found:
+        if file == found[0][1] and (records.folder(arm) / FILE).exists():
+            runs.setdefault(short(arm.cell.model), Source(arm.cell.seed, records.folder(arm), file))
+    return samples(tuple(list(runs.items())[:COMPARED])) if runs else []
+
+
+@cache  # finished runs don't change, and reports are rewritten after every run
+def samples(runs: tuple[tuple[str, Source], ...]) -> list[dict[str, Any]]:
+    """Swaps spread evenly over the tests of one split: image, both captions, and a line for each model."""
+    texts = ["subset", "scene", "caption", "negative"]
+    frames = {}
+    for name, source in runs:
+        frame = read_predictions(source.folder)
+        swaps = frame[(frame["task"] == "swap") & (frame["subset"] != "validation")]
+        frames[name] = swaps.drop_duplicates(texts).set_index(texts)
+    first, source = next(iter(frames.values())), runs[0][1]
+    chosen = [first.index[len(first) * (2 * i + 1) // (2 * SAMPLES)] for i in range(min(SAMPLES, len(first)))]
+    uris = pictures(source, [scene for _, scene, *_ in chosen])
+    return [
+        {"uri": uris[key[1]], "true": f"✓ {key[2]}", "false": f"✗ {key[3]}", "note": key[0]}
+        | {"scores": [f"{name}: {compared(its.loc[key])}" for name, its in frames.items() if key in its.index]}
+        for key in chosen
+    ]
+
+
+def compared(row: Any) -> str:
+    """The scores of a record's true and false caption, and which is higher."""
+    sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
+    return f"{row.score_caption:#.4g} {sign} {row.score_negative:#.4g}"
 
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run

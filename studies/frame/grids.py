@@ -19,7 +19,7 @@ from menagerie.models.registry import specs
 from menagerie.studies.frame.arm import Arm, Known, as_column, text_of
 from menagerie.studies.frame.cells import PAPER_RECIPES, title_of, untuned
 from menagerie.studies.frame.options import Axis
-from menagerie.studies.frame.parts import Bars, Cases, Heading, HeatMap, Part, Sentence, Table
+from menagerie.studies.frame.parts import Bars, Cases, Heading, HeatMap, Lines, Part, Sentence, Table
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import SplitStudy, grid
 from menagerie.studies.runs.command_line import scorer_options
@@ -120,21 +120,26 @@ class Grid(SplitStudy):
             found = swaps.where(subset=test, **first).estimates(("model",))
             said = [f"{title_of(m)} {100 * e.value:.1f} % [{e.bounds}]" for (m,), e in found.items()][:MOST_LISTED]
             if said:
-                yield Sentence(f"{self.label(test).replace('_', ' ')}, {where}: {', '.join(said)}.")
+                on = self.label(test).replace("_", " ")
+                yield Sentence(f"On {on}, with {where}, swaps are right in: {', '.join(said)}. Chance is 50 %.")
 
     def figure(
         self, name: str, records: Records, says: str, tests: tuple[str, ...] = ("subset",), folded: str = ""
     ) -> Part:
-        """Heat maps over two varied axes, fractions first, or bars where no two vary."""
+        """A heat map where two axes have three values or more, lines where one has, bars where none."""
         values = {axis: len(set(map(as_column, (place[axis] for place in self.places)))) for axis in self.places[0]}
-        varied = [axis for axis, number in values.items() if number > 1]
-        if self.split or not varied:
-            rows = ("model", *(axis for axis in varied if axis == "split"))
+        varied = sorted((axis for axis in values if values[axis] > 1), key=lambda axis: axis not in FRACTIONS)
+        long = [axis for axis in varied if values[axis] > FEW]
+        short = [axis for axis in varied if values[axis] <= FEW]
+        if self.split or not long:
+            rows = ("model", *(axis for axis in varied if axis == "split" or not self.split))
             return Bars(name, records, rows=rows, panels=tests, says=says, folded=folded)
-        sides = dict.fromkeys([*(axis for axis in FRACTIONS if axis in varied), *varied, *FRACTIONS])
-        up, across, *rest = sides
-        panels = (*tests, *(axis for axis in rest if axis in varied), "model")
-        return HeatMap(name, records, x=across, y=up, panels=panels, says=says, folded=folded)
+        if len(long) == 1:
+            stroke, *others = *short, ""
+            panels = (*tests, *filter(None, others))
+            return Lines(name, records, x=long[0], stroke=stroke, panels=panels, says=says, folded=folded)
+        up, across, *rest = long
+        return HeatMap(name, records, x=across, y=up, panels=(*tests, *rest, *short, "model"), says=says, folded=folded)
 
     @property
     def remarks(self) -> str:
@@ -145,8 +150,9 @@ class Grid(SplitStudy):
 
 ONE_ANIMAL = "one animal"  # the task that OC-CLIP's figure 6 has in its lower row
 MOST_LISTED = 5  # models in a title or a sentence
-SAYS = """Accuracy (%) on swaps, the hard negatives, by test and model: fraction of animal pairs in training
-upwards, fraction of these pairs whose swapped images are in training too to the right, where they vary."""
+FEW = 2  # values of an axis, for which a heat map would be a stripe
+SAYS = """Accuracy (%) on swaps, the hard negatives, by test and model, and by what varies. Pairs: the fraction of
+animal pairs in training; hard negatives: the fraction of these pairs whose swapped images are in training too."""
 INCOMPLETE = """Unless a recipe says otherwise training captions mention all that an image shows. A caption that leaves
 out an animal or a texture is of a kind that training didn't show; an accuracy below chance there is mostly a liking for
 shorter or longer captions."""

@@ -27,11 +27,23 @@ from menagerie.studies.analysis.words import (
     subsets_explained,
 )
 from menagerie.studies.frame.arm import Arm
-from menagerie.studies.frame.cases import write_samples
+from menagerie.studies.frame.cases import scored, write_samples
 from menagerie.studies.frame.cells import SEARCHED, untuned
 from menagerie.studies.frame.draw import written
 from menagerie.studies.frame.layout import OF_RECORDS, tests_of
-from menagerie.studies.frame.parts import Curves, Figured, Heading, Named, OwnFigure, Part, Rows, Sentence, Shown, Table
+from menagerie.studies.frame.parts import (
+    Curves,
+    Figured,
+    Heading,
+    Named,
+    OwnFigure,
+    Part,
+    Pictures,
+    Rows,
+    Sentence,
+    Shown,
+    Table,
+)
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import DIVERGED, Cell
@@ -69,6 +81,7 @@ def write_report(study: AnyStudy, records: Records) -> Path:
         Path(__file__).with_suffix(".html"),
         title=study.title,
         answer=[shown[id(part)] for part in answer],
+        cases=scored(records),
         rest=[shown[id(part)] for part in rest],
         training=[shown[id(part)] for part in training],
         **state_of(study, records),
@@ -109,11 +122,13 @@ def checked(parts: Iterable[Part]) -> list[Part]:
 
 
 def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """Split a page into its beginning (the sentences and the first figure before any heading) and the rest."""
+    """Split a page into its beginning (of what is before any heading the sentences, the first figure and the first
+    pictures) and the rest."""
     end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
     sentences = [part for part in parts[:end] if isinstance(part, Sentence)]
     figures = [part for part in parts[:end] if isinstance(part, Figured | OwnFigure)]
-    answer = [*sentences, *figures[:1]]
+    pictures = [part for part in parts[:end] if isinstance(part, Pictures)]
+    answer = [*sentences, *figures[:1], *pictures[:1]]
     return answer, [part for part in parts if all(part is not other for other in answer)]
 
 

@@ -1,0 +1,107 @@
+"""What the site (mkdocs.yml) has beside docs/: README, changes, files that pages link to, reports of finished runs.
+
+The pages themselves stay as they are read in the repository; their links out of docs/ lead to copies here.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+DOCS = Path(__file__).parent
+FRONT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}  # pages from files above docs/
+LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)#\s]+)")
+REPORTS = "<!-- reports -->"  # where gallery.md lists them
+TITLE = re.compile(r"<h1>(.*?)</h1>", re.DOTALL)
+# What a browser loads by itself: attributes of tags that aren't <a>, and addresses in styles.
+LOADED = re.compile(
+    r"<(?!a\s)\w+\s[^>]*?(?:src|srcset|data|poster|href)=\"?(?:https?:)?//[^\s\">]+|"
+    r"url\(\s*[\"']?(?:https?:)?//[^)]*|@import\s+[\"'](?:https?:)?//[^\"']*"
+)
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """Lay the four floors out as the package `menagerie`, as docs/architecture.md says, for the reference."""
+    package = ROOT / "build" / "links" / "menagerie"
+    package.mkdir(parents=True, exist_ok=True)
+    floors = (ROOT / name for name in ("envs", "generators", "models", "studies"))
+    for target in (*floors, *(ROOT / "studies" / "package").glob("*.py")):
+        if not (package / target.name).is_symlink():
+            (package / target.name).symlink_to(target)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add pages for what lies outside docs/ and is linked to, and the reports of finished runs."""
+    for name, path in FRONT.items():
+        files.append(File.generated(config, name, content=(ROOT / path).read_text(encoding="utf-8")))
+    waiting = [target for file in files.documentation_pages() for _, target in outside(file)]
+    for target in dict.fromkeys(waiting):
+        for path in (target, *sorted((ROOT / target).glob("*.py"))):
+            path = path if isinstance(path, str) else path.relative_to(ROOT).as_posix()
+            if not files.get_file_from_path(source_of(path)):
+                files.append(File.generated(config, source_of(path), content=shown(ROOT / path)))
+    for report in reports():
+        files.append(File.generated(config, f"reports/{report.parent.name}.html", abs_src_path=str(report)))
+    return files
+
+
+def outside(file: File) -> list[tuple[str, str]]:
+    """A page's links to files outside docs/: as written, and from the top of the repository."""
+    found = [(link, in_repository(file.src_uri, link)) for link in LINK.findall(file.content_string)]
+    return [(link, target) for link, target in found if not target.startswith("docs/") and (ROOT / target).exists()]
+
+
+def in_repository(page: str, link: str) -> str:
+    """Where a page's link leads, from the top of the repository; pages from there have links from there."""
+    return posixpath.normpath(link if page in FRONT else posixpath.join("docs", posixpath.dirname(page), link))
+
+
+def source_of(target: str) -> str:
+    """The page of a file or folder outside docs/; data stay files."""
+    fronts = {path: name for name, path in FRONT.items()}
+    return fronts.get(target) or f"source/{target}" + ".md" * (not target.endswith((".csv", ".cff")))
+
+
+def shown(path: Path) -> str:
+    """A file as a page that the search leaves out; a folder as a list of its files."""
+    head = f"---\ntitle: {path.name}\nsearch: {{exclude: true}}\n---\n# {path.relative_to(ROOT)}\n\n"
+    if path.is_dir():
+        return head + "\n".join(f"- [{its.name}]({path.name}/{its.name}.md)" for its in sorted(path.glob("*.py")))
+    text = path.read_text(encoding="utf-8")
+    return head + f"~~~~{path.suffix[1:]}\n{text}\n~~~~\n" if path.suffix not in (".csv", ".cff") else text
+
+
+def reports() -> list[Path]:
+    """Those of finished runs in this clone."""
+    return sorted(ROOT.glob("runs/*/report.html"))
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Lead links that go out of docs/ to the pages made of their targets, and list the reports."""
+    name = page.file.src_uri
+
+    def relinked(found: re.Match[str]) -> str:
+        target = in_repository(name, found[1])
+        inside = target.removeprefix("docs/") if target.startswith("docs/") else source_of(target)
+        known = files.get_file_from_path(inside)
+        return posixpath.relpath(inside, posixpath.dirname(name) or ".") if known else found[1]
+
+    return LINK.sub(relinked, markdown).replace(REPORTS, listed())
+
+
+def listed() -> str:
+    """A line for each report: its folder and title."""
+    found = [(its.parent.name, TITLE.search(its.read_text(encoding="utf-8"))) for its in reports()]
+    return "\n".join(f"- [{name}](reports/{name}.html): {title[1] if title else name}" for name, title in found)
+
+
+def on_post_build(config: Any) -> None:
+    """Raise if a built page would load anything from elsewhere."""
+    site = Path(config["site_dir"])
+    for path in (*site.rglob("*.html"), *site.rglob("*.css")):
+        if found := LOADED.search(path.read_text(encoding="utf-8")):
+            raise PluginError(f"{path.relative_to(site)} loads something from elsewhere: {found[0][:200]}")
