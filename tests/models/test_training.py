@@ -194,14 +194,15 @@ def test_a_state_of_another_run_is_named(data, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_it_learns_the_training_images(name, data):
-    """A hundred steps or two bring the loss far down; those of a map on frozen, untrained towers a bit."""
+    """Eighty steps bring the loss far down; more, of a map on frozen, untrained towers, a bit."""
     far = 0.99 if name == "labclip" else 0.6
-    steps = 200 if name in ("dcsm", "labclip") else 120
+    steps = {"dcsm": 120, "labclip": 200}.get(name, 80)
+    rate = 2e-3 if name == "siglip" else 3e-3
     model = fresh(name, data)
     losses = []
-    recipe = replace(RECIPE, steps=steps, batch=16, warmup=10, augment=False)
+    recipe = replace(RECIPE, steps=steps, batch=16, warmup=10, augment=False, learning_rate=rate)
     train(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
-    assert np.mean(losses[-20:]) < far * np.mean(losses[:5])
+    assert np.mean(losses[-10:]) < far * np.mean(losses[:5])
 
 
 def test_a_stream_can_be_read_from_anywhere():
