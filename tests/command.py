@@ -36,7 +36,8 @@ def run(
 def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """The same in this process: nothing is loaded anew, workers are forks of one server, and types are checked.
 
-    For what isn't about processes. What a command leaves in this one is undone.
+    For what isn't about processes. What a command leaves in this one is undone. Stores have one atlas, so that each of
+    its entries is rendered once; commands in processes of their own fill `store/atlas`.
     """
     script, *arguments = command[1:]
     if script == "-m":
@@ -44,6 +45,7 @@ def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
     out, errors, status = io.StringIO(), io.StringIO(), 0
     with (
         as_before(),
+        one_atlas(),
         mock.patch.object(sys, "argv", [script, *arguments]),
         redirect_stdout(out),
         redirect_stderr(errors),
@@ -57,6 +59,20 @@ def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
         except SystemExit as end:
             status = int(end.code or 0)
     return subprocess.CompletedProcess(command, status, out.getvalue(), errors.getvalue())
+
+
+@contextmanager
+def one_atlas() -> Iterator[None]:
+    """Image stores find what others of this process rendered: names of entries say what decides their pixels."""
+    from menagerie.envs.render.row import renderer_of
+    from menagerie.generators.storage.image_store import ImageStore
+    from tests.helpers.splits import shared_atlas
+
+    def renderer(store: ImageStore, workers: int) -> object:
+        return renderer_of(store.world, store.resolution, Path(shared_atlas().name), workers)
+
+    with mock.patch.object(ImageStore, "renderer", renderer):
+        yield
 
 
 @contextmanager

@@ -18,6 +18,7 @@ before it is used, and nothing in them is executed, except Python files that the
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
@@ -77,23 +78,49 @@ def validate(config: Any, label: Callable[[str], str] = option, prefix: str = ""
 
     `label` turns a field's name into the name in the message; `within` limits whole numbers whose fields have no range.
     """
-    for item in fields(config):
-        value, markers = getattr(config, item.name), markers_of(type(config), item.name)
-        limits = next((marker for marker in markers if isinstance(marker, Range)), None)
+    for rule in rules_of(type(config)):
+        value = getattr(config, rule.field)
         if is_dataclass(value):
-            if not is_hidden(markers):
-                name = renamed(item.name, markers)
-                validate(value, label, f"{prefix}{name}." if name else prefix, limits or within)
+            if not rule.hidden:
+                validate(value, label, f"{prefix}{rule.name}." if rule.name else prefix, rule.limits or within)
             continue
-        name = renamed(item.name, markers) if label is option else item.name
+        name = rule.name if label is option else rule.field
         what, values = label(prefix + name), value if isinstance(value, tuple) else (value,)
-        known = choices_of(hints_of(type(config))[item.name])
         for one in values:
-            check_number(what, one, limits or (within if type(one) is int else None))
-            if known and one is not None:
-                choose(what, one, known)
-        if several := next((marker for marker in markers if isinstance(marker, Several)), None):
-            check_several(what, values, several)
+            check_number(what, one, rule.limits or (within if type(one) is int else None))
+            if rule.known and one is not None:
+                choose(what, one, rule.known)
+        if rule.several:
+            check_several(what, values, rule.several)
+
+
+class Rule(NamedTuple):
+    """What a field of a class allows."""
+
+    field: str
+    name: str
+    """Its name on the command line."""
+    limits: Range | None
+    known: tuple[Any, ...]
+    """The choices; empty where there are none."""
+    several: Several | None
+    hidden: bool
+    """Whether it is no command-line option."""
+
+
+@cache
+def rules_of(kind: type) -> tuple[Rule, ...]:
+    """What the fields of a class allow, which is the same for all its objects."""
+    import tyro
+
+    rules = []
+    for item in fields(kind):
+        markers = markers_of(kind, item.name)
+        limits = next((marker for marker in markers if isinstance(marker, Range)), None)
+        several = next((marker for marker in markers if isinstance(marker, Several)), None)
+        known, name = choices_of(hints_of(kind)[item.name]), renamed(item.name, markers)
+        rules.append(Rule(item.name, name, limits, known, several, tyro.conf.Suppress in markers))
+    return tuple(rules)
 
 
 def build(kind: type[Config], given: Mapping[str, Any], place: object = "", from_text: bool = False) -> Config:
@@ -158,13 +185,6 @@ def described(hint: Any, several: bool = False) -> str:
     if origin is dict:
         return f"{'tables' if several else 'a table'} of {described(inner[1], several=True)}"
     return WORDS[hint][several] if hint in WORDS else f"of type {getattr(hint, '__name__', hint)}"
-
-
-def is_hidden(markers: tuple[object, ...]) -> bool:
-    """Whether a field isn't a command-line option."""
-    import tyro
-
-    return tyro.conf.Suppress in markers
 
 
 def check_number(what: str, value: object, limits: Range | None) -> None:

@@ -15,7 +15,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from jaxtyping import Float64, Int64, Real
-from scipy.optimize import brentq
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
@@ -109,6 +108,8 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
         raise UserError(
             f"world {world.name!r} has {len(world.textures)} textures; a dependence split needs three or more"
         )
+
+    from scipy.optimize import brentq  # loads slowly, and every command knows this recipe
 
     shown = appearances(world, roles, recipe.views)[:, None]
 

@@ -6,6 +6,7 @@ A photograph of a test is trained on by no run: `shared_photographs` proves it f
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +89,8 @@ def draw_pictures(world: World, folder: Path) -> Path:
 
     animals = (*world.animals, *(name for name in FURTHER if name not in world.animals))
     scenes = [Scene("desert", (Thing(name, "white", "center"),), VIEW + k) for name in animals for k in range(EACH)]
-    images, masks = Renderer(PUG, SIDE).render(scenes)
+    drawn = replace(PUG, textures=("white",), backgrounds=("desert",))  # nothing else is shown, and all would be drawn
+    images, masks = Renderer(drawn, SIDE).render(scenes)
     for number, (image, mask) in enumerate(zip(images, masks, strict=True)):
         rows, columns = (np.flatnonzero((mask > 0).any(axis)) for axis in (1, 0))
         box = tuple(slice(max(covered[0] - MARGIN, 0), covered[-1] + 1 + MARGIN) for covered in (rows, columns))

@@ -24,7 +24,9 @@ def test_a_folder_of_ten_cutouts_becomes_a_trained_grid(tmp_path):
     for number, name in enumerate(TEN):
         draw(tmp_path / "pictures" / f"{name}.png", (20 * number, 90, 230 - 20 * number), 80 + 8 * number, 90)
     commands = re.search(r"```sh\n(.*?)```", PHOTOGRAPHS, re.DOTALL)[1].replace("--scenes 20", "--scenes 3")
-    commands = commands.replace("--preset smoke", "--preset smoke --hard-negatives 0 --steps 20")
+    commands = commands.replace(
+        "--preset smoke", "--preset smoke --models clip --hard-negatives 0 --views 1 --steps 20"
+    )
     commands = commands.replace("studies/", f"{Path(__file__).parents[2]}/studies/")
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(

@@ -1,7 +1,7 @@
 """Training: deterministic, resumable, and it learns."""
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -46,23 +46,34 @@ def weights(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+@pytest.fixture(scope="module")
+def undisturbed(data):
+    """Gives the weights of a run of RECIPE that nothing disturbs, with seed 0; each model is trained once."""
+
+    @cache
+    def ended(name):
+        model = fresh(name, data)
+        train(model, data, RECIPE, 0)
+        return weights(model)
+
+    return ended
+
+
 @pytest.mark.parametrize("name", OPTIONS)
-def test_same_seed_same_weights_and_another_seed_others(name, data):
+def test_same_seed_same_weights_and_another_seed_others(name, data, undisturbed):
     runs = []
-    for seed in (0, 0, 1):
+    for seed in (0, 1):
         model = fresh(name, data)
         train(model, data, RECIPE, seed)
         runs.append(weights(model))
-    assert torch.equal(runs[0], runs[1])
-    assert not torch.equal(runs[0], runs[2])
+    assert torch.equal(runs[0], undisturbed(name))
+    assert not torch.equal(runs[1], undisturbed(name))
 
 
 @pytest.mark.parametrize(("error", "left"), [(RuntimeError, [5, 6]), (Stopped, [6])])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_stopped_and_resumed_ends_the_same(name, error, left, data, tmp_path):
+def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed, tmp_path):
     """From the last saved state; one that is signalled to end saves the very step."""
-    undisturbed = fresh(name, data)
-    train(undisturbed, data, RECIPE, 0)
 
     def stop(progress):
         if progress.step == 5:
@@ -76,17 +87,14 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, tmp_path):
     steps = []
     train(resumed, data, RECIPE, 0, state, save_every=2, report=lambda progress: steps.append(progress.step))
     assert steps == left
-    assert torch.equal(weights(resumed), weights(undisturbed))
+    assert torch.equal(weights(resumed), undisturbed(name))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_processes_that_prepare_batches_change_nothing(name, data):
-    runs = []
-    for workers in (0, 2):
-        model = fresh(name, data)
-        train(model, data, RECIPE, 0, workers=workers)
-        runs.append(weights(model))
-    assert torch.equal(*runs)
+def test_processes_that_prepare_batches_change_nothing(name, data, undisturbed):
+    model = fresh(name, data)
+    train(model, data, RECIPE, 0, workers=2)
+    assert torch.equal(weights(model), undisturbed(name))
 
 
 OWN_READER = """
@@ -186,14 +194,15 @@ def test_a_state_of_another_run_is_named(data, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_it_learns_the_training_images(name, data):
-    """A hundred steps or two bring the loss far down; those of a map on frozen, untrained towers a bit."""
+    """Eighty steps bring the loss far down; more, of a map on frozen, untrained towers, a bit."""
     far = 0.99 if name == "labclip" else 0.6
-    steps = 200 if name in ("dcsm", "labclip") else 120
+    steps = {"dcsm": 120, "labclip": 200}.get(name, 80)
+    rate = 2e-3 if name == "siglip" else 3e-3
     model = fresh(name, data)
     losses = []
-    recipe = replace(RECIPE, steps=steps, batch=16, warmup=10, augment=False)
+    recipe = replace(RECIPE, steps=steps, batch=16, warmup=10, augment=False, learning_rate=rate)
     train(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
-    assert np.mean(losses[-20:]) < far * np.mean(losses[:5])
+    assert np.mean(losses[-10:]) < far * np.mean(losses[:5])
 
 
 def test_a_stream_can_be_read_from_anywhere():

@@ -1,0 +1,13 @@
+"""All stores that tests of studies fill in this process have one atlas."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.command import one_atlas
+
+
+@pytest.fixture(scope="session", autouse=True)
+def atlas() -> Iterator[None]:
+    with one_atlas():
+        yield
