@@ -1,5 +1,6 @@
 """Models on frozen benchmarks: splits whose digests were checked, all of whose scores are kept; and their cards."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.frozen.make import make_frozen
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.models.judges.judge import Judge
+from menagerie.models.library.judged import Judged
 from menagerie.models.scorer import Scorer
 from menagerie.studies.cards.card import OfModel, OfProgram, write_card
 from menagerie.studies.cards.scores import COLUMNS, row_of
@@ -21,7 +23,7 @@ from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.results import checked_file
-from menagerie.studies.scoring.models import about, trainings
+from menagerie.studies.scoring.models import Model, about, trainings
 from menagerie.studies.scoring.splits import SplitPiece
 from menagerie.studies.scoring.study import file_names, named_results
 
@@ -79,15 +81,17 @@ def scenes_of(name: str) -> list[Scene]:
 def write_cards(records: Records) -> list[Path]:
     """Write a card of each model on each frozen benchmark into the folder of the study."""
     found = list(pieces_of(records))
-    names = file_names(piece.name for piece, _ in found)
+    titles = [f"{portable(piece.tested)} on {piece.label}" for piece, _ in found]
+    names = titles if len({*titles}) == len(titles) else [piece.name for piece, _ in found]
+    files = file_names(names)
     models = {piece.model: piece.tested for piece, _ in found}
     says = dict(zip(models, (line for model in models.values() for line in about([model]).values()), strict=True))
     trained = trainings(list(models.values()))
     written = []
-    for piece, result in found:
+    for name, (piece, result) in zip(names, found, strict=True):
         origin = result["provenance"]
         model = OfModel(
-            piece.model,
+            portable(piece.tested),
             piece.tested.weights,
             says[piece.model],
             trained.get(piece.model, ""),
@@ -96,8 +100,15 @@ def write_cards(records: Records) -> list[Path]:
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
         bench, day = frozen(piece.label), origin["started"].partition("T")[0]
-        written.append(write_card(records.out / CARDS, names[piece.name], scores, bench, model, program, day))
+        written.append(write_card(records.out / CARDS, files[name], scores, bench, model, program, day))
     return written
+
+
+def portable(model: Model) -> str:
+    """A model's label for others to read: without the folders of its file on this machine, or the address of a
+    server."""
+    label = model.cell if isinstance(model.source, Judged) else model.label
+    return re.sub(r"(^|[:/])/(?:[^/:]+/)*", r"\1", label)
 
 
 def pieces_of(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:

@@ -19,6 +19,8 @@ from menagerie.studies.cards.board import write_board
 from menagerie.studies.cards.numbers import numbers_of
 from menagerie.studies.cards.scores import Scored, points, read_scores
 from menagerie.studies.cards.verify import verified
+from menagerie.studies.scoring.frozen import portable
+from menagerie.studies.scoring.models import Model
 from tests.command import ROOT, run_here
 from tests.studies.test_evaluate import MINE
 
@@ -71,6 +73,21 @@ def resealed(path, change):
     change(content)
     path.write_text(sealed(content, indent=1) + "\n")
     path.with_suffix(".md").unlink()
+
+
+@pytest.mark.parametrize(
+    ("label", "called"),
+    {
+        "/home/me/runs/mine: clip (pairs 0.2)": "mine: clip (pairs 0.2)",
+        "runs/mine: oc-clip": "runs/mine: oc-clip",
+        "hf:/data/models/clip": "hf:clip",
+        "ViT-B-32//data/weights.pt": "ViT-B-32/weights.pt",
+        "ViT-B-16/openai": "ViT-B-16/openai",
+        "/home/me/mine.py:Mine": "mine.py:Mine",
+    }.items(),
+)
+def test_cards_name_no_folder_of_the_machine(label, called):
+    assert portable(Model(label, None)) == called
 
 
 def test_a_card_says_what_results_say(folder, card):
@@ -211,3 +228,9 @@ def test_a_row_that_cant_be_read_is_refused(tmp_path, row):
     file.write_text(f"subset,task,scene,animals,true,scores\nt,swap,s,a,{row}\n")
     with pytest.raises(UserError, match="has a row that can't be read"):
         read_scores(file)
+
+
+def test_the_leaderboard_is_made_of_the_cards_beside_it(tmp_path):
+    cards = shutil.copytree(ROOT / "docs" / "cards", tmp_path / "cards")
+    write_board(sorted(cards.glob("*.json")), tmp_path / "leaderboard.md")
+    assert (tmp_path / "leaderboard.md").read_text() == (ROOT / "docs" / "leaderboard.md").read_text()
