@@ -15,6 +15,7 @@ from menagerie.envs.core.records import read_record, sealed
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.models.library.sources import HuggingFace
 from menagerie.studies.cards.board import write_board
 from menagerie.studies.cards.numbers import numbers_of
 from menagerie.studies.cards.scores import Scored, points, read_scores
@@ -87,7 +88,7 @@ def resealed(path, change):
     }.items(),
 )
 def test_cards_name_no_folder_of_the_machine(label, called):
-    assert portable(Model(label, None)) == called
+    assert portable(Model(label, HuggingFace(label, ""))) == called
 
 
 def test_a_card_says_what_results_say(folder, card):
