@@ -22,7 +22,7 @@ Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions
 what is finished.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -151,6 +151,11 @@ class LossOrArchitecture(Compute):
 
     def alike(self, arm: Arm) -> Hashable:
         return (*super().alike(arm), *(arm.labels[name] for name in (*LEVELS, "negatives")))
+
+    def measures(self, arm: Arm, records: Records) -> Mapping[str, Any]:
+        kind = Kind(*(arm.labels[name] for name in Kind._fields))
+        first = run(self, arm.labels["split"], kind, self.setup_of(arm), 0, arm.labels["steps"])
+        return super().measures(arm._replace(cell=first.cell), records)  # of one seed, as counting takes seconds
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
         return arm.labels["steps"], self.setups.index(self.setup_of(arm)), arm.cell.seed

@@ -2,13 +2,16 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.processes import in_child
+from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.records import result_of
@@ -93,19 +96,39 @@ def step_flops(cell: Cell) -> tuple[float, float]:
     from menagerie.models.checkpoint import build_scorer
     from menagerie.models.towers.tokenizers import text_space
     from menagerie.models.training.feed import Feed, single_steps
-    from menagerie.studies.frame.dry_run import Noise
 
     fixed = {"seed": 0, "recipe": replace(cell.recipe, single_object_phase=0.5, steps=2 * SAMPLES), "base": None}
     key = replace(cell, **fixed).id
     if key not in _STEP_FLOPS:
-        data, towers = Noise(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False)
-        with torch.random.fork_rng(devices=[]):
+        data, towers = noise(cell.data.recipe, cell.towers.resolution), replace(cell.towers, load=False)
+        with torch.random.fork_rng(devices=[]), one_thread():
             scorer = build_scorer(cell.model, towers, text_space(towers, data.texts()), cell.options).train()
             feed = Feed(data, scorer.reader, fixed["recipe"], 0, cell.negatives)
             counts = [operations(scorer, feed[step], fixed["recipe"]) for step in range(2 * SAMPLES)]
         first = single_steps(fixed["recipe"])
         _STEP_FLOPS[key] = statistics.fmean(counts[:first]), statistics.fmean(counts[first:])
     return _STEP_FLOPS[key]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Count on one core: runs have the others, and threads that wait for one another take many times as long."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=4)  # making it takes longer than counting
+def noise(recipe: SplitRecipe, resolution: int) -> Any:
+    """The captions of a split with images of noise."""
+    from menagerie.studies.frame.dry_run import Noise
+
+    return Noise(recipe, resolution)
 
 
 def operations(scorer: object, batch: object, recipe: object) -> int:

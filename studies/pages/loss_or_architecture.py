@@ -123,7 +123,7 @@ def choices(
             steps = {key: study.steps_for(*key, setups[key], budget) for key in its}
             dear = [arm.id for key, budgets in its.items() for arm in budgets.get(steps[key], ())]
             found.append(Choice(f"operations of {budget} steps of CLIP", count, frozenset(dear)))
-        if len(study.budgets) > 1:
+        if any(len(budgets) > 1 for budgets in its.values()):
             best = [its[key][best_of(records, budgets, study.budgets)] for key, budgets in its.items()]
             ids = frozenset(arm.id for arms in best for arm in arms)
             found.append(Choice("each at its best budget", count, ids))
