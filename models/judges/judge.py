@@ -81,7 +81,8 @@ class Judge:
 
     def pool(self, benchmark: Benchmark, pool: Pool) -> Float[np.ndarray, "n m"]:
         """The score of every image with every text, as float32: the mean over a text's phrasings. Pairs without a
-        verdict have the mean of all others, and are counted."""
+        verdict have the mean of all others, and are counted; so have those without log-probabilities where others have
+        some."""
         if not self.form.compares_images:
             raise UserError(f"choices are between a few texts, not all of {len(pool.texts)}; ask --judge.forms yes")
         texts = [[phrasing.text for phrasing in text] for text in pool.texts]
@@ -91,10 +92,9 @@ class Judge:
             )
         every = [Comparison(i, (phrasing,)) for i in dict.fromkeys(pool.images) for text in texts for phrasing in text]
         verdicts = self.verdicts(benchmark, every)
-        graded = all(verdict.graded for verdict in verdicts.values() if verdict.value is not None)
-        values = {
-            c: np.nan if v.value is None else v.value if graded else np.sign(v.value) for c, v in verdicts.items()
-        }
+        graded = any(verdict.graded for verdict in verdicts.values() if verdict.value is not None)
+        lost = {one for one, verdict in verdicts.items() if verdict.value is None or verdict.graded < graded}
+        values = {one: np.nan if one in lost else verdict.value for one, verdict in verdicts.items()}
         out = np.array(
             [[np.mean([values[Comparison(i, (one,))] for one in text]) for text in texts] for i in pool.images]
         )

@@ -217,10 +217,20 @@ def test_the_prior_is_taken_off_a_likelihood(tmp_path):
 def test_pools_are_asked_pair_by_pair(tmp_path):
     texts = tuple((text,) for text in (RED, GREEN, BLUE))
     pool = Pool("", (), (0, 1, 2), (*texts[:2], (BLUE, BLUE)), ())
-    with VisionService(truth(BENCH)) as service:
-        scores = judge_of(service, tmp_path).pool(BENCH, pool)
-        assert scores.argmax(1).tolist() == [0, 1, 2]
+
+    def without(request):
+        return answered("Yes.") if "green" in request.caption and request.number == 1 else GOES_ON
+
+    with VisionService(truth(BENCH), fault=without) as service:
+        judge = judge_of(service, tmp_path)
+        scores = judge.pool(BENCH, pool)
+        assert scores[[0, 2]].argmax(1).tolist() == [0, 2]
         assert len(service.questions()) == 9
+        assert judge.counted()["items"] == 9
+        assert judge.counted()["undecided"] == 1, "one has no log-probabilities, which the others have"
+        known = np.isclose(np.abs(scores), 4, atol=1e-4)
+        assert known.sum() == 8
+        assert scores[~known] == pytest.approx(scores[known].mean())
         with pytest.raises(UserError, match="choices are between a few texts"):
             judge_of(service, tmp_path, "choice").pool(BENCH, pool)
 
