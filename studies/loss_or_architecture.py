@@ -112,8 +112,6 @@ class LossOrArchitecture(Compute):
 
     def check(self) -> None:
         super().check()
-        for name in self.combinations:
-            choose("combination", name, ALL)
         if self.fused_device:
             check_device_here(self.fused_device)
         if 0.0 not in self.alphas:
@@ -124,7 +122,7 @@ class LossOrArchitecture(Compute):
     @property
     def kinds(self) -> list[Kind]:
         """What is trained, each once."""
-        named = [name.split("-") for name in self.combinations]
+        named = [choose("combination", name, ALL).split("-") for name in self.combinations]
         found = [Kind(*levels, 0 if levels[0] == "generative" else n) for n in self.negatives for levels in named]
         return list(dict.fromkeys(found))
 

@@ -1,36 +1,33 @@
 """The page of `studies/loss_or_architecture.py`: how much is loss, fusion and tokens, and all combinations."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from menagerie.studies.analysis.factorial import effects
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.adaptive import Course
-from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, Levels, contrasts, helps, shares
 from menagerie.studies.frame.costs import noted_cost
 from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.compute import FLOPS, STATES, WAITING, costs
+from menagerie.studies.pages.loss_or_architecture_choices import (
+    FACTORS,
+    ORDER,
+    Choice,
+    Key,
+    Runs,
+    choices,
+    last_equal,
+    levels_of,
+    whole_budgets,
+)
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
 
-FACTORS = ("loss", "fusion", "tokens")
 PLACE = ("split", *FACTORS, "negatives", "alpha")
-Key = tuple[Any, ...]
-Runs = Mapping[tuple[str, Any], Mapping[int, Sequence[Arm]]]
-"""By split and kind: the budgets of which all seeds are finished, with their runs."""
-
-
-class Choice(NamedTuple):
-    """Which runs are compared: at one number of negatives and one weight of the prior."""
-
-    name: str
-    negatives: int
-    arms: frozenset[str]
 
 
 def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Mapping[str, Key]) -> Iterator[Part]:
@@ -62,83 +59,13 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     look: dict[str, Any] = {"at": FLOPS, "colour": "loss", "stroke": "fusion", "log": True, "level": study.bar}
     if len(study.budgets) > 1:
         yield Lines("operations", curves, x="steps", panels=("split", "tokens"), **look)
+    if study.equal_operations:
+        yield Rows("equal-operations", *equally_dear(study, swaps, courses, whole), says=EQUAL)
     yield Heading("How they trained", TRAINED)
     yield Rows("budgets", *by_budget(study, records, courses, whole))
     longest = {arm.id for budgets in whole.values() if budgets for arm in budgets[max(budgets)]}
     first = records.where(lambda arm: arm.id in longest and arm.cell.seed == 0)
     yield Curves("training", first, (*FACTORS, "negatives"), panels="split", says="Seed 0, the largest budget.")
-
-
-def whole_budgets(study: Any, records: Records, courses: Mapping[Key, Course]) -> Runs:
-    """The budgets of each combination that are finished with all seeds, at the rate that was chosen for it."""
-    found: dict[Key, dict[int, list[Arm]]] = {key: {} for key in courses}
-    for arm, _ in records.results:
-        key = arm.labels["split"], kind_of(study, arm)
-        if not arm.labels["alpha"] and study.setup_of(arm) == courses[key].chosen:
-            found[key].setdefault(arm.labels["steps"], []).append(arm)
-    whole = {key: [item for item in budgets.items() if len(item[1]) == study.seeds] for key, budgets in found.items()}
-    return {key: dict(sorted(budgets)) for key, budgets in whole.items()}
-
-
-def kind_of(study: Any, arm: Arm) -> Any:
-    """The combination of a run."""
-    named = {kind: kind._asdict() for kind in study.kinds}
-    return next(kind for kind, labels in named.items() if labels.items() <= arm.labels.items())
-
-
-def last_equal(whole: Runs) -> dict[str, int]:
-    """The largest budget of each split that all its combinations have finished."""
-    common: dict[str, set[int]] = {}
-    for (split, _), budgets in whole.items():
-        common[split] = common.get(split, set(budgets)) & budgets.keys()
-    return {split: max(budgets) for split, budgets in common.items() if budgets}
-
-
-def levels_of(study: Any) -> Levels:
-    """The factors that vary, with their levels; none where not all combinations of them are trained."""
-    named = {tuple(name.split("-")) for name in study.combinations}
-    found = [dict.fromkeys(column) for column in zip(*sorted(named), strict=True)]
-    if len(named) != len(list(product(*found))):
-        return {}
-    return {n: tuple(sorted(both, key=ORDER.index)) for n, both in zip(FACTORS, found, strict=True) if len(both) == 2}
-
-
-ORDER = ("contrastive", "generative", "late", "early", "pooled", "patches")
-
-
-def choices(
-    study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs, last: Mapping[str, int]
-) -> list[Choice]:
-    """What is compared for each number of negatives: equal images, priors, equal operations, and each combination's
-    best budget."""
-    found, setups = [], {key: course.chosen for key, course in courses.items()}
-    for count in study.negatives:
-        its = {key: budgets for key, budgets in whole.items() if key[1].negatives in (0, count) and key[0] in last}
-        equal = {arm.id: arm for (split, _), budgets in its.items() for arm in budgets[last[split]]}
-        found.append(Choice("", count, frozenset(equal)))
-        for alpha in filter(None, study.alphas):
-            twin = with_prior(records, equal.values(), alpha)
-            found.append(Choice(f"prior subtracted, alpha {alpha:g}", count, twin))
-        for budget in study.equal_operations:
-            steps = {key: study.steps_for(*key, setups[key], budget) for key in its}
-            dear = [arm.id for key, budgets in its.items() for arm in budgets.get(steps[key], ())]
-            found.append(Choice(f"operations of {budget} steps of CLIP", count, frozenset(dear)))
-        if any(len(budgets) > 1 for budgets in its.values()):
-            best = [its[key][best_of(records, budgets, study.budgets)] for key, budgets in its.items()]
-            ids = frozenset(arm.id for arms in best for arm in arms)
-            found.append(Choice("each at its best budget", count, ids))
-    return [choice for choice in found if choice.arms]
-
-
-def with_prior(records: Records, arms: Iterable[Arm], alpha: float) -> frozenset[str]:
-    """The same runs, generative ones with a prior; none where there is no generative one."""
-    twins = {arm.cell.trained_as.id: arm.id for arm in records.arms if arm.labels["alpha"] == alpha}
-    return frozenset(twins.get(arm.cell.trained_as.id, arm.id) for arm in arms) if twins else frozenset()
-
-
-def best_of(records: Records, budgets: Mapping[int, Sequence[Arm]], given: Sequence[int]) -> int:
-    """The budget that is best on validation, of equal ones the smallest."""
-    return max(budgets.keys() & {*given}, key=lambda steps: (records.mean(budgets[steps]) or 0.0, -steps))
 
 
 def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
@@ -219,6 +146,24 @@ def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> 
     return ["split", "negatives", "compared", "effect", "points", "share of the variance"], rows
 
 
+def equally_dear(
+    study: Any, swaps: Records, courses: Mapping[Key, Course], whole: Runs
+) -> tuple[list[str], list[list[str]]]:
+    """A row for each combination: how many steps the operations of CLIP buy it, and what it reaches with them."""
+    rows = []
+    for (split, kind), budgets in whole.items():
+        chosen, texts = courses[split, kind].chosen, []
+        for budget in study.equal_operations if chosen else ():
+            steps = study.steps_for(split, kind, chosen, budget)
+            ids = {arm.id for arm in budgets.get(steps, ())}
+            level = swaps.where(lambda arm, ids=ids: arm.id in ids).estimates(("split",)).get((split,)) if ids else None
+            reached = f"{100 * level.value:.1f} [{level.bounds}]" if level else WAITING
+            texts += [str(steps), reached] if steps else ["too few", DASH]
+        rows.append([split, *kind[:3], str(kind.negatives or DASH), *texts])
+    names = [name for each in study.equal_operations for name in ("steps", f"swap, {each} steps of CLIP")]
+    return ["split", *FACTORS, "negatives", *names], rows
+
+
 def by_budget(
     study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
@@ -247,5 +192,6 @@ none has a small share, not one of 0. Prior subtracted: generative ones by likel
 they are. Best budget: that of the best validation of each, up to the largest."""
 BY_COST = """What a combination reaches by what training costs it. Contrastive and early reads every image with every
 negative, so that equal images aren't equal operations."""
+EQUAL = """Accuracy (%) on swaps of what is unseen, after as many operations as CLIP takes in so many steps."""
 TRAINED = """Validation (%), mean over seeds. Budgets rise until validation stops rising; one still at chance may not
 have begun to."""

@@ -139,6 +139,14 @@ def test_the_page_waits_until_all_combinations_are_finished(records):
     assert isinstance(only, Paragraph)
 
 
+def test_operations_that_buy_too_few_steps_are_named(records, tmp_path):
+    study = replace(STUDY, equal_operations=(24,))
+    parts = {part.name: part for part in study.page(records.labelled(measured)) if isinstance(part, Rows)}
+    steps = {tuple(row[1:4]): row[5] for row in parts["equal-operations"].rows}
+    assert steps["contrastive", "late", "pooled"] == "24"
+    assert steps["contrastive", "early", "pooled"] == steps["contrastive", "early", "patches"] == "too few"
+
+
 def test_one_varied_factor_and_several_numbers_of_negatives(tmp_path):
     two = ("contrastive-late-patches", "contrastive-early-patches")
     study = replace(STUDY, negatives=(1, 3), combinations=two, alphas=(0.0,))
@@ -167,6 +175,7 @@ def test_what_cannot_work_is_refused(options, message):
 
 
 def checked(study):
+    study.check_given(STUDY)
     validate(study)
     study.check()
 

@@ -1,0 +1,95 @@
+"""What the page of `studies/loss_or_architecture.py` compares: runs after equally many images, with a prior, after
+equally many operations, and each combination at its best budget."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from menagerie.studies.frame.adaptive import Course
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.contrasts import Levels
+from menagerie.studies.frame.records import Records
+
+FACTORS = ("loss", "fusion", "tokens")
+ORDER = ("contrastive", "generative", "late", "early", "pooled", "patches")
+Key = tuple[Any, ...]
+Runs = Mapping[tuple[str, Any], Mapping[int, Sequence[Arm]]]
+"""By split and kind: the budgets of which all seeds are finished, with their runs."""
+
+
+class Choice(NamedTuple):
+    """Which runs are compared: at one number of negatives and one weight of the prior."""
+
+    name: str
+    negatives: int
+    arms: frozenset[str]
+
+
+def whole_budgets(study: Any, records: Records, courses: Mapping[Key, Course]) -> Runs:
+    """The budgets of each combination that are finished with all seeds, at the rate that was chosen for it."""
+    found: dict[Key, dict[int, list[Arm]]] = {key: {} for key in courses}
+    for arm, _ in records.results:
+        key = arm.labels["split"], kind_of(study, arm)
+        if not arm.labels["alpha"] and study.setup_of(arm) == courses[key].chosen:
+            found[key].setdefault(arm.labels["steps"], []).append(arm)
+    whole = {key: [item for item in budgets.items() if len(item[1]) == study.seeds] for key, budgets in found.items()}
+    return {key: dict(sorted(budgets)) for key, budgets in whole.items()}
+
+
+def kind_of(study: Any, arm: Arm) -> Any:
+    """The combination of a run."""
+    named = {kind: kind._asdict() for kind in study.kinds}
+    return next(kind for kind, labels in named.items() if labels.items() <= arm.labels.items())
+
+
+def last_equal(whole: Runs) -> dict[str, int]:
+    """The largest budget of each split that all its combinations have finished."""
+    common: dict[str, set[int]] = {}
+    for (split, _), budgets in whole.items():
+        common[split] = common.get(split, set(budgets)) & budgets.keys()
+    return {split: max(budgets) for split, budgets in common.items() if budgets}
+
+
+def levels_of(study: Any) -> Levels:
+    """The factors that vary, with their levels; none where not all combinations of them are trained."""
+    named = {tuple(name.split("-")) for name in study.combinations}
+    found = [dict.fromkeys(column) for column in zip(*sorted(named), strict=True)]
+    if len(named) != len(list(product(*found))):
+        return {}
+    return {n: tuple(sorted(both, key=ORDER.index)) for n, both in zip(FACTORS, found, strict=True) if len(both) == 2}
+
+
+def choices(
+    study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs, last: Mapping[str, int]
+) -> list[Choice]:
+    """What is compared for each number of negatives: equal images, priors, equal operations, and each combination's
+    best budget."""
+    found, setups = [], {key: course.chosen for key, course in courses.items()}
+    for count in study.negatives:
+        its = {key: budgets for key, budgets in whole.items() if key[1].negatives in (0, count) and key[0] in last}
+        equal = {arm.id: arm for (split, _), budgets in its.items() for arm in budgets[last[split]]}
+        found.append(Choice("", count, frozenset(equal)))
+        for alpha in filter(None, study.alphas):
+            twin = with_prior(records, equal.values(), alpha)
+            found.append(Choice(f"prior subtracted, alpha {alpha:g}", count, twin))
+        for budget in study.equal_operations:
+            steps = {key: study.steps_for(*key, setups[key], budget) for key in its}
+            dear = [arm.id for key, budgets in its.items() for arm in budgets.get(steps[key], ())]
+            found.append(Choice(f"operations of {budget} steps of CLIP", count, frozenset(dear)))
+        if any(len(budgets) > 1 for budgets in its.values()):
+            best = [its[key][best_of(records, budgets, study.budgets)] for key, budgets in its.items()]
+            ids = frozenset(arm.id for arms in best for arm in arms)
+            found.append(Choice("each at its best budget", count, ids))
+    return [choice for choice in found if choice.arms]
+
+
+def with_prior(records: Records, arms: Iterable[Arm], alpha: float) -> frozenset[str]:
+    """The same runs, generative ones with a prior; none where there is no generative one."""
+    twins = {arm.cell.trained_as.id: arm.id for arm in records.arms if arm.labels["alpha"] == alpha}
+    found = (twins.get(arm.cell.trained_as.id) if arm.labels["loss"] == "generative" else arm.id for arm in arms)
+    return frozenset(filter(None, found)) if twins else frozenset()
+
+
+def best_of(records: Records, budgets: Mapping[int, Sequence[Arm]], given: Sequence[int]) -> int:
+    """The budget that is best on validation, of equal ones the smallest."""
+    return max(budgets.keys() & {*given}, key=lambda steps: (records.mean(budgets[steps]) or 0.0, -steps))
