@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = Path(__file__).parent
 FRONT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}  # pages from files above docs/
 LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)#\s]+)")
+DATA = (".csv", ".cff")
 REPORTS = "<!-- reports -->"  # where gallery.md lists them
 TITLE = re.compile(r"<h1>(.*?)</h1>", re.DOTALL)
 # What a browser loads by itself: attributes of tags that aren't <a>, and addresses in styles.
@@ -38,21 +39,19 @@ def on_files(files: Files, config: Any) -> Files:
     """Add pages for what lies outside docs/ and is linked to, and the reports of finished runs."""
     for name, path in FRONT.items():
         files.append(File.generated(config, name, content=(ROOT / path).read_text(encoding="utf-8")))
-    waiting = [target for file in files.documentation_pages() for _, target in outside(file)]
-    for target in dict.fromkeys(waiting):
-        for path in (target, *sorted((ROOT / target).glob("*.py"))):
-            path = path if isinstance(path, str) else path.relative_to(ROOT).as_posix()
-            if not files.get_file_from_path(source_of(path)):
-                files.append(File.generated(config, source_of(path), content=shown(ROOT / path)))
+    for target in dict.fromkeys(its for file in files.documentation_pages() for its in outside(file)):
+        for path in (target, *listing(target)):
+            if not files.get_file_from_path(page_of(path)):
+                files.append(File.generated(config, page_of(path), content=shown(path)))
     for report in reports():
         files.append(File.generated(config, f"reports/{report.parent.name}.html", abs_src_path=str(report)))
     return files
 
 
-def outside(file: File) -> list[tuple[str, str]]:
-    """A page's links to files outside docs/: as written, and from the top of the repository."""
-    found = [(link, in_repository(file.src_uri, link)) for link in LINK.findall(file.content_string)]
-    return [(link, target) for link, target in found if not target.startswith("docs/") and (ROOT / target).exists()]
+def outside(file: File) -> list[str]:
+    """What a page links to outside docs/, and folders in it, from the top of the repository."""
+    found = [in_repository(file.src_uri, link) for link in LINK.findall(file.content_string)]
+    return [its for its in found if (ROOT / its).is_dir() or ((ROOT / its).exists() and not its.startswith("docs/"))]
 
 
 def in_repository(page: str, link: str) -> str:
@@ -60,19 +59,28 @@ def in_repository(page: str, link: str) -> str:
     return posixpath.normpath(link if page in FRONT else posixpath.join("docs", posixpath.dirname(page), link))
 
 
-def source_of(target: str) -> str:
-    """The page of a file or folder outside docs/; data stay files."""
+def page_of(target: str) -> str:
+    """Where the site has a file or folder of the repository; data stay files."""
     fronts = {path: name for name, path in FRONT.items()}
-    return fronts.get(target) or f"source/{target}" + ".md" * (not target.endswith((".csv", ".cff")))
+    if target.startswith("docs/") and not (ROOT / target).is_dir():
+        return target.removeprefix("docs/")
+    return fronts.get(target) or f"source/{target}" + ".md" * (not target.endswith(DATA))
 
 
-def shown(path: Path) -> str:
+def listing(target: str) -> list[str]:
+    """The files of a folder, from the top of the repository; none of a file."""
+    return [its.relative_to(ROOT).as_posix() for its in sorted((ROOT / target).glob("*.*"))]
+
+
+def shown(target: str) -> str:
     """A file as a page that the search leaves out; a folder as a list of its files."""
-    head = f"---\ntitle: {path.name}\nsearch: {{exclude: true}}\n---\n# {path.relative_to(ROOT)}\n\n"
+    path, name = ROOT / target, target.rpartition("/")[2]
+    head = f"---\ntitle: {name}\nsearch: {{exclude: true}}\n---\n# {target}\n\n"
     if path.is_dir():
-        return head + "\n".join(f"- [{its.name}]({path.name}/{its.name}.md)" for its in sorted(path.glob("*.py")))
+        here = posixpath.dirname(page_of(target))
+        return head + "\n".join(f"- [{its}]({posixpath.relpath(page_of(its), here)})" for its in listing(target))
     text = path.read_text(encoding="utf-8")
-    return head + f"~~~~{path.suffix[1:]}\n{text}\n~~~~\n" if path.suffix not in (".csv", ".cff") else text
+    return text if target.endswith(DATA) else head + f"~~~~{path.suffix[1:]}\n{text}\n~~~~\n"
 
 
 def reports() -> list[Path]:
@@ -85,10 +93,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     name = page.file.src_uri
 
     def relinked(found: re.Match[str]) -> str:
-        target = in_repository(name, found[1])
-        inside = target.removeprefix("docs/") if target.startswith("docs/") else source_of(target)
-        known = files.get_file_from_path(inside)
-        return posixpath.relpath(inside, posixpath.dirname(name) or ".") if known else found[1]
+        target = page_of(in_repository(name, found[1]))
+        known = files.get_file_from_path(target)
+        return posixpath.relpath(target, posixpath.dirname(name) or ".") if known else found[1]
 
     return LINK.sub(relinked, markdown).replace(REPORTS, listed())
 
