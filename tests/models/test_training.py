@@ -196,8 +196,8 @@ def test_a_state_of_another_run_is_named(data, tmp_path):
 def test_it_learns_the_training_images(name, data):
     """Eighty steps bring the loss far down; more, of a map on frozen, untrained towers, a bit."""
     far = 0.99 if name == "labclip" else 0.6
-    steps = {"dcsm": 120, "labclip": 200}.get(name, 80)
-    rate = 2e-3 if name == "siglip" else 3e-3
+    steps = {"dcsm": 120, "labclip": 200, "c2lip": 120, "siglip": 120}.get(name, 80)
+    rate = 2e-3 if name in ("c2lip", "siglip") else 3e-3
     model = fresh(name, data)
     losses = []
     recipe = replace(RECIPE, steps=steps, batch=16, warmup=10, augment=False, learning_rate=rate)
