@@ -72,6 +72,7 @@ STAGES = {"all patches": ("image", "tokens"), "image code": ("image", "code"), "
 STAGES["score"] = ("image and text", "score")
 
 
+PRINTED = "printed-"  # how files begin that are a table of a study's page, cell by cell
 CAPACITY = "capacity-"  # how files of numbers of things begin
 TRAINED = {"one thing": "1", "up to two": "1+2", "up to three": "1+2+3"}
 MENDED = ", mended"  # behind the name of a model
@@ -79,7 +80,7 @@ MENDED = ", mended"  # behind the name of a model
 
 def tables(start=""):
     """Those whose files begin so; without a start, all others."""
-    starts = (start,) if start else (BITS, CAPACITY)
+    starts = (start,) if start else (BITS, CAPACITY, PRINTED)
     return [param for param in all_tables() if param.values[2][0].startswith(starts) == bool(start)]
 
 
@@ -95,6 +96,13 @@ def test_swaps_by_number_of_things_are_those_of_the_results_they_name(header, ro
             test = its[(its["task"] == "swap") & (its["subset"] == f"seen_{column.partition(' ')[0]}")]
             values = (100 * test["accuracy"]).tolist()
             assert cell == f"{mean(values):.1f} ± {stdev(values):.1f}", f"{title}, {column}"
+
+
+@pytest.mark.parametrize(("header", "rows", "files"), tables(PRINTED))
+def test_printed_tables_are_those_of_the_files_they_name(header, rows, files):
+    (file,) = files
+    printed = pd.read_csv(DOCS / "measured" / file, dtype=str, keep_default_na=False)[header]
+    assert [[cell.replace("−", "-") for cell in row] for row in rows] == printed.to_numpy().tolist()
 
 
 @pytest.mark.parametrize(("header", "rows", "files"), tables(BITS))
