@@ -165,7 +165,7 @@ def parts(records: Records) -> Iterator[Part]:
         if found := swaps.where(split=split).estimates(("model",)):
             (model,), its = max(found.items(), key=lambda pair: pair[1].value)
             most = "prefers the true caption most often" if len(found) > 1 else "prefers the true caption"
-            level = f"{100 * its.value:.1f} % [{its.bounds}] of {its.n} swaps"
+            level = f"{100 * its.value:.1f} %" + f" [{its.bounds}]" * its.known + f" of {its.n} swaps"
             text = f"On {split} {names[model]} {most}: {level}; chance is 50."
             yield Sentence(text)
     says = "Hard negatives: how often the true caption is preferred, by split and subset."
