@@ -125,7 +125,9 @@ def samples(runs: tuple[tuple[str, Source], ...]) -> list[dict[str, Any]]:
 def compared(row: Any) -> str:
     """The scores of a record's true and false caption, and which is higher."""
     sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
-    return f"{row.score_caption:#.4g} {sign} {row.score_negative:#.4g}"
+    shown = ([f"{score:#.{digits}g}" for score in (row.score_caption, row.score_negative)] for digits in (4, 6, 8))
+    first, second = next((pair for pair in shown if len({*pair}) == 2), [f"{row.score_caption:#.4g}"] * 2)
+    return f"{first} {sign} {second}"
 
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run
