@@ -95,7 +95,8 @@ def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
 def scored(records: Records) -> list[dict[str, Any]]:
     """Test images of the first split for the page, each with the scores that the first run of each model gave it."""
     found = [(arm, arm.file or getattr(arm.cell, "path", None)) for arm, _ in records.results]
-    found = [(arm, file) for arm, file in found if file and hasattr(arm.cell, "tests")]
+    # Photographs are in folders; they have no split file.
+    found = [(arm, file) for arm, file in found if file and Path(file).is_file() and hasattr(arm.cell, "tests")]
     runs: dict[str, Source] = {}
     for arm, file in found:
         if file == found[0][1] and (records.folder(arm) / FILE).exists():
