@@ -379,7 +379,7 @@ def test_the_report(study, tmp_path):
     page = (study / "report.html").read_text()
     for words in ("A rehearsal", "What a few photographs give", "What a synthetic image is worth", "What helps"):
         assert words in page
-    assert page.count("<figcaption>") == 4 + 1 + 7  # and how all trained, and images of each test
+    assert page.count("<figcaption>") == 4 + 1 + 7 + 5  # and how all trained, images of each test, and five with scores
     if CHROMIUM is None:
         pytest.skip("no Chromium")
     assert_readable(study / "report.html", tmp_path)
