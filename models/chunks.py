@@ -4,7 +4,7 @@ The backward pass computes each chunk again. Scores and gradients are those of a
 is still computed at once.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import torch
@@ -40,8 +40,12 @@ def by_images(score: Callable[[Tensors], Tensors], images: Tensors, bytes_each: 
     if torch.is_grad_enabled():
         score = partial(checkpoint, score, use_reentrant=False, preserve_rng_state=False)
     rows = zip(*(part.split(rows_in_chunk(bytes_each)) for part in parts), strict=True)
-    scores = [score(filled(images, row)) for row in rows]
-    return filled(scores[0], map(torch.cat, zip(*map(leaves, scores), strict=True)))
+    return joined([score(filled(images, row)) for row in rows])
+
+
+def joined(parts: Sequence[Tensors]) -> Tensors:
+    """The rows of several codes as one."""
+    return filled(parts[0], map(torch.cat, zip(*map(leaves, parts), strict=True)))
 
 
 def filled(code: Tensors, parts: Iterable[Tensor]) -> Tensors:

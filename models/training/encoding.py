@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from menagerie.envs.core.errors import UserError
-from menagerie.models.chunks import filled
+from menagerie.models.chunks import joined
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.scorer import Scorer
-from menagerie.models.texts import Tensors, leaves, mapped
+from menagerie.models.texts import Tensors, mapped
 
 
 def encode(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, recipe: Recipe) -> tuple[Tensors, Tensors]:
@@ -41,8 +41,7 @@ def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Te
     if count == 1:
         return scorer.encode_images(pixels)
     check_batch_free(scorer, "--accumulate")
-    parts = [checkpoint(scorer.encode_images, part, use_reentrant=False) for part in pixels.tensor_split(count)]
-    return filled(parts[0], map(torch.cat, zip(*map(leaves, parts), strict=True)))
+    return joined([checkpoint(scorer.encode_images, part, use_reentrant=False) for part in pixels.tensor_split(count)])
 
 
 def check_batch_free(scorer: nn.Module, option: str) -> None:

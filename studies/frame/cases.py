@@ -1,7 +1,7 @@
 """Images on pages: samples of splits, pictures with their texts, and where models err."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ def scored(records: Records) -> list[dict[str, Any]]:
     return samples(tuple(list(runs.items())[:COMPARED])) if runs else []
 
 
-@cache  # finished runs don't change, and reports are rewritten after every run
+@lru_cache(maxsize=1)  # finished runs don't change, and reports are rewritten after every run
 def samples(runs: tuple[tuple[str, Source], ...]) -> list[dict[str, Any]]:
     """Swaps spread evenly over the tests of one split: image, both captions, and a line for each model."""
     texts = ["subset", "scene", "caption", "negative"]
