@@ -276,7 +276,8 @@ def lacking(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:
 def unknown_label(name: str, arms: Iterable[Arm]) -> UserError:
     """The error for a label that no arm has."""
     known = sorted({name for arm in arms for name in arm.place})
-    return UserError(f"no run has a label {name!r}; labels are {', '.join(known)}, subset and task")
+    line = f"no run has a label {name!r}; labels are {', '.join(known)}, subset and task"
+    return UserError(line, "label", name, (*known, *TESTS))
 
 
 @cache
