@@ -40,7 +40,7 @@ class ScoringStudy(AnyStudy):
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves it the choice."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Models that are scored at once; 0 takes one, and all cores for images."""
+    """Models that are scored at once; 0: one at a time, with all cores for its images."""
     models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
     """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
     chat:URL#MODEL, file.py:Class."""
