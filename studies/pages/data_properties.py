@@ -85,13 +85,13 @@ def answer(model: str, found: Mapping[Effect, Estimate], levels: Levels) -> str:
     main = {effect[0]: its for effect, its in found.items() if len(effect) == 1}
     said = [
         f"{what}: " + ", ".join(f"{called((name,))} ({change(name, levels)}) {main[name]}" for name in names)
-        for what, sign in (("raised by", 1), ("lowered by", -1), ("undecided", 0))
+        for what, sign in (("Raised by", 1), ("Lowered by", -1), ("Undecided", 0))
         if (names := [name for name, its in main.items() if helps(its) == sign])
     ]
     pairs = [f"{called(effect)} {its}" for effect, its in found.items() if len(effect) > 1 and helps(its)]
     if len(main) > 1:
-        said.append(f"interactions of two factors: {', '.join(pairs) or 'none is clear'}")
-    return f"{title_of(model)}, accuracy on swaps in percentage points: {'; '.join(said)}."
+        said.append(f"Interactions of two factors: {', '.join(pairs) or 'none is clear'}")
+    return f"{title_of(model)}: what changes accuracy on swaps, in percentage points. {'. '.join(said)}."
 
 
 def reached(swaps: Records, model: str, enough: float) -> str:

@@ -22,7 +22,7 @@ from menagerie.studies.scoring import benchmark_page
 from menagerie.studies.scoring.benchmark_page import rows_of
 from menagerie.studies.scoring.benchmark_piece import PIECES
 from menagerie.studies.scoring.benchmark_tables import NUMBERS, THEIRS, Scored, lacking, measured
-from menagerie.studies.scoring.levels import Levels, answer, level_of, levels, named, over_seeds
+from menagerie.studies.scoring.levels import Levels, answer, binomial, level_of, levels, named, over_seeds
 from menagerie.studies.scoring.study import left_out
 
 AXES = ("model", *TrainedOn._fields)
@@ -208,6 +208,7 @@ def rows_of_cell(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[s
     place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
     test = result["subsets"]["validation"][GROUP]
     held = {"official": test["official"], "neutral": test["accuracy"], "tie_rate": test["tie_rate"], "n": test["n"]}
+    held |= binomial(test["official"], test["n"])
     yield place | {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""} | held
     for one in scores:
         for kind, name, values in measured(one):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.figures import COLOURS, chance_line
-from menagerie.studies.analysis.two_levels import CONFIDENCE
+from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
 from menagerie.studies.analysis.words import wrap
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import OwnFigure, Part, Sentence
@@ -21,7 +21,7 @@ ROW, NARROW, WIDE = 0.19, 2.05, 2.8  # inches: height of a row, width of a panel
 FEW = 3  # panels that are wide
 SAYS = (
     "Accuracy (%) by the first headline of each benchmark. A line is an interval, nominally of 95 %, over new records; "
-    "a dot without a line has none. Dotted: chance."
+    "a dot without a line has none."
 )
 
 
@@ -29,6 +29,17 @@ def level_of(row: Mapping[str, Any]) -> Estimate:
     """The accuracy of one model on one benchmark, with the interval that was computed when it was scored."""
     low, high = (math.nan if row.get(name) is None else float(row[name]) for name in ("low", "high"))
     return Estimate(float(row["official"]), low, high, int(row["n"]), int(row["n"]), 1, math.nan)
+
+
+def binomial(share: float, n: int) -> dict[str, float | None]:
+    """The interval of a share of n records that don't depend on one another (Wilson 1927); None without spread."""
+    from scipy.special import ndtri
+
+    if n < FEWEST or share in (0, 1):
+        return {"low": None, "high": None}
+    z = float(ndtri((1 + CONFIDENCE) / 2))
+    middle, half = share + z**2 / (2 * n), z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+    return {name: (middle + sign * half) / (1 + z**2 / n) for name, sign in (("low", -1), ("high", 1))}
 
 
 def over_seeds(levels: Sequence[Estimate]) -> Estimate:

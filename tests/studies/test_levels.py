@@ -9,7 +9,7 @@ from menagerie.generators.benchmarks.benchmark import Item, Outcome, summarise
 from menagerie.generators.benchmarks.photographs import macro, of_groups
 from menagerie.studies.analysis.jackknife import intervals
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.scoring.levels import MOST_PANELS, MOST_ROWS, levels, over_seeds
+from menagerie.studies.scoring.levels import MOST_PANELS, MOST_ROWS, binomial, levels, over_seeds
 
 RATES = {"few": 0.9, "many": 0.6}  # of the two groups, and their sizes
 SIZES = {"few": 40, "many": 160}
@@ -45,6 +45,12 @@ def test_few_or_equal_records_have_no_interval():
     assert intervals(range(4), mean) == {}
     assert mean(range(5)).keys() == intervals(range(5), mean).keys()
     assert intervals(range(40), lambda of: {"all": summarise([Outcome(1.0, 1.0, False) for _ in of])}) == {}
+
+
+def test_a_share_of_independent_records_has_wilsons_interval():
+    """Against the example of Wilson's interval for 7 of 10."""
+    assert binomial(0.7, 10) == pytest.approx({"low": 0.3968, "high": 0.8922}, abs=1e-4)
+    assert binomial(0.5, 4) == binomial(1.0, 40) == {"low": None, "high": None}
 
 
 def level(value, half=0.02):
