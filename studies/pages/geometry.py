@@ -104,9 +104,9 @@ class Page:
             said = (f"{its.predictor.name} {its.over_all} ({its.outcome})" for its in others)
             yield Sentence(f"Rank correlations of three other measures, tested together: {'; '.join(said)}.")
         for model, its in self.held.of_models.items():
-            named = " and ".join(name for name in CONDITIONS if (name, EVERY) in its)
+            named = ", ".join(name for name in CONDITIONS if (name, EVERY) in its)
             yield Sentence(
-                f"{title_of(model)} meets the conditions of {named} together in {percent(its[ALL, EVERY])} % of scenes "
+                f"{title_of(model)} meets all conditions ({named}) in {percent(its[ALL, EVERY])} % of scenes "
                 f"(chance {self.held.chance(ALL)}); it would be {percent(its[ALL, INDEPENDENT], False)} % if they were "
                 "independent."
             )
@@ -123,7 +123,7 @@ class Page:
                 self.lacking
             ),
         }
-        return " ".join(f"{number} training runs are left out: {why}." for why, number in reasons.items() if number)
+        return " ".join(f"Training runs left out: {number}, as {why}." for why, number in reasons.items() if number)
 
     def of_conditions(self) -> Iterator[Part]:
         """Each condition of each model, at the first place."""

@@ -95,8 +95,9 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     for split, (lead, its) in found_of.items():
         yield Sentence(sentence(every[split].base, study.upper, split, lead, its))
     rows = [remedy for _, its in found_of.values() for remedy in its]
-    says = " ".join(SHARES.format(base=next(iter(every.values())).base, upper=study.upper).split())
-    yield Recovered("recovered", rows, says=says)
+    if any(remedy.share for remedy in rows):
+        says = " ".join(SHARES.format(base=next(iter(every.values())).base, upper=study.upper).split())
+        yield Recovered("recovered", rows, says=says)
     yield Paragraph(" ".join(ALIKE.split()))
     yield Heading("What codes hold")
     for split, section in every.items():

@@ -186,8 +186,8 @@ def sentence(searched: Searched, seeds: int) -> Sentence:
     if searched.chosen and searched.over:
         trial, mean = searched.chosen
         named = ", ".join(f"{name.removeprefix(OWN)} {shown(value)}" for name, value in trial.params.items())
-        right = f"{100 * mean:.1f} %{searched.interval} of validation pairs over {seeds} seeds; chance is 50"
-        return Sentence(f"{model}: trial {trial.number} is best, {right}. It has {named}.")
+        right = f"{100 * mean:.1f} %{searched.interval} of validation over {seeds} seeds; chance is 50"
+        return Sentence(f"{model}: trial {trial.number} is best, with {right}. It has {named}.")
     if searched.elsewhere:
         return Sentence(
             f"{model}: {searched.elsewhere} of its trials run elsewhere; start this command again when they have ended."
