@@ -131,11 +131,11 @@ class Capacity(SplitStudy):
             if not rising:
                 continue
             bound = [n for n in rising if all(its.value >= self.enough for k, its in rising.items() if k <= n)]
-            says = f"up to {bound[-1]} things" if bound else "not even two things"
+            says = f"binds up to {bound[-1]} things" if bound else "doesn't bind even two things"
             parts = ", ".join(f"{n}: {100 * its.value:.1f} [{its.bounds}]" for n, its in rising.items())
             yield Sentence(
-                f"Trained on up to {max(self.most)} things {name_of(model)} binds {says} (at least "
-                f"{self.enough:.0%} right); accuracy (%) by number of things: {parts}."
+                f"Trained on up to {max(self.most)} things, {name_of(model)} {says} (at least {self.enough:.0%} of "
+                f"swaps right). Accuracy (%, chance 50) by number of things: {parts}."
             )
 
 
@@ -146,14 +146,16 @@ def name_of(model: str) -> str:
 
 MENDED = "oc-clip, mended"
 MENDS: dict[str, Any] = {"focus": True, "mentioned": 0.7, "attributes": 0.8}  # chosen in docs/results.md
-SAYS = """Accuracy (%) on swaps by the number of things in an image, of which captions mention no more than training
-shows. In one panel training showed scenes of one to so many things, in equally many images."""
-MENTIONING = """The same images and the same exchange of two textures, in captions of these two things alone, of as many
-things as training mentions at most (swap), and of all things of the image (swap all), where these numbers differ."""
-HIDDEN = """By the share of the exchanged things that others hide; the more hidden of the two counts. Images of all
-numbers of things together."""
+SAYS = """Accuracy (%) on swaps by the number of things in an image. Captions mention at most as many things as training
+scenes show. The panels differ in how many things these show; the number of training images is the same. Dashed: the
+accuracy from which on a model counts as one that binds. Dotted: chance."""
+MENTIONING = """Images are the same, and so are the two textures that the false caption exchanges. Captions mention
+these two things alone (two mentioned), as many things as training captions do at most (swap), or all things of the
+image (swap all). A column has no number where another one has the same captions. Chance is 50 %."""
+HIDDEN = """Accuracy (%) on swaps by how much of the two exchanged things others hide; the more hidden one counts.
+Images of all numbers of things together; chance is 50 %."""
 SHARED = """Scenes of four things. In a triplet one thing has the animal of a second and the texture of a third, so that
-features alone can't tell things apart."""
+no single feature tells it from the others. Accuracy (%) on swaps; chance is 50."""
 
 FIVE = ("clip", "filip-phrases", "sparo", "fdt", "oc-clip")
 PRESETS = {

@@ -214,6 +214,7 @@ class Tune(CaptionOptions, SearchStudy):
             failures={t.number: self.tried(records, model, t).pruned for t in trials if t.state.is_finished()},
             elsewhere=len(elsewhere(trials, records.owner)),
             over=search.over(trials) and all(records.over(arm) for arms in runs.values() for arm in arms),
+            records={number: replace(records, arms=tuple(arms)) for number, arms in runs.items()},
         )
 
     def mean(self, arms: Sequence[Arm], records: Records) -> float | None:

@@ -1,4 +1,4 @@
-"""The page of a study of data properties: effects of factors and pairs, claims of the paper, and all runs."""
+"""The page of a study of data properties: effects and interactions of factors, claims of the paper, and all runs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -18,11 +18,11 @@ TESTED = "seen 2: swap"
 RECOGNITION = ("replace animal", "replace texture")
 # Each factor in words, and its values.
 FACTORS = {
-    "attributes": ("textures told", "{:.0%}"),
-    "things": ("things an image", "up to {}"),
-    "mentioned": ("things told", "{:.0%}"),
-    "salient": ("salient thing alone", "{:.0%}"),
-    "batch": ("batch", "{}"),
+    "attributes": ("textures mentioned", "{:.0%}"),
+    "things": ("things in an image", "up to {}"),
+    "mentioned": ("things mentioned", "{:.0%}"),
+    "salient": ("only the salient thing", "{:.0%}"),
+    "batch": ("batch size", "{}"),
     "hard_negatives": ("hard negatives", "{:.0%}"),
 }
 # The values with which captions are complete.
@@ -52,7 +52,7 @@ def page(records: Records, levels: Levels, enough: float) -> Iterator[Part]:
     yield Heading("Main effects", MAIN)
     yield table("main", found, levels, 1)
     if len(levels) > 1:
-        yield Heading("Pairs", f"{PAIRS} {aliases(len(levels))}".strip())
+        yield Heading("Interactions", f"{INTERACTIONS} {aliases(len(levels))}".strip())
         yield table("pairs", found, levels, 2)
     verdicts = [its for model in found for its in judgements(records.where(model=model), model, found, levels, enough)]
     if verdicts:
@@ -67,8 +67,8 @@ def page(records: Records, levels: Levels, enough: float) -> Iterator[Part]:
 
 
 def called(effect: Effect) -> str:
-    """An effect in words: "textures told x batch"."""
-    return " x ".join(FACTORS[name][0] for name in effect)
+    """An effect in words: "textures mentioned × batch size"."""
+    return " × ".join(FACTORS[name][0] for name in effect)
 
 
 def level(name: str, value: Any) -> str:
@@ -81,35 +81,29 @@ def change(name: str, levels: Levels) -> str:
 
 
 def answer(model: str, found: Mapping[Effect, Estimate], levels: Levels) -> str:
-    """Which factors help, which hurt, and which pairs matter."""
+    """Which factors raise accuracy, which lower it, and which of them interact."""
     main = {effect[0]: its for effect, its in found.items() if len(effect) == 1}
     said = [
-        f"{what}: " + ", ".join(f"{called((name,))} {change(name, levels)} {main[name]}" for name in names)
-        for what, sign in (("more of it helps", 1), ("hurts", -1))
+        f"{what}: " + ", ".join(f"{called((name,))} ({change(name, levels)}) {main[name]}" for name in names)
+        for what, sign in (("Raised by", 1), ("Lowered by", -1), ("Undecided", 0))
         if (names := [name for name, its in main.items() if helps(its) == sign])
     ]
-    if names := [name for name, its in main.items() if not helps(its)]:
-        said.append(f"undecided: {', '.join(f'{called((name,))} {main[name]}' for name in names)}")
     pairs = [f"{called(effect)} {its}" for effect, its in found.items() if len(effect) > 1 and helps(its)]
     if len(main) > 1:
-        said.append(f"pairs that matter: {', '.join(pairs) or 'none'}")
-    return f"{title_of(model)}, points on swaps. {capitalised('; '.join(said))}."
-
-
-def capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
+        said.append(f"Interactions of two factors: {', '.join(pairs) or 'none is clear'}")
+    return f"{title_of(model)}: what changes accuracy on swaps, in percentage points. {'. '.join(said)}."
 
 
 def reached(swaps: Records, model: str, enough: float) -> str:
     """How far a model's runs have come where captions are complete, without which effects say little."""
     (every,) = swaps.estimates(("model",)).values()
-    text = f"{title_of(model)} is right about {percent(every)} of swaps over all runs"
+    text = f"{title_of(model)} gets {percent(every)} of swaps right over all runs (chance is 50)"
     for its in swaps.where(**COMPLETE).estimates(("model",)).values():
-        text += f", and about {percent(its)} where captions are complete"
+        text += f", and {percent(its)} where captions are complete"
         if helps(points_above(its, 0.5)) != 1:
-            text += ": not above chance, so that effects say little"
+            text += ". That isn't above chance, so effects say little"
         elif its.value < enough:
-            text += f", less than the {enough:.0%} of reliable binding"
+            text += f". Binding would be reliable from {enough:.0%} on"
     return f"{text}."
 
 
@@ -158,7 +152,9 @@ def table(name: str, found: Found, levels: Levels, factors: int, text: str = "")
         if len(effect) == factors
     ]
     sides = ["levels"] if factors == 1 else ["levels of the first", "levels of the second"]
-    return Rows(name, ["model", "factor" if factors == 1 else "pair", *sides, "effect in points"], rows, says=text)
+    return Rows(
+        name, ["model", "factor" if factors == 1 else "interaction", *sides, "effect in points"], rows, says=text
+    )
 
 
 def in_words(records: Records) -> dict[str, dict[Any, str]]:
@@ -172,9 +168,9 @@ def seen(records: Records) -> Iterable[str]:
     if counts:
         yield f"Runs train on {trained} different images."
     for batch, shown in sorted({(batch, shown) for batch, _, shown in counts}):
-        yield f"With a batch of {batch} they take {shown // batch} steps and see {shown} images, repeated ones too."
+        yield f"With a batch size of {batch} they take {shown // batch} steps and see {shown} images, counting repeats."
     if len({shown for *_, shown in counts}) > 1:
-        yield "So the effect of the batch is that of more images seen, too; `--held images` has equally many."
+        yield "So the effect of the batch size includes that of more images seen; `--held images` shows equally many."
 
 
 def left_out(records: Records, levels: Levels) -> Iterable[str]:
@@ -184,7 +180,7 @@ def left_out(records: Records, levels: Levels) -> Iterable[str]:
         lacking = set(records.labels("seed")) - set(whole_seeds(records, model, runs))
         if lacking:
             listed = ", ".join(map(str, sorted(lacking)))
-            yield f"Not all runs of {title_of(model)} have a result for seed {listed}, which effects leave out."
+            yield f"Effects leave out seed {listed} of {title_of(model)}: not all its runs have a result."
 
 
 def aliases(factors: int) -> str:
@@ -192,8 +188,9 @@ def aliases(factors: int) -> str:
     if factors <= ALL:
         return ""
     return (
-        f"Half of the {2**factors} combinations of levels are run, so that a main effect can't be told from what "
-        f"{factors - 1} factors do together, and a pair from what the {factors - 2} others do; both are taken for 0."
+        f"Half of the {2**factors} combinations of levels are run. So a main effect can't be told from an interaction "
+        f"of the {factors - 1} other factors, nor an interaction of two factors from that of the {factors - 2} others. "
+        "Interactions of so many factors are taken to be 0."
     )
 
 
@@ -214,19 +211,23 @@ def counted(records: Records) -> dict[str, dict[tuple[Any, ...], str]]:
     return columns
 
 
-SAYS = """Effects on swaps of two things, in points: what the second level brings above the first, over both levels of
-all else; below the line those of pairs. Grey: the interval holds 0, or there is none."""
-MAIN = """Accuracy on swaps at the second level minus that at the first. Each run speaks of each factor. Tests show
-two things and mention both, as captions of all runs do, more or less often. Where the salient thing alone is
-mentioned fewer things are: its effect is that of both, and of what a caption can teach then (the last table)."""
-PAIRS = """Half of the difference between the effects of one factor at the second and at the first level of the other.
-Intervals are of 95 %, so that of twenty effects that are none one is expected to leave out 0."""
-CLAIMS = """Of Gurung, Hoffmann and Brox (GCPR 2025, arXiv 2507.07985) on CLIP, as the abstract and the caption of its
-first figure have them. That names the number of things in an image, too, of which we know no direction. Effects are
-judged by their intervals. Reliable binding is {0} right on swaps: there 0 of the words below is this share. A big
-batch and hard negatives alone: where they are, and captions aren't complete. The right data: where they are. Runs
-below, that don't recognise animals and textures as reliably either, decide nothing."""
-RECOGNISED = """The same effects on captions in which an animal, or a texture, is replaced by one that isn't shown: no
-binding is needed. A factor that changes these changes more than binding."""
-RUNS = """Accuracy (%) on swaps. Captions that bind: the expected share of captions, of images of two things or more,
-that mention two with their textures; no other says which texture belongs to which of two things."""
+SAYS = """Effect of each factor on accuracy on swaps, in percentage points: accuracy at the factor's second level minus
+that at its first, averaged over the levels of all other factors. Below the line: interactions of two factors. Grey:
+the interval includes 0, or there is none. A swap is a caption of the two things in an image against the same caption
+with their textures exchanged; chance is 50 %."""
+MAIN = """Accuracy on swaps at the second level minus that at the first. Factors are varied together, so every run
+counts for every factor. Test captions mention both things with their textures. Captions like these are in every run's
+training, more of them in some runs than in others (the last table). A caption of only the salient thing mentions fewer
+things too: its effect includes theirs."""
+INTERACTIONS = """How far one factor changes the effect of another: half of the difference between the effects of the
+one at the second and at the first level of the other. Of twenty effects that are 0 one is expected to have a 95 %
+interval without 0."""
+CLAIMS = """Of Gurung, Hoffmann and Brox (GCPR 2025, arXiv 2507.07985) on CLIP, by its abstract and the caption of its
+first figure. They also name the number of things in an image, but no direction that we know. Effects are judged by
+whether their intervals include 0. Claims on reliable binding are judged by whether accuracy on swaps is {0}. A big
+batch alone, hard negatives alone: the runs that have them, and captions that aren't complete. The right data: the runs
+with complete captions. Runs below {0} that don't recognise animals and textures either leave a claim undecided."""
+RECOGNISED = """The same effects where the false caption names an animal, or a texture, that the image doesn't show. It
+can be told without binding, and chance is 50 %. A factor with an effect here changes more than binding."""
+RUNS = """Accuracy (%) on swaps; chance is 50. Captions that bind: of images of two things or more, the expected share
+of captions that mention two things with their textures. Only these say which texture belongs to which thing."""

@@ -75,11 +75,11 @@ class Page(Claims):
         for task, names in ((ANIMAL, self.names), (COMPOSITION, [self.captions])):
             found = unseen.where(task=task).estimates(("supervision", "coverage"))
             for name in names:
-                said = [f"{at:.0%}: {found[name, at]}" for at in ends if (name, at) in found]
+                said = [f"{found[name, at]} at {at:.0%} coverage" for at in ends if (name, at) in found]
                 if said:
                     yield Sentence(
-                        f"Trained on {name}, right about {task} in unseen compositions (%, chance "
-                        f"{100 * self.chance(self.study.world, task):.1f}), by coverage: {', '.join(said)}."
+                        f"Trained on {name}, accuracy on {task} in unseen compositions (%, chance "
+                        f"{100 * self.chance(self.study.world, task):.1f}): {', '.join(said)}."
                     )
 
         yield from self.of_images()
@@ -90,11 +90,12 @@ class Page(Claims):
         base = self.points(COMPOSITION, coverage=least)
         more = contrast([base, self.points(COMPOSITION, coverage=least, images=images)], gain, signed=True)
         if images and more:
-            said = f"{images} images in place of {self.study.train_scenes} at {least:.0%} coverage: {more} points"
+            few = self.study.train_scenes
+            said = f"{images} images in place of {few} at {least:.0%} coverage {more}"
             if len(self.coverages) > 1:
                 wider = contrast([base, self.points(COMPOSITION, coverage=self.coverages[1])], gain, signed=True)
-                said += f"; {self.coverages[1]:.0%} coverage in as many images as before: {text(wider)}"
-            yield Sentence(f"{said} ({COMPOSITION} in unseen compositions).")
+                said += f"; {self.coverages[1]:.0%} coverage in place of {least:.0%} with {few} images {text(wider)}"
+            yield Sentence(f"Points gained on {COMPOSITION} in unseen compositions: {said}.")
 
     def robustness(self) -> Iterator[tuple[str, ...]]:
         """Accuracy on animals, effective and relative robustness, of each supervision and coverage."""
@@ -138,17 +139,19 @@ dotted."""
 ROBUSTNESS = """Accuracy (%) on animals in new images of seen and of unseen compositions. Relative robustness: points
 above classes on unseen compositions at the same coverage. Effective robustness: points above what the accuracy on seen
 compositions predicts, by a line through the classifiers of all coverages, in log-odds (Taori et al. 2020, section 2,
-have both). The line has as many points as there are coverages, and says little where
-these differ little on seen compositions; its uncertainty is in the intervals."""
-CLAIMS = """In brackets the interval; several groups of records are drawn together. The papers' numbers are of other
-images, models and sizes: images of one object with CLIP models of up to billions of pairs (Abbasi et al.), one
-thing whose factors are classified (Uselis et al.). Our captions' images show several things. Training of a fixed number
-of steps may end before curves are flat."""
-INFORMATION = """Normalised mutual information of animals and textures in the captions of training, from 0, nothing, to
-1 (`menagerie nmi FILE` measures it in any captions). It depends on coverage alone, so that this study can't tell one
-from the other. At the right: accuracy (%) on animals and textures of unseen compositions."""
+have both). The line has a point for each coverage. It says little where these differ little on
+seen compositions; intervals include its uncertainty."""
+CLAIMS = """In brackets the interval. The papers' numbers are of other images, models and sizes: images of one object,
+with CLIP models trained on up to billions of pairs (Abbasi et al.); images of one thing whose factors are classified
+(Uselis et al.). Our images show several things, and the number of steps is fixed: training may end before curves are
+flat."""
+INFORMATION = """Normalised mutual information of animals and textures in the captions of training: 0 where
+an animal tells nothing of its texture, 1 where it tells all (`menagerie nmi FILE` measures it in any captions). Here
+coverage decides it, so this study can't tell the effect of one from that of the other. At the right: accuracy (%) on
+animals and textures of unseen compositions."""
 GRID = """Accuracy (%) on unseen compositions of worlds of n animals and n textures, of which training shows each animal
-in k textures, in as many images (values: n, combinations: k): the setting of Uselis et al. Chance falls with n."""
+in k textures (values: n, combinations: k), always in as many images: the setting of Uselis et al. Chance falls with
+n."""
 TASKS = f"""{ANIMAL}: one of all animals, by captions of the kind that training had (with textures: the mean over all).
 {NAME}: without a texture, which captions of training never left out. {COMPOSITION}: one of all animals in all
 textures."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from menagerie.studies.measures.conditions import Conditions
 
 WEIGHTS = (0.0, 0.1, 0.3, 0.5, 1.0, 2.0)
-CORRELATED = ("measure", "expected", "all cells", "within a place", "within a place and model", "p", "outcome")
+CORRELATED = ("measure", "expected", "all runs", "within a setting", "within a setting and model", "p", "outcome")
 PARTS_BY = {"scores": "Their parts, by scores", "codes": "Between images, and between texts: by codes"}
 ALIGNED: Mapping[str, tuple[str, str]] = {
     "text: binding share": (TEXT, "share"),
@@ -94,32 +94,36 @@ class Page:
         """What predicts, what holds, and what is paid."""
         first, *others = found
         if not len(self.cells):
-            yield Paragraph("No cell has a single vector for each text and records of unseen pairs to predict.")
+            yield Paragraph("No training run has a single vector for each text and records of unseen pairs to predict.")
         else:
             yield Sentence(
-                f"Rank correlation of the {NAMED.name} with accuracy on unseen pairs, over cells that played no part "
-                f"in choosing it ({len(self.cells)}): {first.over_all}, {first.outcome}. Within a place of the grid "
-                f"{first.by_place}, within a place and a model {first.by_model}."
+                f"Does the {NAMED.name} predict accuracy on unseen pairs? Its rank correlation with that, over "
+                f"{len(self.cells)} training runs on which it wasn't chosen, is {first.over_all}: {first.outcome}. "
+                f"Within a setting of the grid it is {first.by_place}, within a setting and a model {first.by_model}."
             )
             said = (f"{its.predictor.name} {its.over_all} ({its.outcome})" for its in others)
-            yield Sentence(f"The next three, corrected for their number: {'; '.join(said)}.")
+            yield Sentence(f"Rank correlations of three other measures, tested together: {'; '.join(said)}.")
         for model, its in self.held.of_models.items():
             named = ", ".join(name for name in CONDITIONS if (name, EVERY) in its)
             yield Sentence(
-                f"{title_of(model)} meets {named} at once in {percent(its[ALL, EVERY])} % of scenes; "
-                f"{percent(its[ALL, INDEPENDENT], False)} % if they were independent."
+                f"{title_of(model)} meets all conditions ({named}) in {percent(its[ALL, EVERY])} % of scenes "
+                f"(chance {self.held.chance(ALL)}); it would be {percent(its[ALL, INDEPENDENT], False)} % if they were "
+                "independent."
             )
-        yield Sentence(f"Rank correlation of categorisation and attribute binding over all cells: {self.traded}.")
+        yield Sentence(
+            "Do models that categorise better bind worse? Rank correlation of categorisation and attribute binding "
+            f"over all training runs: {self.traded}."
+        )
 
     def without(self) -> str:
         """Which cells don't count, and why."""
         reasons = {
-            "among which the measures were chosen": self.left_out,
-            "of scorers without one vector for a text, or whose measures were refused (`geometry.csv` has why)": (
+            "the measures were chosen on them": self.left_out,
+            "their scorers have no one vector for a text, or their measures were refused (`geometry.csv` has why)": (
                 self.lacking
             ),
         }
-        return " ".join(f"{number} cells are left out, {why}." for why, number in reasons.items() if number)
+        return " ".join(f"Training runs left out: {number}, as {why}." for why, number in reasons.items() if number)
 
     def of_conditions(self) -> Iterator[Part]:
         """Each condition of each model, at the first place."""
@@ -152,7 +156,7 @@ class Page:
         ideal = "contradicted" if least > 0 else "confirmed"
         yield said("ideal", "code made by hand, weight 1", "least margin of all", ideal, -1, f"{least:+.2f}, exact")
         outcome = judged(self.traded, -1, self.traded.p)
-        yield said("trade", "all cells", "percent of scenes", outcome, -1, str(self.traded))
+        yield said("trade", "all runs", "percent of scenes", outcome, -1, str(self.traded))
         for name in CONDITIONS[1:]:
             if gap := self.held.gap("dcsm", "clip", name):
                 sure = gap.low > 0 or gap.high < 0
@@ -201,29 +205,31 @@ CLAIMED = {
     "trade": "What does most for categorisation can't bind: who categorises better binds worse",
     "dcsm": "Maps of all patches and words (DCSM) meet the condition more often than CLIP",
 }
-DOTS = """A dot a cell. Accuracy on swaps of unseen pairs, by what was measured of codes on a probe set of scenes in
-views that no training used. The first was named beforehand; it sees no image and no accuracy."""
-CORRELATIONS = """Spearman's rank correlation over cells with 95 % intervals, by Student's t on Fisher's scale; the
-spread is that of a bootstrap that draws whole trainings of a model with a seed, all places together. Models of a seed
-share their splits, so that intervals speak of further trainings of these models, and not of new models. Pairs and
-hard negatives move everything alike: within a place, and within a place and model, ranks are those of the cells
-there, pooled. p is of all cells; of the lower three it is corrected for their number (Holm)."""
-CONDITIONS_SAY = """Percent of scenes in which a condition holds, all parts of it, with 95 % intervals over seeds;
-chance is that of scores in random order. The conditions are those of Kang et al. 2025 on images of two things, with
-captions as training has them. All: those that a model's captions have words for; beside it the product of these, what
-all would come to if they were independent. All models at one place."""
-TRADE_OFF = """As inequalities the conditions don't contradict one another: a code made by hand meets all. The most
-that can be done for categorisation is to add up concepts, and that binds nothing."""
-CURVE_SAYS = """Left: margins between codes of images, in cosines. To the right, by how much nearer the swap of an
-image is than an image with another object; upwards, by how much nearer another view of the image is than the swap. A
-dot a cell of scorers with one vector, means over scenes; the curve is the code made by hand, by its weight of
-conjunctions. Right: percent of scenes in which the conditions hold, by scores of images with texts, a dot a cell of
-every scorer; chance is dotted."""
-BY_HAND = """The least margin of each condition over all scenes, of unit vectors of object + attribute + weight
-(object with attribute) + weight (object with place), 6 objects and 4 attributes; above 0 it holds everywhere."""
-CLAIMS = """The first is a proof by example and needs no records. Paper and study differ in models, images and sizes;
-ours are trained from scratch for a fixed number of steps, and may end before curves are flat."""
-EDITS = """Means over seeds, places pooled, with 95 % intervals. One matrix between image and text is fitted on other
-pairs: what LABCLIP could repair. Edits: share of the scenes judged rightly that flip to the swapped caption when the
-image's code is moved by the mean codes of its objects, of objects of other animals, of textures in places; chance is
-a random direction as long."""
+DOTS = """A dot is a training run. Upwards: accuracy on swaps of unseen pairs; dotted: chance. To the right: a measure
+of the run's codes, on scenes in views that no training used. The first measure was chosen beforehand, on other runs; it
+reads texts alone, and no accuracy."""
+CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale.
+Their spread is that of a bootstrap that draws all runs of a model with a seed together. Models of a seed share their
+splits, so intervals speak of further trainings of these models, not of new models. More pairs and more hard negatives
+raise everything together. So ranks are also compared within a setting of the grid, and within a setting and a model,
+and then pooled. p is of all runs; that of the lower three is corrected for their number (Holm)."""
+CONDITIONS_SAY = """Percent of scenes in which all parts of a condition hold, with 95 % intervals over seeds. Chance is
+that of scores in random order. The conditions are those of Kang et al. 2025 for images of two things, with captions as
+training has them. All: every condition that a model's captions have words for holds. If independent: the product of
+their shares. All models are compared at one setting of the grid."""
+TRADE_OFF = """As inequalities the conditions don't contradict one another: a code made by hand meets all. The code that
+does most for categorisation is the sum of its concepts, and it binds nothing."""
+CURVE_SAYS = """Left: margins between codes of images, in cosines. To the right: by how much an image is nearer to its
+swap than to an image of another object. Upwards: by how much it is nearer to another view of itself than to its swap. A
+dot is a training run of a scorer with one vector, in the mean over scenes. The curve is the code made by hand; the
+number at a point is its weight of conjunctions. Right: percent of scenes in which each condition holds, by scores of
+images with texts. A dot is a training run of any scorer; dotted: chance."""
+BY_HAND = """The least margin of each condition over all scenes; where it is above 0 the condition holds everywhere.
+Codes are unit vectors of object + attribute + weight (object with attribute) + weight (object with place), of 6 objects
+and 4 attributes."""
+CLAIMS = """The first is a proof by example and needs no records. Paper and study differ in models, images and sizes.
+Ours are trained from scratch for a fixed number of steps, and may end before curves are flat."""
+EDITS = """Means over seeds, all settings of the grid together, with 95 % intervals. After one matrix: swaps right once
+a matrix between image and text is fitted on other pairs, which is what LABCLIP could repair. Edits: of the scenes
+judged rightly, the share that flips to the swapped caption when the image's code is moved by the mean codes of its
+objects, of objects of other animals, or of textures in places. Chance: it is moved as far in a random direction."""

@@ -58,10 +58,15 @@ class Held:
         return (*map(self.with_chance, (*CONDITIONS, ALL)), INDEPENDENT)
 
     def with_chance(self, condition: str) -> str:
+        text = self.chance(condition)
+        return f"{condition} (chance {text})" if text else condition
+
+    def chance(self, condition: str) -> str:
+        """Chance in percent; the least and the most, where models have different texts."""
         every = self.first()
         every = every[(every["condition"] == condition) & (every["part"] == EVERY)].dropna(subset="chance")
-        text = " to ".join(f"{100 * value:.2g}" for value in sorted({*every["chance"]}))
-        return f"{condition} (chance {text})" if text else condition
+        found = sorted({*every["chance"]})
+        return " to ".join(f"{100 * value:.2g}" for value in dict.fromkeys([*found[:1], *found[-1:]]))
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         keys = [*((name, EVERY) for name in (*CONDITIONS, ALL)), (ALL, INDEPENDENT)]

@@ -115,4 +115,5 @@ def dots(
         if len(its):
             style = line_style(k) | {"linestyle": "none", "markersize": 4, "alpha": 0.8}
             axis.plot(scale[0] * its[across], scale[1] * its[up], label=title_of(model), **style)
+    axis.locator_params("x", nbins=5)
     dress(axis)

@@ -50,7 +50,7 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
         yield Heading("Effects", EFFECTS)
         (*_, last_one) = (choice for choice in chosen if not choice.name)
         found = contrasts(swaps.where(lambda arm: arm.id in last_one.arms), levels, "split", len(levels))
-        words = {effect: " x ".join(effect) for effect in effects(tuple(levels), len(levels))}
+        words = {effect: " × ".join(effect) for effect in effects(tuple(levels), len(levels))}
         yield Effects("effects", found, words, title=str.capitalize, says="The same as a figure, at equal images.")
         yield Rows("decomposition", *decompositions(swaps, chosen, levels), says=SHARES)
     yield Heading("By operations", BY_COST)
@@ -78,10 +78,11 @@ def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) ->
         parts += [f"interactions {percent(share[INTERACTIONS])}"] * (len(levels) > 1)
         main = [f"{' → '.join(levels[name])} {points[split][(name,)]}" for name in levels]
         several_factors = {effect: each for effect, each in points[split].items() if len(effect) > 1}
-        pairs = [f"{' x '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
+        pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
         yield Sentence(
-            f"{place}: of the variance between {2 ** len(levels)} combinations on swaps of what is unseen, "
-            f"{', '.join(parts)}. In points: {', '.join(main)}; interactions that matter: {', '.join(pairs) or 'none'}."
+            f"{place}, accuracy on swaps that training never shows (chance 50 %). Shares of the variance between "
+            f"{2 ** len(levels)} combinations: {', '.join(parts)}. Effects in points: {', '.join(main)}; interactions: "
+            f"{', '.join(pairs) or 'none is clear'}."
         )
 
 
@@ -141,7 +142,7 @@ def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> 
         share = shares(its, levels, "split")
         for split, found in contrasts(its, levels, "split", len(levels)).items():
             for effect, points in found.items():
-                texts = [split, str(choice.negatives), choice.name or "equal images", " x ".join(effect)]
+                texts = [split, str(choice.negatives), choice.name or "equal images", " × ".join(effect)]
                 rows.append([*texts, str(points), percent(share[split][effect])])
     return ["split", "negatives", "compared", "effect", "points", "share of the variance"], rows
 
@@ -179,19 +180,21 @@ def by_budget(
     return ["split", *FACTORS, "negatives", "rate", *(f"{steps} steps" for steps in study.budgets), "outcome"], rows
 
 
-FIGURE = """Accuracy (%) on swaps of what is unseen, after equally many images; pale dots are single seeds."""
+FIGURE = """Accuracy (%) on swaps that training never shows, after equally many images; chance is 50. Pale dots are
+single seeds."""
 COMBINATIONS = """At the largest budget that all have finished, so after equally many images. In percent; chance is 50
 in swaps and replaced words, 25 in quads of texts and of images, 17 in groups. Alpha weights the prior of texts that is
 subtracted from a likelihood. It changes which text an image chooses, never which image a text chooses: quad image is
 the number of a generative scorer that no prior changes."""
-EFFECTS = """An effect in points is the second level minus the first, over all levels of the others; of several factors
-half, or a quarter, of how far the effect of one changes with the others. Order of levels: contrastive, generative;
-late, early; pooled, patches."""
-SHARES = """Shares are of the variance between the means of all combinations, and add up to 100 %; an effect that is
-none has a small share, not one of 0. Prior subtracted: generative ones by likelihood less prior, contrastive ones as
-they are. Best budget: that of the best validation of each, up to the largest."""
-BY_COST = """What a combination reaches by what training costs it. Contrastive and early reads every image with every
-negative, so that equal images aren't equal operations."""
-EQUAL = """Accuracy (%) on swaps of what is unseen, after as many operations as CLIP takes in so many steps."""
-TRAINED = """Validation (%), mean over seeds. Budgets rise until validation stops rising; one still at chance may not
-have begun to."""
+EFFECTS = """The effect of a factor in points: accuracy at its second level minus that at its first, over all levels of
+the others. Levels are in this order: contrastive, generative; late, early; pooled, patches. An interaction of two
+factors is half of how far the effect of one changes with the other, one of three factors a quarter."""
+SHARES = """Shares are of the variance between the means of all combinations, and add up to 100 %. Even an effect of 0
+has a small share, by chance. Prior subtracted: generative combinations score by likelihood minus prior, contrastive
+ones as always. Best budget: each combination at the one with its best validation."""
+BY_COST = """Accuracy by the operations that training takes. The contrastive and early combination reads every image
+with every negative: it takes more of them for as many images."""
+EQUAL = """Accuracy (%) on swaps that training never shows, after as many operations as CLIP takes in so many steps;
+chance is 50."""
+TRAINED = """Accuracy on validation (%), mean over seeds; chance is 50. Budgets rise until it stops rising. A
+combination that is still at chance may not have begun to learn."""

@@ -125,7 +125,7 @@ def sentence(name: str, rows: "pd.DataFrame") -> str:
     means = by_seed(rows, ("part", "layer", "read"))
     held = [f"{stage} {means[place]}" for place, stage in STAGES.items() if place in means]
     codes = [means.get(place) for place in (IMAGE_CODE, TEXT_CODE)]
-    return f"{name}, of 1 bit: {', '.join(held)}.{narrow(*codes)}"
+    return f"{name}, bits (of 1, chance 0) on which animal has which texture: {', '.join(held)}.{narrow(*codes)}"
 
 
 def narrow(image: Mean | None, text: Mean | None) -> str:
@@ -136,7 +136,7 @@ def narrow(image: Mean | None, text: Mean | None) -> str:
         return " Binding is lost in the text's code."
     if image.high < text.low:
         return " Binding is lost in the image's code."
-    return " Which code holds less is undecided."
+    return " Whether the image's code or the text's holds less is undecided."
 
 
 def table(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...]]:

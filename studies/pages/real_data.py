@@ -21,16 +21,15 @@ from menagerie.studies.real_training.photographs import GROUP, OTHERS
 from menagerie.studies.scoring import benchmark_page
 from menagerie.studies.scoring.benchmark_page import rows_of
 from menagerie.studies.scoring.benchmark_piece import PIECES
-from menagerie.studies.scoring.benchmark_tables import THEIRS, lacking, measured
+from menagerie.studies.scoring.benchmark_tables import NUMBERS, THEIRS, Scored, lacking, measured
+from menagerie.studies.scoring.levels import Levels, answer, binomial, level_of, levels, named, over_seeds
 from menagerie.studies.scoring.study import left_out
 
 AXES = ("model", *TrainedOn._fields)
-NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread")
 COLUMNS = (*AXES, "seed", "benchmark", "kind", "name", *NUMBERS, "cell")
 HELD_OUT = "held-out captions"
 HEADLINE = "headline"
 SCORES = "official scores in percent, mean and deviation over seeds"
-MOST_SAID = 6  # headlines of which a sentence says which model is best
 NOT_ALL = (
     "So these figures are no results of the benchmark: images are missing, or texts have words that a model can't read "
     "(summed over cells)."
@@ -144,7 +143,7 @@ class RealPage:
         if self.study.rehearse:
             text = "A rehearsal: rendered scenes in the files of COCO's format take the place of photographs."
             yield Sentence(text)
-        yield from map(Sentence, self.best())
+        yield from answer(self.levels)
         for title, says, facts in (
             ("Left out", "", left_out(self.records)),
             ("Not all records were scored", NOT_ALL, lacking(self.table)),
@@ -164,20 +163,27 @@ class RealPage:
             yield Heading("What was carried over")
             yield Facts(self.carried)
         yield Heading("How they trained")
-        fewest = min(there.numbers.held_out for there in self.study.prepared.photos.values())
-        chance = 1 / (1 + min(OTHERS, fewest - 1))
-        yield Curves("training", self.cells, self.varying, chance=chance, says=TRAINED)
+        yield Curves("training", self.cells, self.varying, chance=self.chance, says=TRAINED)
 
-    def best(self) -> Iterator[str]:
-        """Which model, and where, is best by each of the first headlines, in the mean over seeds."""
+    @property
+    def levels(self) -> Levels:
+        """The first headline of each benchmark, by model and place, in the mean over seeds."""
         shown = self.table[(self.table.kind == HEADLINE) & self.table.official.notna()]
-        for (label, name), rows in list(shown.groupby(["benchmark", "name"], sort=False))[:MOST_SAID]:
-            means = rows.groupby(["model", *self.varying], sort=False)["official"].mean().reset_index()
-            top = means[means.official == means.official.max()].to_dict("records")
-            where = [", ".join([short(row["model"]), *(f"{axis} {row[axis]}" for axis in self.varying)]) for row in top]
-            of = f" best of {len(means)}" if len(means) > 1 else ""
-            title = f"{label}: {name}" if name else label
-            yield f"{title}:{of} {100 * top[0]['official']:.1f} %, {' and '.join(where)}."
+        known = {(label, name): its for (label, _, name), its in Scored(self.pieces).chances.items()}
+        found, chances = {}, {}
+        for label, rows in shown.groupby("benchmark", sort=False):
+            name = rows.name.iloc[0]
+            for (model, *where), seeds in rows[rows.name == name].groupby(["model", *self.varying], sort=False):
+                row = ", ".join([short(model), *map(" ".join, zip(self.varying, map(str, where), strict=True))])
+                found[named(label, name), row] = over_seeds([level_of(its) for its in seeds.to_dict("records")])
+            chances[named(label, name)] = self.chance if label == HELD_OUT else known.get((label, name))
+        return levels(found, {panel: its for panel, its in chances.items() if its is not None})
+
+    @property
+    def chance(self) -> float:
+        """Chance on held-out captions."""
+        fewest = min(there.numbers.held_out for there in self.study.prepared.photos.values())
+        return 1 / (1 + min(OTHERS, fewest - 1))
 
     @cached_property
     def carried(self) -> dict[str, str]:
@@ -202,6 +208,7 @@ def rows_of_cell(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[s
     place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
     test = result["subsets"]["validation"][GROUP]
     held = {"official": test["official"], "neutral": test["accuracy"], "tie_rate": test["tie_rate"], "n": test["n"]}
+    held |= binomial(test["official"], test["n"])
     yield place | {"benchmark": HELD_OUT, "kind": HEADLINE, "name": ""} | held
     for one in scores:
         for kind, name, values in measured(one):

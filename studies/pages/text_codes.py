@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 UNDECIDED = "undecided"
-SHARES = """Points of {upper}'s lead over {base} on swaps of unseen pairs that a row recovers, in percent: 0 is {base},
-100 is {upper}. Dots are means over seeds, lines 95 % intervals over new seeds and their animal pairs; a row whose line
-holds 0 is undecided. There are none where the lead itself isn't above 0 by its interval."""
-HELD = """Bits of exactly one that a linear probe, or the difference of scores, tells: on the binding grid which animal
-has which texture, on the spatial grid which of two things is left. Rows whose texts have no one vector have no text
-code. Means over seeds with 95 % intervals."""
-ALIKE = """All rows take the same steps and as many images. Steps are few: where accuracy would still rise with more, a
-row that learns faster looks better than it would in the end. Rows that change captions are tested on captions of their
-own kind."""
+SHARES = """How much of {upper}'s lead over {base} on swaps of unseen pairs each remedy recovers, in percent: 0 is
+{base}, 100 is {upper}. Dots are means over seeds, lines 95 % intervals over new seeds and their animal pairs. A remedy
+whose interval includes 0 is undecided. A split has none where the interval of the lead itself includes 0."""
+HELD = """Swaps: chance is 50 %. At the right bits, of exactly 1, that a linear probe reads from codes, or that the
+difference of two scores tells; chance is 0. On the binding split the bit is which animal has which texture, on the
+spatial split which of two things is on the left. Rows whose texts have no one vector have no text code. Means over
+seeds with 95 % intervals."""
+ALIKE = """All remedies take the same steps and as many images. Steps are few: where accuracy would still rise with
+more, one that learns faster looks better than it would in the end. Remedies that change captions are tested on captions
+of their own kind."""
 
 
 class Remedy(NamedTuple):
@@ -94,8 +95,9 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     for split, (lead, its) in found_of.items():
         yield Sentence(sentence(every[split].base, study.upper, split, lead, its))
     rows = [remedy for _, its in found_of.values() for remedy in its]
-    says = " ".join(SHARES.format(base=next(iter(every.values())).base, upper=study.upper).split())
-    yield Recovered("recovered", rows, says=says)
+    if any(remedy.share for remedy in rows):
+        says = " ".join(SHARES.format(base=next(iter(every.values())).base, upper=study.upper).split())
+        yield Recovered("recovered", rows, says=says)
     yield Paragraph(" ".join(ALIKE.split()))
     yield Heading("What codes hold")
     for split, section in every.items():
@@ -110,14 +112,16 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
 
 def sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Sequence[Remedy]) -> str:
     """What the remedies recover of a lead, the most first."""
-    where = f"On unseen pairs of the {split} split"
+    where = f"On swaps of unseen pairs ({split} split, chance 50 %)"
     if lead is None:
         return f"{where} {base} and {upper} aren't both finished."
     if not (lead.known and lead.low > 0):
-        return f"{where} {upper} isn't decidedly above {base}, {lead} points: what text codes are worth is undecided."
+        return (
+            f"{where} {upper} isn't decidedly above {base} ({lead} points). So what text codes are worth is undecided."
+        )
     sure = sorted((its for its in rows if its.share and its.outcome != UNDECIDED), key=lambda its: -its.share.value)
     said = [f"{its.row} {its.outcome} {of_lead(its.share)}" for its in sure]
-    said += [f"{len(rows) - len(sure)} of {len(rows)} rows are undecided"] * (len(sure) < len(rows))
+    said += [f"{len(rows) - len(sure)} of {len(rows)} remedies are undecided"] * (len(sure) < len(rows))
     return f"{where} {upper} is {lead} points above {base}. Of this lead {'; '.join(said)}."
 
 

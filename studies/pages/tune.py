@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from math import nan
+from math import isclose, nan
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from menagerie.envs.core.reading import Unreadable
@@ -16,6 +17,8 @@ from menagerie.studies.frame.study import SplitStudy
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
+    from menagerie.studies.frame.records import Records
+
 Row = dict[str, Any]
 # Before the names of a model's own options, which may be called like a field of the recipe.
 OWN = "option "
@@ -24,7 +27,8 @@ WHAT = """Every model had {trials} trials over the same space of recipes, and ov
 on the same split and for the same number of steps. A trial is one training run with one seed, judged by its accuracy on
 the validation pairs alone, which no cell of this seed trains on or tests; chance is 50 %. As the best of many trials is
 partly luck, each model's best ones were run with further seeds. The best mean over all {seeds} seeds (`repeated`)
-decides, not the accuracy of the first seed (`validation`). `best.json` has the recipes as `--tuned` reads them. """
+decides, not the accuracy of the first seed (`validation`). Its interval is of these pairs and seeds, and leaves the
+luck of the best out. `best.json` has the recipes as `--tuned` reads them. """
 LONE = """Of each model only one trial was repeated, so that the first seed alone chose it: the mean says how good it
 is, not that it is the best. """
 COURSE = """Validation accuracy of every trial in the order in which they were drawn. A pale point: the trial's one
@@ -52,12 +56,23 @@ class Searched(NamedTuple):
     """How many trials other commands run."""
     over: bool
     """Whether all runs have ended."""
+    records: "Mapping[int, Records]" = MappingProxyType({})
+    """All seeds of each of the best trials, by number."""
 
     @property
     def chosen(self) -> "tuple[FrozenTrial, float] | None":
         """The trial with the best mean, of equal ones the first, and that mean; None without any."""
         known = [(trial, mean) for trial in self.trials if (mean := self.means.get(trial.number)) is not None]
         return max(known, key=lambda both: both[1], default=None)
+
+    @property
+    def interval(self) -> str:
+        """That of the chosen trial's mean over its validation pairs; empty where it was judged by something else."""
+        trial, mean = self.chosen or (None, nan)
+        if trial is None or trial.number not in self.records:
+            return ""
+        found = self.records[trial.number].where(subset="validation", task="swap").estimates("model")
+        return next((f" [{its.bounds}]" for its in found.values() if isclose(its.value, mean, abs_tol=5e-4)), "")
 
     @property
     def rows(self) -> list[Row]:
@@ -171,7 +186,8 @@ def sentence(searched: Searched, seeds: int) -> Sentence:
     if searched.chosen and searched.over:
         trial, mean = searched.chosen
         named = ", ".join(f"{name.removeprefix(OWN)} {shown(value)}" for name, value in trial.params.items())
-        return Sentence(f"{model}: trial {trial.number}, {100 * mean:.1f} % over {seeds} seeds, with {named}.")
+        right = f"{100 * mean:.1f} %{searched.interval} of validation over {seeds} seeds; chance is 50"
+        return Sentence(f"{model}: trial {trial.number} is best, with {right}. It has {named}.")
     if searched.elsewhere:
         return Sentence(
             f"{model}: {searched.elsewhere} of its trials run elsewhere; start this command again when they have ended."

@@ -8,7 +8,7 @@ import pandas as pd
 
 from menagerie.envs.core.files import write_text
 from menagerie.studies.analysis.tables import print_table, to_csv, to_latex, to_rows
-from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Picture, Pictures, Rows, Sentence
+from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Picture, Pictures, Rows
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
 from menagerie.studies.scoring.benchmark_tables import (
@@ -19,9 +19,9 @@ from menagerie.studies.scoring.benchmark_tables import (
     lacking,
     latex,
     paper_tables,
-    percent,
 )
 from menagerie.studies.scoring.judged import about_answers
+from menagerie.studies.scoring.levels import Levels, answer, level_of, levels, named
 from menagerie.studies.scoring.rerank import reranked_pools
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results
 from menagerie.studies.scoring.texts import unread_texts
@@ -48,7 +48,7 @@ NOT_PAIRED = (
 HEADLINES = (
     "Measured here: of each benchmark the numbers that papers state, by its official rule, and in brackets n, the "
     "number of records that they are of. `micro`: all records alike; `macro`: the mean over groups that have any. "
-    "Chance: what equal scores give, ties broken at random; –: not worked out."
+    "Chance: what equal scores give, ties broken at random."
 )
 PAPERS = (
     f"The tables of the paper on OC-CLIP, as it lays them out: rows marked{THEIRS} are its figures, all others were "
@@ -70,7 +70,7 @@ NOISE = " Of an untrained model they are noise."
 def parts(records: Records) -> Iterator[Part]:
     """Headlines; the paper's tables with ours above; every number; the surest errors."""
     scored = Scored(records)
-    yield from map(Sentence, best(scored))
+    yield from answer(levels_of(scored))
     yield Paragraph(WHAT_IT_IS)
     for parser in filter(None, dict.fromkeys(piece.subject.parser for piece in scored.pieces)):
         yield Paragraph(f"Scene graphs of texts are from the parser `{parser}`.")
@@ -105,14 +105,16 @@ def print_results(records: Records) -> None:
     print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
 
 
-def best(scored: Scored) -> Iterator[str]:
-    """For each benchmark which model is best by the first of its headlines."""
+def levels_of(scored: Scored) -> Levels:
+    """The first headline of each benchmark."""
+    found, chances = {}, {}
     for label, rows in scored.table[scored.table.kind == "headline"].groupby("benchmark", sort=False):
-        first = rows[(rows.name == rows.name.iloc[0]) & rows.official.notna()]
-        if len(first):
-            top = first.loc[first.official.astype(float).idxmax()]
-            best_of = f"{scored.titles[top['model']]} {'is best with' if len(first) > 1 else 'has'}"
-            yield f"{label}, {top['name']}: {best_of} {percent(top['official'])} % of {top['n']:.0f}."
+        name = rows.name.iloc[0]
+        for row in rows[(rows.name == name) & rows.official.notna()].to_dict("records"):
+            found[named(label, name), scored.titles[row["model"]]] = level_of(row)
+        if (chance := scored.chances.get((label, "headline", name))) is not None:
+            chances[named(label, name)] = chance
+    return levels(found, chances)
 
 
 def rows_of(name: str, frame: pd.DataFrame, says: str) -> Rows:

@@ -18,7 +18,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
-from menagerie.generators.benchmarks.benchmark import Benchmark, Result, summarise
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Result, Summary, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
@@ -29,6 +29,7 @@ from menagerie.models.evaluation.codes import Codes
 from menagerie.models.evaluation.scoring import Encode, score_items, score_pool, too_many
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.loaded import LoadedScorer
+from menagerie.studies.analysis.jackknife import intervals
 from menagerie.studies.runs.folder import provenance
 from menagerie.studies.runs.results import write_result
 from menagerie.studies.scoring.judged import judged_record, questions_to
@@ -230,8 +231,21 @@ def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict
 
 
 def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    headlines = bench.headlines([result.item for result in results], [result.outcome for result in results])
-    return {name: summary._asdict() for name, summary in headlines.items()}
+    """The numbers that papers report, the official one with an interval over new records; None where it has none."""
+
+    def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
+        return bench.headlines([results[k].item for k in chosen], [results[k].outcome for k in chosen])
+
+    bounds = intervals([cluster_of(result.item) for result in results], of)
+    return {
+        name: summary._asdict() | dict(zip(("low", "high"), bounds.get(name, (None, None)), strict=True))
+        for name, summary in of(range(len(results))).items()
+    }
+
+
+def cluster_of(item: Item) -> tuple[str, str]:
+    """What records share that resemble each other; without any, groups may still use the same names."""
+    return ("", item.cluster) if item.cluster not in ("", item.record) else (item.group, item.record)
 
 
 def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:

@@ -24,7 +24,8 @@ from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
 from menagerie.studies.scoring.judged import flagged
 from menagerie.studies.scoring.study import left_out, named_results
 
-COLUMNS = ("model", "benchmark", "kind", "name", "official", "neutral", "tie_rate", "n", "missing", "unread", "piece")
+NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread", "low", "high")
+COLUMNS = ("model", "benchmark", "kind", "name", *NUMBERS, "piece")
 THEIRS = " (theirs)"
 PART = "*"  # behind a number that isn't of all records
 # Value of a number, what a row of it is called beside a paper's.
@@ -95,11 +96,16 @@ class Scored:
 
 @lru_cache(maxsize=64)  # reports are written anew after every model
 def chances_in(bench: PhotographSet) -> dict[tuple[str, str], float]:
-    """Chance accuracies on one benchmark; none where all images are compared with all texts."""
+    """Chance accuracies on one benchmark: those of equal scores, with ties broken at random."""
     if isinstance(bench, MatrixBenchmark):
-        return {}
-    items = list(bench.items)
-    outcomes = [bench.outcome(item, np.zeros((len(item.images), len(item.texts)))) for item in items]
+        level = [
+            (pool, np.broadcast_to(0.0, (len(pool.images), len(pool.texts)))) for pool in bench.pools if pool.pairs
+        ]
+        found = [(its.item, its.outcome) for pool, scores in level for its in bench.results(pool, scores)]
+    else:
+        zeros = ((item, np.zeros((len(item.images), len(item.texts)))) for item in bench.items)
+        found = [(item, bench.outcome(item, scores)) for item, scores in zeros]
+    items, outcomes = [item for item, _ in found], [outcome for _, outcome in found]
     groups = {("group", name): summarise(summary) for name, summary in by_group(items, outcomes).items()}
     headlines = {("headline", name): summary for name, summary in bench.headlines(items, outcomes).items()}
     return {name: summary.neutral for name, summary in (groups | headlines).items() if summary.neutral is not None}

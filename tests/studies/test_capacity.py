@@ -59,7 +59,7 @@ def parts(tmp_path_factory):
 def test_a_sentence_says_how_many_things_a_model_binds(parts):
     said = [part.text for part in parts if isinstance(part, Sentence)]
     assert len(said) == 2
-    assert "CLIP binds not even two things" in said[0]
+    assert "CLIP doesn't bind even two things" in said[0]
     assert "OC-CLIP binds up to" in said[1]
 
 

@@ -125,8 +125,8 @@ def test_the_page_says_what_helps_and_judges_the_paper(records):
     parts = list(SMALL.page(records))
     first = parts[0]
     assert isinstance(first, Sentence)
-    assert first.text.index("helps: textures told") < first.text.index("hurts: salient thing alone")
-    assert first.text.index("undecided: batch") < first.text.index("pairs that matter: textures told x salient")
+    assert first.text.index("Raised by: textures mentioned") < first.text.index("Lowered by: only the salient")
+    assert first.text.index("Undecided: batch size") < first.text.index("factors: textures mentioned × only")
     (figure,) = (part for part in parts if isinstance(part, Effects))
     assert len(figure.numbers()) == 6
     assert len(figure.figure().axes[0].get_yticks()) == 6

@@ -120,10 +120,10 @@ def test_a_correlation_that_is_planted_is_found_and_others_are_not(stored):
 def test_the_page_says_what_predicts_what_holds_and_what_is_refused(stored):
     parts = list(STUDY.page(stored))
     said = " ".join(part.text for part in parts if isinstance(part, Sentence))
-    assert "(24)" in said
+    assert "over 24 training runs" in said
     assert "confirmed" in said
     tables = {part.name: part for part in parts if isinstance(part, Rows)}
-    assert "12 cells are left out, of scorers without one vector" in tables["correlations"].says
+    assert "Training runs left out: 12, as their scorers have no one vector" in tables["correlations"].says
     header, rows = tables["conditions-by-model"].header, {row[0]: row for row in tables["conditions-by-model"].rows}
     assert header[1] == "categorisation (chance 25)"
     assert [rows["CLIP"][k].split(" ")[0] for k in (1, 2, 3, 4)] == ["40.0", "20.0", "–", "30.0"]

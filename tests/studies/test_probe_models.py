@@ -52,7 +52,7 @@ def test_a_finished_cell_has_the_probes_that_its_study_took_and_others_have_thei
     Running(study, tmp_path).publish()
     records = Records(tuple(study.plan(Records((), tmp_path))), tmp_path)
     said = [part.text for part in study.page(records) if hasattr(part, "text")]
-    assert len([text for text in said if ", of 1 bit: all patches" in text]) == 2
+    assert len([text for text in said if "has which texture: all patches" in text]) == 2
     assert len((tmp_path / "bits.csv").read_text().splitlines()) == len(ours) + len(small) - 1
 
 

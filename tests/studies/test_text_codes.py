@@ -59,7 +59,7 @@ def test_what_a_remedy_recovers_is_told_from_chance(tmp_path):
     every = list(parts(study, records))
     (said,) = (part.text for part in every if isinstance(part, Sentence))
     assert f"{SOME} recovers {100 * share:.0f} % [" in said
-    assert "1 of 2 rows are undecided" in said
+    assert "1 of 2 remedies are undecided" in said
     (drawn,) = (part for part in every if isinstance(part, Recovered))
     assert drawn.figure() is not None
     assert {row["row"] for row in drawn.numbers()} == {NONE, SOME}

@@ -112,8 +112,13 @@ def test_the_report_needs_no_other_file_and_shows_what_captions_say(folder):
     assert report.index("<h2>Headlines</h2>") < report.index("Measured here: ") < report.index("(n ")
     micro = [row for row in rows_of(folder / "runs/all") if (row["benchmark"], row["name"]) == ("sugarcrepe", "micro")]
     most = max(micro, key=lambda row: float(row["official"]))
-    said = f"sugarcrepe, micro: {most['model']} is best with {100 * float(most['official']):.1f} % of {most['n']}."
-    assert said in plain(folder / "runs/all/report.html")
+    bounds = [f"{100 * float(most[end]):.1f}" for end in ("low", "high") if most[end]]  # none if all records are alike
+    level = f"{100 * float(most['official']):.1f} %" + f" [{', '.join(bounds)}]" * bool(bounds)
+    assert f"{level} of {most['n']} records; chance is 50.0" in plain(folder / "runs/all/report.html")
+    drawn = list(csv.DictReader((folder / "runs/all/figures/first-headlines.csv").open()))
+    assert len(drawn) == 2 * len({row["benchmark"] for row in rows_of(folder / "runs/all")})
+    assert all(float(row["chance"]) < 1 for row in drawn)
+    assert report.index("sugarcrepe, micro: ") < report.index("<img") < report.index("<h2>Headlines</h2>")
     assert "random weights: it was never trained" in report
     assert "Left out" in report
 
@@ -387,13 +392,16 @@ def test_chance_is_what_guessing_gives(folder):
     groups = {name: value for (kind, name), value in found["winoground"].items() if kind == "group"}
     assert groups == pytest.approx({"text": 0.25, "image": 0.25, "group": 1 / 6})
     assert set(found["sugarcrepe"].values()) == {0.5}
-    assert chances_in(load("retrieval-coco").build(place)) == {}, "all images with all texts"
+    retrieval = chances_in(load("retrieval-coco").build(place))  # one image of seven belongs with a text
+    assert retrieval["headline", "T2I R@1"] == pytest.approx(1 / IMAGES)
+    assert retrieval["headline", "T2I R@5"] == pytest.approx(5 / IMAGES)
+    assert retrieval["headline", "I2T R@1"] == pytest.approx(1 / IMAGES), "each text is equally likely to be first"
 
 
 def test_the_surest_errors_are_pictures_with_both_scores(folder):
     """Each is a JPEG in the page; the false text has the higher score."""
     report = (folder / "runs/all/report.html").read_text()
-    figures = re.findall(r"<figure>.*?</figure>", report, re.DOTALL)
+    figures = re.findall(r"<figure><img.*?</figure>", report, re.DOTALL)
     assert figures
     for figure in figures:
         assert 'src="data:image/jpeg;base64,' in figure

@@ -286,4 +286,5 @@ def test_the_chosen_trial_is_marked(tuned):
     for model, trial in marked:
         (row,) = (row for row in rows if (row["model"], row["trial"]) == (model, trial))
         assert float(row["repeated"]) == repeated[model] == best[model]["validation"]
-        assert f"{model}: trial {trial}, {100 * float(row['repeated']):.1f} % over 2 seeds" in html
+        level = f"{100 * float(row['repeated']):.1f} % [only 2 pairs: no interval]"
+        assert f"{model}: trial {trial} is best, with {level} of validation over 2 seeds" in html

@@ -1,0 +1,152 @@
+"""The first headline of each benchmark, with its interval: in a sentence, and as a dot of a figure."""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from menagerie.envs.core.figures import COLOURS, chance_line
+from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST
+from menagerie.studies.analysis.words import wrap
+from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.parts import OwnFigure, Part, Sentence
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_SAID = 6  # benchmarks of which a sentence says which model is best
+MOST_ROWS, MOST_PANELS = 12, 24  # that a figure shows
+ROW, NARROW, WIDE = 0.19, 2.05, 2.8  # inches: height of a row, width of a panel of many and of few
+FEW = 3  # panels that are wide
+SAYS = (
+    "Accuracy (%) by the first headline of each benchmark. A line is an interval, nominally of 95 %, over new records; "
+    "a dot without a line has none."
+)
+
+
+def level_of(row: Mapping[str, Any]) -> Estimate:
+    """The accuracy of one model on one benchmark, with the interval that was computed when it was scored."""
+    low, high = (math.nan if row.get(name) is None else float(row[name]) for name in ("low", "high"))
+    return Estimate(float(row["official"]), low, high, int(row["n"]), int(row["n"]), 1, math.nan)
+
+
+def binomial(share: float, n: int) -> dict[str, float | None]:
+    """The interval of a share of n records that don't depend on one another (Wilson 1927); None without spread."""
+    from scipy.special import ndtri
+
+    if n < FEWEST or share in (0, 1):
+        return {"low": None, "high": None}
+    z = float(ndtri((1 + CONFIDENCE) / 2))
+    middle, half = share + z**2 / (2 * n), z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+    return {name: (middle + sign * half) / (1 + z**2 / n) for name, sign in (("low", -1), ("high", 1))}
+
+
+def over_seeds(levels: Sequence[Estimate]) -> Estimate:
+    """The mean of the accuracies of several seeds.
+
+    Its interval has two parts, added as squares: Student's interval of the seeds, and the mean of their intervals over
+    records, which all seeds share. Two seeds have none (`two_levels`), one has its own.
+    """
+    from scipy.special import stdtrit
+
+    if len(levels) == 1:
+        return levels[0]
+    value, deviation = (f([its.value for its in levels]) for f in (statistics.mean, statistics.stdev))
+    low = high = math.nan
+    if len(levels) > 2:
+        student = float(stdtrit(len(levels) - 1, (1 + CONFIDENCE) / 2)) * deviation / math.sqrt(len(levels))
+        half = math.hypot(student, statistics.mean((its.high - its.low) / 2 for its in levels))
+        low, high = (min(max(end, 0.0), 1.0) for end in (value - half, value + half))
+    return Estimate(value, low, high, levels[0].n, levels[0].n, len(levels), deviation)
+
+
+@dataclass(frozen=True)
+class Levels(OwnFigure):
+    """A panel for each benchmark, with a dot and an interval for each model; the best in the mean is at the top."""
+
+    levels: Mapping[tuple[str, str], Estimate]
+    """By the titles of panels and of rows."""
+    chances: Mapping[str, float] = field(default_factory=dict)
+    """Shares, by panel."""
+
+    @property
+    def panels(self) -> list[str]:
+        return list(dict.fromkeys(panel for panel, _ in self.levels))
+
+    @property
+    def rows(self) -> list[str]:
+        values: dict[str, list[float]] = {}
+        for (_, row), its in self.levels.items():
+            values.setdefault(row, []).append(its.value)
+        return sorted(values, key=lambda row: -statistics.mean(values[row]))
+
+    def sentences(self) -> Iterator[str]:
+        """Which row is best by each of the first panels."""
+        for panel in self.panels[:MOST_SAID]:
+            its = {row: level for (at, row), level in self.levels.items() if at == panel}
+            top = max(its.values(), key=lambda level: level.value)
+            best = [row for row, level in its.items() if level.value == top.value]
+            who = f"{best[0]} is best of {len(its)} with" if len(its) > 1 else f"{best[0]} has"
+            if len(best) > 1:
+                who = f"{len(best)} of {len(its)} are best with"
+            interval = f" [{top.bounds}]" * top.known
+            over = f", mean of {top.seeds} seeds" * (top.seeds > 1)
+            chance = f"; chance is {100 * self.chances[panel]:.1f}" if panel in self.chances else ""
+            yield f"{panel}: {who} {100 * top.value:.1f} %{interval} of {top.n} records{over}{chance}."
+
+    def numbers(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"benchmark": panel, "model": row, **its._asdict(), "chance": self.chances.get(panel)}
+            for (panel, row), its in self.levels.items()
+        ]
+
+    def figure(self) -> "Figure | None":
+        if not self.levels:
+            return None
+        from menagerie.studies.frame.bars import NAMES, draw_dot
+        from menagerie.studies.frame.figures import dress, panel_axes
+
+        rows, panels = self.rows[:MOST_ROWS], self.panels[:MOST_PANELS]
+        names = [wrap(row, 28) for row in rows]
+        lines = max(1 + name.count("\n") for name in names)
+        size = (WIDE if len(panels) <= FEW else NARROW, ROW * lines * len(rows) + 0.7)
+        figure, axes = panel_axes(len(panels), size, NAMES, sharex=True, sharey=True)
+        for axis, panel in zip(axes, panels, strict=True):
+            axis.set_title(wrap(panel, 28), fontsize=9, parse_math=False)
+            for y, row in enumerate(rows):
+                draw_dot(axis, self.levels.get((panel, row)), float(y), COLOURS[0], ())
+            dress(axis)
+            axis.tick_params(labelbottom=True)  # a line of panels may be the last of its column
+            if panel in self.chances:
+                chance_line(axis, "x", percent=100 * self.chances[panel])
+        axes[0].set_yticks(range(len(rows)), names, parse_math=False)
+        axes[0].set_ylim(len(rows) - 0.4, -0.6)
+        figure.supxlabel("accuracy (%), dotted line: chance", x=NAMES / figure.get_figwidth(), ha="left", fontsize=9)
+        return figure
+
+
+def named(benchmark: str, headline: str) -> str:
+    """What a headline is called; one that is the mean of all records by its benchmark alone."""
+    return benchmark if headline in ("", "all") else f"{benchmark}, {headline}"
+
+
+def answer(part: Levels) -> Iterator[Part]:
+    """The beginning of a page: sentences, then the figure; nothing where nothing is scored."""
+    yield from map(Sentence, part.sentences())
+    if part.levels:
+        yield part
+
+
+def levels(found: Mapping[tuple[str, str], Estimate], chances: Mapping[str, float]) -> Levels:
+    """The figure, which says what it leaves out."""
+    part = Levels("first-headlines", found, chances)
+    left = [
+        f"Of {len(its)} {name} the {what} {most} are shown."
+        for its, name, what, most in (
+            (part.rows, "models", "best", MOST_ROWS),
+            (part.panels, "benchmarks", "first", MOST_PANELS),
+        )
+        if len(its) > most
+    ]
+    return Levels(part.name, found, chances, says=" ".join([SAYS, *left]))
