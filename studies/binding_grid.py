@@ -4,7 +4,8 @@ The experiment of OC-CLIP's section 4.1 (figures 2 and 6): a grid of (fraction o
 training) x (fraction of those with hard negatives), one training run per model, place and seed.
 
     python studies/binding_grid.py --preset smoke      # tiny world, under 90 seconds on 2 cores
-    python studies/binding_grid.py                     # laptop: four corners, one seed, minutes
+    python studies/binding_grid.py                     # laptop: the hardest place, one seed, minutes
+    python studies/binding_grid.py --preset corners    # few or most pairs, without or with hard negatives
     python studies/binding_grid.py --preset figure2    # 4 x 4 places, one seed, an hour or two
     python studies/binding_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/binding_grid.py --preset paper --device cuda
@@ -29,7 +30,8 @@ class Config(CaptionOptions, Grid):
 
 PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, pairs=(0.5,), views=4),
-    "laptop": Config(tuned="laptop"),
+    "laptop": Config(tuned="laptop", pairs=(0.2,), hard_negatives=(0.0,)),
+    "corners": Config(tuned="laptop"),
     "figure2": Config(tuned="laptop", pairs=(0.2, 0.4, 0.6, 0.8), hard_negatives=(0.0, 0.25, 0.5, 1.0)),
     "breadth": Config(**BREADTH, tuned="breadth", pairs=(0.25,), base=BindingRecipe(**APART)),
     "paper": Config(**PAPER, **PAPER_PLACES),

@@ -5,7 +5,8 @@ grid of (fraction of animal pairs in training, for each relation) x (fraction of
 other order), one training run per model, place and seed.
 
     python studies/spatial_grid.py --preset smoke      # tiny world, under 90 seconds on 2 cores
-    python studies/spatial_grid.py                     # laptop: four corners, one seed, minutes
+    python studies/spatial_grid.py                     # laptop: the hardest place, one seed, minutes
+    python studies/spatial_grid.py --preset corners    # few or most pairs, in one order or both
     python studies/spatial_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/spatial_grid.py --oc-clip.local-weight 0    # without the local relation loss
     python studies/spatial_grid.py --compare RUN_A RUN_B
@@ -50,7 +51,8 @@ class Config(Grid):
 PRESETS: dict[str, Config] = {
     "smoke": Config(**SMOKE, pairs=(0.5,), views=1),
     # Tuned for binding, and better here too than one recipe for both models.
-    "laptop": Config(tuned="laptop"),
+    "laptop": Config(tuned="laptop", pairs=(0.4,), hard_negatives=(0.0,)),
+    "corners": Config(tuned="laptop"),
     "breadth": Config(**BREADTH, tuned="breadth-spatial", pairs=(0.5,), base=SpatialRecipe(**APART)),
     "paper": Config(**PAPER, **PAPER_PLACES),
 }
