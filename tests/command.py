@@ -2,7 +2,9 @@
 
 import io
 import os
+import re
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
@@ -59,6 +61,29 @@ def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
         except SystemExit as end:
             status = int(end.code or 0)
     return subprocess.CompletedProcess(command, status, out.getvalue(), errors.getvalue())
+
+
+FILE = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
+
+
+def paste(code: str, folder: Path) -> str:
+    """Do in `folder` what a block of a page says: write its files, run its commands. Returns what they print."""
+    for name, text in FILE.findall(code):
+        (folder / name).write_text(text)
+    printed = ""
+    for line in FILE.sub("", code).replace("\\\n", "").splitlines():
+        program, *words = shlex.split(line, comments=True)
+        words = [found for word in words for found in (matches(folder, word) if "*" in word else [word])]
+        start = {"menagerie": ["-m", "menagerie"], "python": [str(ROOT / words[0])]}[program]
+        result = run_here([sys.executable, *start, *words[program == "python" :]], folder)
+        assert result.returncode == 0, (line, result.stdout, result.stderr)
+        printed += result.stdout
+    return printed
+
+
+def matches(folder: Path, pattern: str) -> list[str]:
+    """What a shell puts in the place of a pattern."""
+    return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern))
 
 
 @contextmanager
