@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
@@ -35,11 +35,12 @@ def run(
     )
 
 
-def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run_here(command: list[str], folder: Path, page: bool = True) -> subprocess.CompletedProcess[str]:
     """The same in this process: nothing is loaded anew, workers are forks of one server, and types are checked.
 
     For what isn't about processes. What a command leaves in this one is undone. Stores have one atlas, so that each of
-    its entries is rendered once; commands in processes of their own fill `store/atlas`.
+    its entries is rendered once; commands in processes of their own fill `store/atlas`. Without `page` a study draws
+    none, which is a third of a small one's time: for tests that look at its results alone.
     """
     script, *arguments = command[1:]
     if script == "-m":
@@ -48,6 +49,7 @@ def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
     with (
         as_before(),
         one_atlas(),
+        nullcontext() if page else no_page(),
         mock.patch.object(sys, "argv", [script, *arguments]),
         redirect_stdout(out),
         redirect_stderr(errors),
@@ -84,6 +86,15 @@ def paste(code: str, folder: Path) -> str:
 def matches(folder: Path, pattern: str) -> list[str]:
     """What a shell puts in the place of a pattern."""
     return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern))
+
+
+@contextmanager
+def no_page() -> Iterator[None]:
+    """Studies write their tables alone."""
+    from menagerie.studies.frame import page
+
+    with mock.patch.object(page, "write_report", lambda study, records: records.out / "report.html"):
+        yield
 
 
 @contextmanager

@@ -33,7 +33,7 @@ CELLS = ["--models", "clip", "--pairs", "0.8", "--hard-negatives", "0", "0.5", "
 def alone(tmp_path_factory):
     """A folder with a grid of three cells of an undisturbed command in `runs/alone`."""
     folder = tmp_path_factory.mktemp("cluster")
-    result = run_here([*GRID, *QUICK, *CELLS, "--out", "runs/alone"], folder)
+    result = run_here([*GRID, *QUICK, *CELLS, "--out", "runs/alone"], folder, page=False)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -64,7 +64,9 @@ def outcome(out):
 
 def test_subprocesses_make_the_same_cells(alone):
     few = [*CELLS, "--hard-negatives", "0", "1"]
-    result = run_here([*GRID, *QUICK, *few, "--cluster", "local", "--workers", "2", "--out", "runs/local"], alone)
+    result = run_here(
+        [*GRID, *QUICK, *few, "--cluster", "local", "--workers", "2", "--out", "runs/local"], alone, page=False
+    )
     assert result.returncode == 0, result.stderr
     assert " 2/2 " in result.stdout
     here = outcome(alone / "runs/local")
