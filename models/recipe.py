@@ -53,9 +53,8 @@ class Recipe:
     augment: bool = True
     """Zoom, shift and lighten training images at random (see `menagerie.models.training.augment`)."""
     mask_false_negatives: bool = True
-    """Texts that are true of an image, but not its captions, are not its negatives (see
-    `menagerie.models.objectives.contrastive_loss`). This applies only to data whose captions describe scenes
-    completely."""
+    """Don't use as an image's negatives texts that are true of it too (see
+    `menagerie.models.objectives.contrastive_loss`). Works only on data whose captions describe scenes completely."""
     text_negatives: Annotated[tuple[FalseCaption, ...], Several()] = ()
     """False captions of each image in the loss of every model: swap, replace, shuffle (docs/scorers.md). If empty, each
     model has its own, such as the swaps of negclip."""
@@ -63,14 +62,14 @@ class Recipe:
     """Show training images together with their partners, which show the same things swapped; the number of images per
     step stays the same. For data in which pairs have partners (--hard-negatives)."""
     shuffle: Shuffle | None = None
-    """None keeps the order of a pass in memory, four bytes an image in each process that prepares batches; feistel
-    computes it as it is read, for more than a million images, which is another order."""
+    """Where the order of a pass comes from. None: from memory, four bytes an image in each process that prepares
+    batches. feistel: computed as it is read, for more than a million images; the order is another."""
     precision: Precision = "float32"
-    """Of training: with bf16 encoders multiply in bfloat16 (docs/training.md); weights, comparisons and the loss stay
-    float32. tf32 rounds the factors of all matrix products to 11 bits, on a GPU. Tests score in float32."""
+    """Precision of training. bf16: encoders multiply in bfloat16 (docs/training.md); weights, comparisons and the loss
+    stay float32. tf32: a GPU rounds the factors of all matrix products to 11 bits. Tests always score in float32."""
     accumulate: Annotated[int, Range(1, 100_000)] = 1
-    """Parts in which a batch's images are encoded, one after another, each of them twice: only one part's activations
-    are in memory at once. The loss is still over the whole batch."""
+    """Number of parts in which a batch's images are encoded, one after another, so that only one part's activations are
+    in memory. Each part is encoded twice; the loss is still over the whole batch."""
 
     def __post_init__(self) -> None:
         validate(self)

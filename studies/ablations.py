@@ -61,15 +61,17 @@ class AblationStudy(Study):
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding. A recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat": what one matches is only in tests (docs/splits.md)."""
+    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has a test of its own
+    (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
-    """A split file made before, a packed one too."""
+    """A split file that exists already, a packed one too."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
     cell: Annotated[str, DATA, FIRST] = "laptop"
-    """Preset of the two grids whose hardest cell is trained."""
+    """Preset of the two grids whose hardest cell is trained. The grids are binding_grid.py and spatial_grid.py."""
     seen_order: Annotated[bool, DATA] = False
-    """Test orders of animals that train shows, too, on splits that have them: fitting beside generalising."""
+    """Also test orders of animals that training shows, on splits that have them: whether a model fits, beside whether
+    it generalises."""
     steps: Annotated[int, TRAINING, FIRST, Range(0, STEPS.high)] = 0
     """Optimiser steps; 0 takes the preset's."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3

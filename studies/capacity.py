@@ -38,22 +38,23 @@ class Capacity(SplitStudy):
     plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
 
     most: Annotated[Axis[int], Range(1, MOST)] = (1, 2, 3)
-    """Training shows scenes of one up to so many things."""
+    """Largest numbers of things in training scenes: a run for each, whose scenes have from one thing to so many."""
     test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
     """Numbers of things in tests."""
     triplets: Annotated[tuple[int, ...], DATA, Several(), Range(0, 2)] = (0, 1, 2)
-    """Further tests of four things with so many triplets: a thing, another of its animal, another of its texture."""
+    """Further tests of scenes with four things and so many triplets: a thing, one of the same animal, and one of the
+    same texture."""
     layout: Annotated[Literal["apart", "rows", "overlap"], DATA, FIRST] = "apart"
     """Where things stand: side by side and above, in two rows, or in front of one another."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
-    """Images of train, whatever they show."""
+    """Number of training images, whatever the number of things."""
     world: Annotated[str, DATA, FIRST] = "eight-textures"
     """Vocabulary of the scenes, with at least as many animals and textures as a scene has things."""
     mended: Annotated[bool, WHAT] = False
     """Also train OC-CLIP with our mends: a competition weighted by fit, and captions that leave things and textures
     out."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
-    """Accuracy on swaps from which on a model counts as one that binds so many things."""
+    """Accuracy on swaps from which on a model counts as binding that many things."""
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:

@@ -70,17 +70,18 @@ class Compute(Study):
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Grids whose hardest cell is trained on: binding, spatial; --recipe takes their place."""
     cell: Annotated[str, DATA, FIRST] = "breadth"
-    """Preset of the two grids whose hardest cell is trained: its world, resolution and pairs."""
+    """Preset of binding_grid.py and spatial_grid.py whose hardest cell is trained: its world, resolution and pairs."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
     budgets: Annotated[Axis[int], STEPS] = (500, 1000, 2000, 4000, 6000)
-    """Optimiser steps, rising; at each there is a finished model."""
+    """Numbers of optimiser steps, rising; each ends with a finished model."""
     patience: Annotated[int, WHAT, FIRST, GROWS, RUNS] = 2
-    """Budgets in a row without a rise of validation, mean over seeds, after which a model that left chance stops."""
+    """Number of budgets in a row without a rise of validation (the mean over seeds) after which a model that is above
+    chance stops."""
     rise: Annotated[float, WHAT, Range(0.0, 1.0)] = 0.005
-    """The least rise that counts, as a share: 0.005 is half a point."""
+    """Smallest rise that counts, as a share: 0.005 is half a point."""
     bar: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.95
-    """Accuracy on what is unseen from which on a model counts as one that binds."""
+    """Accuracy on the unseen test from which on a model counts as binding."""
     seeds: Annotated[int, WHAT, FIRST, GROWS, SEEDS] = 3
     """Number of seeds, from 0, each of which decides split and training; towers and rates are chosen with the first."""
     architectures: Annotated[tuple[str, ...], MODEL, FIRST, Several(least=1)] = ("mini",)
@@ -93,17 +94,17 @@ class Compute(Study):
     )
     """Peak learning rates to choose from. CLIP's best trial of `tune` stood at 7e-4."""
     batches: Annotated[tuple[int, ...], TRAINING, FIRST, Range(2, 10**6), Several(least=1)] = (64,)
-    """Images of a step to choose from."""
+    """Numbers of images per step to choose from."""
     warmup: Annotated[int, TRAINING, Range(0, STEPS.high)] = 100
     """Steps of linear warm-up."""
     decay: Annotated[float, TRAINING, Range(0.0, 1.0)] = 0.2
-    """Share of the steps, the last ones, in which the rate falls to zero."""
+    """Share of the steps, at the end, in which the learning rate falls to zero."""
     weight_decay: Annotated[float, TRAINING] = 0.05
     """Decoupled weight decay."""
     singles_share: Annotated[float, TRAINING, SHARE] = 0.5
-    """Share of a batch that shows one animal alone."""
+    """Share of a batch that shows single animals."""
     singles_steps: Annotated[int, TRAINING, Range(0, STEPS.high)] = 250
-    """First steps, which show lone animals only; the same in all budgets."""
+    """Number of first steps that show single animals only, the same in all budgets."""
 
     def with_recipe(self, recipe: SplitRecipe) -> "Compute":
         return replace(self, base=recipe)

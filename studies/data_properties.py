@@ -59,25 +59,25 @@ class DataProperties(SplitStudy):
     attributes: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
     """Probability that a caption includes the texture of a thing that it mentions: two levels."""
     most: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 4)
-    """Images show one up to so many things, each number in as many images: two levels."""
+    """Largest number of things in an image; each number from one to that is in equally many images. Two levels."""
     mentioned: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
     """Probability that a caption mentions a thing; one always is: two levels."""
     salient: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.0, 0.5)
     """Probability that a caption mentions the salient thing alone: two levels."""
     batches: Annotated[tuple[int, ...], TRAINING, FIRST, Several(1), Range(2, 1_000_000)] = (32, 128)
-    """Images of a step: two levels."""
+    """Images per step: two levels."""
     hard_negatives: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.0, 0.4)
     """Share of the training images that are swaps of others, below half: two levels."""
     together: Annotated[bool, TRAINING, FIRST] = True
     """Show the swap of an image in the same batch, where training has both."""
     held: Annotated[Literal["steps", "images"], TRAINING, FIRST] = "steps"
-    """What doesn't change with the batch: the steps, or the images seen, --steps times --batch of them."""
+    """What stays the same when the batch changes: the steps, or the number of images seen (--steps times --batch)."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
-    """Images of train, whatever they show."""
+    """Number of training images, whatever the number of things."""
     world: Annotated[str, DATA, FIRST] = "eight-textures"
     """Vocabulary of the scenes, with at least as many animals and textures as a scene has things."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
-    """Accuracy on swaps from which on binding is reliable."""
+    """Accuracy on swaps from which on binding counts as reliable."""
 
     @property
     def levels(self) -> dict[str, tuple[Any, Any]]:

@@ -46,19 +46,21 @@ class Diversity(SplitStudy):
     plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
 
     models: tuple[str, ...] = ("clip",)
-    """Scorers that train on captions, and on captions of animals alone. Classes train a classifier, with as many
-    parameters in its image tower as CLIP has."""
+    """Scorers that train on captions, and on captions of animals alone. On classes a classifier is trained, whose image
+    tower has as many parameters as CLIP's."""
     supervision: Annotated[tuple[Supervision, ...], WHAT, FIRST, GROWS, Several(1)] = ("captions", "objects", "classes")
-    """What a model is told of an image: captions with textures, captions of animals alone, or animals as classes."""
+    """What a model learns from beside images: captions with textures, captions of animals alone, or classes of
+    animals."""
     coverage: Annotated[Axis[float], SHARE] = (0.167, 0.333, 0.5, 0.667, 0.833)
     """Shares of the combinations of animal and texture that training shows: multiples of 1 / `classes`, below 1."""
     classes: Annotated[int, DATA, FIRST, Range(2, 1000)] = 6
-    """Classes of animals and of textures by which combinations are left out."""
+    """Number of classes of animals, and of textures. Training leaves out combinations of a class of animals with a
+    class of textures."""
     worlds: Annotated[tuple[str, ...], DATA, FIRST, GROWS] = ("four-textures", "eight-textures")
-    """Further worlds, of n animals and n textures, for the grid of n and k: captions alone, at every coverage that
-    n / 2 classes allow, so that an animal is shown in k = 2, 4, … textures."""
+    """Further worlds, of n animals and n textures, for a grid of n and k: with captions only, each animal is shown in k
+    of the n textures, for every even k below n."""
     more_scenes: Annotated[tuple[int, ...], DATA, FIRST, SCENES, GROWS] = (12_000,)
-    """Further numbers of training images at the least coverage, with captions."""
+    """Further numbers of training images, with captions at the lowest coverage."""
     things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(1, MOST)] = (1, 2)
     """Numbers of things in training images."""
     test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2,)
@@ -68,7 +70,7 @@ class Diversity(SplitStudy):
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 4000
     """Training images of every run but those of `more_scenes`."""
     world: Annotated[str, DATA, FIRST] = "twelve-textures"
-    """Vocabulary of the scenes, with twice as many animals and textures as classes at least."""
+    """Vocabulary of the scenes, with at least twice as many animals and textures as --classes."""
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:

@@ -56,10 +56,10 @@ class Geometry(SplitStudy):
     hard_negatives: Annotated[Axis[float], SHARE] = (0.0, 1.0)
     """Fractions of these pairs that have hard negatives too."""
     once: Annotated[tuple[str, ...], WHAT, GROWS, Several()] = ()
-    """Those of --models that are trained at the first place alone, for the conditions."""
+    """Models among --models that are trained only at the first place, for the conditions."""
     negated: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that a training caption also negates an absent object, in runs of all models at the first place
-    beside the grid; 0: no such runs, and nothing of negation."""
+    """Probability that a training caption also negates an absent object. All models get such runs at the first place,
+    beside the grid; 0: no such runs, and no results on negation."""
     probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Animals of the probe set, at least 4; empty: all of the world."""
     probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()

@@ -88,16 +88,17 @@ class LossOrArchitecture(Compute):
     combinations: Axis[str] = ALL
     """Which of the eight are trained, each as LOSS-FUSION-TOKENS."""
     negatives: Annotated[Axis[int], POSITIVE] = (63,)
-    """Wrong texts for each image, and wrong images for each text, of contrastive losses; a batch less one takes all."""
+    """Wrong texts for each image, and wrong images for each text, of contrastive losses; --batch minus one takes
+    all."""
     alphas: Annotated[Axis[float], Range(0.0, 10.0)] = (0.0, 1.0)
     """Weights of log P(text), over 32 training images, that is subtracted from generative scores: 0 the likelihood, 1
     the pointwise mutual information."""
     equal_operations: Annotated[tuple[int, ...], WHAT, FIRST, GROWS, STEPS] = ()
-    """Steps of CLIP whose operations every combination may spend, in further runs of as many steps as that buys it;
-    where it buys too few to end the first phase and the warm-up before the rate decays, there is no run."""
+    """Budgets of operations, as steps of CLIP: every combination gets a further run of as many steps as the operations
+    pay for. There is none where they are too few to end the first phase and the warm-up before the rate decays."""
     fused_device: Annotated[str, PLACE, FIRST] = ""
-    """cpu or cuda: where contrastive combinations with early fusion are trained, which read every image with every
-    negative; empty: where all are."""
+    """Device (cpu or cuda) of contrastive combinations with early fusion, which read every image with every negative;
+    empty takes --device."""
 
     def check_given(self, preset: AnyStudy) -> None:
         """Raise for options of models that combinations decide."""

@@ -54,23 +54,24 @@ class PhotoTransfer(SplitStudy):
     package: Annotated[Path | None, DATA, FIRST, GROWS] = None
     """Where the package was unpacked; empty takes the installed one."""
     rehearsal: Annotated[bool, DATA] = False
-    """Without --photos and --package take rendered animals, cut out, for photographs: the numbers mean nothing."""
+    """Without --photos and --package, cut-outs of rendered animals take the place of photographs, to try the study: the
+    numbers mean nothing."""
     backgrounds: Annotated[Path | None, DATA, GROWS] = None
-    """Folder of photographs for backgrounds of the factor of this name, as in `menagerie photos`."""
+    """Folder of photographs of scenery for the factor `backgrounds`, as in `menagerie photos`."""
     parts: Annotated[Axis[Part], WHAT] = PARTS
     """Questions: zero-shot, fine-tuning, worth, factors."""
     photographs: Annotated[tuple[int, ...], WHAT, GROWS, Range(1, 1000)] = (1, 2)
-    """Photographs of each animal in fine-tuning; those of the test are others."""
+    """Numbers of photographs of each animal for fine-tuning; the test has other photographs."""
     other_animals: Annotated[tuple[int, ...], WHAT, GROWS, Range(3, 1000)] = (8, 24, 88)
-    """Numbers of other animals whose photographs are trained on in place of those; as many as there are."""
+    """Numbers of other animals whose photographs are fine-tuned on instead; at most as many as there are."""
     images: Annotated[tuple[int, ...], WHAT, GROWS, Range(2, 1_000_000)] = (32, 128, 512, 2048)
-    """Distinct images of photographs, rising, that are trained on to find how many reach a target."""
+    """Numbers of distinct images of photographs to train on, rising, to find how many reach a target."""
     targets: Annotated[tuple[float, ...], WHAT, GROWS] = (0.7, 0.8, 0.9)
     """Accuracies to be reached, above chance, 0.5."""
     factors: Annotated[tuple[Factor, ...], WHAT, GROWS] = FACTORS
     """What is changed in the synthetic world: views, textures, augmentation, backgrounds, vocabulary."""
     factor_models: Annotated[tuple[str, ...], WHAT, GROWS] = ()
-    """Those of --models that are trained with each factor; none takes the last one."""
+    """Models among --models that are trained with each factor; none takes the last one."""
     tuning_steps: Annotated[int, TRAINING, Range(1, 1_000_000)] = 150
     """Steps on photographs after synthetic training; from scratch all of --steps are on photographs."""
     tuning_rate: Annotated[float, TRAINING, Range(0.001, 10.0)] = 0.3
@@ -78,9 +79,9 @@ class PhotoTransfer(SplitStudy):
     spatial_views: Annotated[int, DATA, Range(1, 10_000)] = 2
     """Views of each synthetic training scene of the spatial split, which has many more scenes."""
     reserve: Annotated[float, DATA, SHARE] = 0.2
-    """Share of all animal pairs that no training shows: the test."""
+    """Share of all animal pairs that training never shows: the test."""
     tuning_reserve: Annotated[float, DATA, SHARE] = 0.4
-    """The same among the few animals of which there are several photographs."""
+    """The same share among the few animals that have several photographs."""
     validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation curves, which select nothing."""
     pairs: Annotated[float, DATA, SHARE] = 0.5

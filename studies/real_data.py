@@ -43,23 +43,24 @@ class RealTraining(ModelOptions, Study):
     """Training on photographs"""
 
     sources: Axis[str] = ("coco",)
-    """Training sources: those of a+b together, a and b apart."""
+    """Training sources: a+b is both together, a b one by one."""
     parser: Axis[str] = (DEFAULT,)
     """Parsers of captions, for models that read scene graphs. NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     mix: Annotated[Axis[float], SHARE] = (0.0,)
     """Shares of rendered scenes in each batch, from 0 to 1."""
     starts: Annotated[tuple[str, ...], tyro.conf.arg(name="from"), WHAT, FIRST, GROWS, Several()] = ()
-    """Weights to start with: a run, a cell, a checkpoint, or none. Of the same models and towers."""
+    """Weights to start with: a run, a cell, a checkpoint, or none. They must be of the same models and towers."""
     benchmarks: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
-    """What models are scored on in the end. None takes all that are complete in --data-root."""
+    """Benchmarks on which models are scored in the end. Without any, all that are complete in --data-root."""
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST, GROWS] = False
-    """Only report what is complete on disk. And what to get for the rest, from where, under which licence."""
+    """Only report what is complete on disk. The report says what to get for the rest, from where, under which
+    licence."""
     data_root: Annotated[Path, DATA, FIRST, GROWS] = Path("data")
     """Folder of sources and benchmarks (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA, GROWS] = ()
     """Folders of images that lie elsewhere, such as coco/train2017=/data/coco/train2017."""
     caption: Annotated[str, DATA] = ""
-    """How captions are made of sources that know several ways; empty takes the first of each."""
+    """How sources that know several ways make captions; empty takes the first way of each."""
     rehearse: Annotated[bool, DATA] = False
     """Render scenes of --world as the files of COCO into --out, and train on these in place of photographs."""
     split: Annotated[tuple[Path, ...], DATA] = ()
@@ -73,13 +74,14 @@ class RealTraining(ModelOptions, Study):
     allow_missing: Annotated[bool, DATA, GROWS] = False
     """Score the other records of a benchmark where images are missing."""
     allow_unknown: Annotated[bool, DATA] = False
-    """Train although it can't be found out which photographs tests have, for want of files; the counts say so."""
+    """Train even where files are missing that say which photographs tests have; the counts say so."""
     allow_unanswered: Annotated[bool, DATA, GROWS] = False
-    """Take captions to which a parser's server gave no answer as one node."""
+    """Read captions that a parser's server didn't answer as graphs of one node."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA, GROWS] = "refuse"
-    """What a model with a vocabulary of its own does with other words of benchmarks."""
+    """What a model with a vocabulary of its own does with a benchmark's other words: refuse the benchmark, or skip the
+    words."""
     epochs: Annotated[float, TRAINING, FIRST, Range(0.0, 1_000_000.0)] = 20.0
-    """Passes over the photographs. As many steps with any --mix; 0 takes --steps."""
+    """Passes over the photographs. They decide the number of steps, the same with any --mix; 0 takes --steps."""
     parses: Annotated[Path, PLACE, GROWS] = Path("parses")
     """Folder of the graphs that are kept, also by menagerie parse."""
     prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)

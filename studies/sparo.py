@@ -56,7 +56,7 @@ class SlotStudy(SplitStudy):
     """Figure 3: the field of each sweep, and what reports call it."""
 
     parts: Annotated[tuple[PartName, ...], WHAT, FIRST, GROWS] = PARTS
-    """What is done: these or some."""
+    """Which parts to do: all of these, or some."""
     models: tuple[str, ...] = (MODEL, "clip", "clip-gap")
     """SPARO and models beside it. These are level lines of the sweeps; their vectors get masks too."""
     slot_counts: Annotated[tuple[int, ...], WHAT, FIRST, SIZES, GROWS] = (4, 8, 16, 32, 64)
@@ -76,7 +76,7 @@ class SlotStudy(SplitStudy):
     seeds: int = 3
     """Number of seeds, from 0; each decides split and training."""
     architecture: str = "mini"
-    """Towers. Of two blocks or more, so that SPARO can take the place of the last."""
+    """Towers of two blocks or more, so that SPARO can replace the last."""
 
     @property
     def spec(self) -> ScorerSpec:

@@ -39,12 +39,12 @@ class Config(Grid):
     singles_slots: Annotated[tuple[str, ...], DATA] = ()
     """Where single animals stand; empty takes places as high and as low as those of pairs."""
     unseen_under: Annotated[Literal["all", "own"], DATA] = "all"
-    """Relations in which train shows no unseen pair: all, or own, that of the test."""
+    """Where training never shows an unseen pair: in all relations, or only in the tested one (own)."""
     attributes: Annotated[float, DATA, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     seen_order: Annotated[bool, DATA] = False
-    """Test the orders of train too, in test views: a test `seen_order` of each relation. Who fails there hasn't fitted
-    them, who fails on the others alone hasn't generalised."""
+    """Also test the orders of training, in test views: a test `seen_order` of each relation. A model that fails there
+    hasn't fitted them; one that fails only on the others hasn't generalised."""
 
 
 PRESETS: dict[str, Config] = {

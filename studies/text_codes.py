@@ -45,21 +45,21 @@ class TextCodes(AblationStudy):
     """What is a better text code worth?"""
 
     model: Annotated[str, MODEL, FIRST] = "clip"
-    """The model whose text is mended."""
+    """The model whose text code is changed."""
     cell: Annotated[str, DATA, FIRST] = "breadth"
-    """Preset of the two grids from which all else is taken."""
+    """Preset of binding_grid.py and spatial_grid.py from which all other settings are taken."""
     upper: Annotated[str, MODEL, FIRST] = "OC-CLIP"
     """The row whose lead counts as 100 %."""
     world: Annotated[str, DATA, FIRST] = "twelve"
     """Vocabulary of the scenes: a name, or a TOML file."""
     pairs: Annotated[float, DATA, FIRST, SHARE] = 0.6
-    """Fraction of the trainable animal pairs: so many that CLIP is above chance."""
+    """Fraction of the trainable animal pairs, large enough that CLIP is above chance."""
     hard_negatives: Annotated[float, DATA, FIRST, SHARE] = 0.0
     """Fraction of these pairs that have hard negatives too."""
     architecture: Annotated[str, MODEL, FIRST] = "mini"
     """Towers of all rows that name no others."""
     most_animals: Annotated[int, DATA, Range(4, 1000)] = 12
-    """The most animals of the probe set, the first of the world."""
+    """Largest number of animals of the probe set, which takes the world's first."""
 
     @property
     def title(self) -> str:

@@ -54,24 +54,25 @@ class Transfer(ScoringStudy):
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA] = ()
-    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; of one place all are searched."""
+    """Folders of images that lie elsewhere, such as coco/val2017=/data/coco/val2017; if a place has several, all are
+    searched."""
     allow_missing: Annotated[bool, DATA] = False
     """Score the other records where images are missing; the result says how many weren't scored."""
     unknown_words: Annotated[Literal["refuse", "skip"], DATA] = "refuse"
-    """What a model with a vocabulary of its own does with other words: refuse, or skip them."""
+    """What a model with a vocabulary of its own does with other words: refuse the benchmark, or skip the words."""
     parser: Annotated[str, DATA] = DEFAULT
     """What makes scene graphs of texts, for models that read them: NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     parses: Annotated[Path, PLACE] = Path("parses")
     """Folder of the graphs that are kept, also by menagerie parse."""
     rerank: Annotated[str, WHAT] = ""
-    """A model with vectors: where a pool has more than a million pairs, models that read each pair by itself score the
-    best candidates of each query by this one. Without it they leave such pools out."""
+    """A model with vectors that chooses candidates. In pools of more than a million pairs, models that read image and
+    text together score only each query's best candidates by this model; without it they leave such pools out."""
     rerank_top: Annotated[int, WHAT, POSITIVE] = 16
     """Number of these candidates for each query."""
     codes: Annotated[Path, PLACE] = Path("codes")
     """Folder of images' codes: each image is encoded once by each model, for all benchmarks and commands."""
     codes_limit: Annotated[float, PLACE, Range(0.0, 1_000_000.0)] = 5.0
-    """GB of codes that are kept, those that were used last; 0 keeps none."""
+    """GB of codes that are kept; those that weren't used for the longest go first. 0 keeps none."""
 
     @property
     def how(self) -> dict[str, Any]:

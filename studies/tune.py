@@ -71,11 +71,11 @@ class Tune(CaptionOptions, SearchStudy):
     architectures: Annotated[tuple[str, ...], MODEL, FIRST, Several(1)] = ("micro", "mini", "broad")
     """Towers to choose from: one layer, two layers, one wider layer."""
     learning_rates: Annotated[tuple[float, ...], WHAT, RATE, Several(1)] = (3e-4, 1e-2)
-    """The least and the greatest learning rate; one value isn't searched."""
+    """Smallest and largest learning rate; one value fixes it."""
     singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.3, 0.97)
-    """The least and the greatest share of a batch that shows one animal alone; one value isn't searched."""
+    """Smallest and largest share of a batch that shows single animals; one value fixes it."""
     parameters: Annotated[int, MODEL, Range(1, 10**15)] = 450_000
-    """The most parameters that any model may have in any trial."""
+    """Largest number of parameters of a model in any trial."""
 
     @property
     def title(self) -> str:

@@ -31,8 +31,8 @@ class GraphSource:
     """The source of the graphs that models read, if they read graphs."""
 
     graphs: Annotated[str, DATA] = GENERATOR
-    """Source of graphs: generator, or a parser that reads the caption alone, NAME or NAME:OPTION=VALUE,…
-    (docs/parsing.md), such as rules and spacy-rules."""
+    """Where scene graphs come from: generator, which knows the scene, or a parser of the caption, such as rules or
+    spacy-rules, as NAME or NAME:OPTION=VALUE,… (docs/parsing.md)."""
     dropped_nodes: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a node and its edges are missing from a graph; at least one node always stays."""
     moved_attributes: Annotated[float, DATA, SHARE] = 0.0

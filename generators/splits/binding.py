@@ -53,8 +53,8 @@ class BindingRecipe(SplitRecipe):
     attributes: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     salient: Annotated[float, FIRST, SHARE] = 0.0
-    """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
-    the bigger one in a world with sizes; of two of one size the left one, by definition."""
+    """Probability that the caption of a training pair mentions only its salient animal, whatever `mentioned` is: the
+    bigger one, or the left one if both have one size."""
     negated: Annotated[float, FIRST, SHARE] = 0.0
     """Probability that a training caption also negates an absent object: "and no white caribou"."""
     singles_views: Annotated[int, FIRST] = 0

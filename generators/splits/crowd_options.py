@@ -40,11 +40,12 @@ class CrowdOptions(SplitRecipe):
     test_things: Annotated[tuple[int, ...], FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
     """Numbers of things in tests, each a test."""
     train_scenes: Annotated[int, FIRST, SCENES] = 16_000
-    """Images of train."""
+    """Number of training images."""
     coverage: Annotated[float, FIRST, SHARE] = 1.0
     """Share of the combinations of animal and texture that train shows, a multiple of 1 / `classes`."""
     classes: Annotated[int, Range(1, 1000)] = 4
-    """Classes of animals and of textures by which combinations are left out."""
+    """Number of classes of animals, and of textures. Training leaves out combinations of a class of animals with a
+    class of textures."""
     mentioned: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that a training caption mentions a thing; one always is."""
     most_mentioned: Annotated[int, Range(0, MOST)] = 0

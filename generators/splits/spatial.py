@@ -61,13 +61,13 @@ class SpatialRecipe(SplitRecipe):
     singles_views: Annotated[int, FIRST] = 0
     """Views of each single-object scene in train, at most `views`; 0: as many as `views`."""
     unseen_under: Annotated[Literal["all", "own"], FIRST] = "all"
-    """Relations in which train shows no unseen pair and none of validation: all, or own, that of the test. With own
-    they are drawn for each relation, and train shows some of them in the other one."""
+    """Where training never shows an unseen pair or one of validation: in all relations, or in the tested one (own).
+    With own they are drawn for each relation, and training shows some of them in the other one."""
 
     attributes: Annotated[float, FIRST, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     seen_order: Annotated[bool, FIRST] = False
-    """Test the orders of train too, in test views: a test `seen_order` of each relation."""
+    """Also test the orders of training, in test views: a test `seen_order` of each relation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

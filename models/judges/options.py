@@ -21,14 +21,14 @@ class JudgeOptions:
     blind: Annotated[bool, FIRST] = False
     """Also a row of each in which the model never sees the image: what captions alone give away."""
     prior: Annotated[float, Range(0.0, 10.0)] = 0.0
-    """Of likelihood: weight of the caption's log-probability without the image, which is taken off (VisualGPTScore's
+    """For likelihood: weight of the caption's log-probability without the image, which is subtracted (VisualGPTScore's
     alpha)."""
     side: Annotated[int, Range(1, SIDE.high)] = 224
     """Smaller images are enlarged by a whole factor to at least this side, in pixels: servers resize differently."""
     largest: Annotated[int, Range(16, 16384)] = 1024
     """Larger images are reduced to this longer side, in pixels."""
     logprobs: bool = True
-    """Whether to ask for log-probabilities; without them an answer is right or wrong by nothing between."""
+    """Ask for log-probabilities; without them an answer is right or wrong, and nothing between."""
     tokens: Annotated[int, Range(1, 100_000)] = 8
     """Length of the longest answer, in tokens; a model that reasons before it answers needs hundreds."""
     unanswered: Literal["refuse", "tie"] = "refuse"

@@ -19,12 +19,12 @@ class LikelihoodConfig:
     null_share: Annotated[float, SHARE] = 0.1
     """Share of training captions that are read without their image, for the prior "null"."""
     alpha: Annotated[float, Range(0.0, 10.0)] = 0.0
-    """Weight of the prior in scores: log P(text | image) - alpha log P(text). Decides no training."""
+    """Weight of the prior in scores: log P(text | image) - alpha log P(text). Doesn't change training."""
     prior: Literal["images", "noise", "null"] = "images"
-    """What P(text) is: a mean over 32 training images or over 8 images of noise, or reading without an image. Decides
-    no training."""
+    """How P(text) is computed: as the mean over 32 training images (images) or 8 images of noise (noise), or by reading
+    without an image (null). Doesn't change training."""
     per_token: bool = True
-    """Whether scores are divided by the number of tokens; otherwise shorter texts are likelier. Decides no training."""
+    """Divide scores by the number of tokens; otherwise shorter texts score higher. Doesn't change training."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class CaptionerConfig(LikelihoodConfig):
     """Options of the captioner."""
 
     fusion: Literal["early", "late", "prefix"] = "early"
-    """Where words see the image: by cross-attention in each block, by one behind the last block, or as tokens before
-    the words."""
+    """How words see the image: by cross-attention in each block (early), by one cross-attention after the last block
+    (late), or as tokens before the words (prefix)."""
     parallel: Annotated[float, SHARE] = 0.0
     """Share of training captions whose words are all predicted at once, from the image alone; CapPa's is 0.75."""
 

@@ -11,7 +11,7 @@ class ClassifierConfig(CLIPConfig):
     """Options of the classifier."""
 
     animals: tuple[str, ...] = ()
-    """Names of its classes; empty takes all animals that are built in. For a world of your own name its animals."""
+    """Names of its classes; empty takes all built-in animals. For a world of your own, name its animals."""
 
 
 CLASSIFIER = ScorerSpec(

@@ -10,8 +10,8 @@ class CLIPConfig:
     """Options of CLIP."""
 
     logit_scale: float = 1 / 0.07
-    """Initial value of the learned inverse temperature (Radford et al. 2021, section 2.5). Pretrained weights start at
-    their own, unless this is another value than the default."""
+    """Initial value of the learned inverse temperature (Radford et al. 2021, section 2.5). With pretrained weights it
+    starts at theirs, unless you give another value than the default."""
 
 
 CLIP = ScorerSpec(

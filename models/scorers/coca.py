@@ -15,7 +15,7 @@ class CoCaConfig(LikelihoodConfig):
     """Options of CoCa; defaults are its paper's (base model)."""
 
     decoder_layers: Annotated[int, POSITIVE] = 12
-    """Blocks behind the text tower, which see the image."""
+    """Number of blocks after the text tower; they read the image."""
     contrast_weight: Annotated[float, Limits(0.0, 1000.0)] = 1.0
     """Weight of InfoNCE."""
     caption_weight: Annotated[float, Limits(0.0, 1000.0)] = 2.0
@@ -23,7 +23,8 @@ class CoCaConfig(LikelihoodConfig):
     logit_scale: float = 1 / 0.07
     """Initial value of the learned inverse temperature of InfoNCE."""
     score: Literal["contrast", "likelihood"] = "contrast"
-    """By what pairs are scored: the cosine of vectors, or the likelihood of the text. Decides no training."""
+    """What scores a pair: the cosine of vectors (contrast), or the likelihood of the text (likelihood). Doesn't change
+    training."""
 
 
 COCA = ScorerSpec(

@@ -14,9 +14,9 @@ class DCSMConfig:
     """Sizes and choices of DCSM; defaults are the published ones."""
 
     tokens: int = 30
-    """Columns of the map, one per token of the text: longer texts are cut there. 0 takes as many as the texts need."""
+    """Columns of the map, one per token of the text; longer texts are cut. 0: as many as the texts need."""
     channels: int = 4
-    """Channels of the two convolutions; the published ones are a 32nd of `hidden`."""
+    """Channels of the two convolutions; as published, a 32nd of `hidden`."""
     hidden: int = 128
     """Width of the layer between the convolutions and the score."""
     functional_words: tuple[str, ...] = PUBLISHED

@@ -13,8 +13,8 @@ class FILIPConfig(CLIPConfig):
     """Options of FILIP."""
 
     symmetric: bool = True
-    """Whether images choose among texts by the mean over patches of the best word, as in the paper; otherwise both
-    directions use the mean over words of the best patch, which doesn't ask a text to describe every patch."""
+    """As in the paper, images choose among texts by the mean over patches of the best word. If false, both directions
+    use the mean over words of the best patch, so that a text needn't describe every patch."""
     tokens: Literal["patches", "pooled"] = "patches"
     """What is compared: patches with words, or CLS with the end token, which is CLIP."""
     negatives: Annotated[int, COUNT] = 0

@@ -70,9 +70,9 @@ class ReadCLIPConfig(CLIPConfig):
     """Options of READ-CLIP; weights are the authors'."""
 
     decode_weight: Annotated[float, WEIGHT] = 0.1
-    """Weight of the loss of decoding another caption of the image from a caption's vector."""
+    """Weight of the loss of a decoder that writes another caption of the image from a caption's vector."""
     paraphrase_weight: Annotated[float, WEIGHT] = 0.5
-    """Weight of the loss that brings another caption of the image close to its caption, as texts."""
+    """Weight of the loss that brings the text vectors of two captions of one image together."""
     decoder_layers: Annotated[int, POSITIVE] = 6
     """Blocks of the decoder; the authors' is a frozen T5 of 24."""
 

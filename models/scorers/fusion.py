@@ -14,17 +14,19 @@ class FusionConfig:
     """Options of the scorer with early fusion; defaults are ALBEF's, as far as it has them."""
 
     fusion: Literal["early", "prefix"] = "early"
-    """Where words see the image: by cross-attention in each text block, or as tokens before the words (ViLT)."""
+    """How words see the image: by cross-attention in each text block (early), or as tokens before the words (prefix, as
+    in ViLT)."""
     tokens: Literal["patches", "pooled"] = "patches"
     """Image tokens that words see: all patches, or CLS alone."""
     objective: Literal["matching", "infonce"] = "matching"
-    """Loss over the scores of pairs: each pair true or false, or the true one among its negatives."""
+    """Loss over the scores of pairs: is each pair true or false (matching), or which one is true among its negatives
+    (infonce)."""
     negatives: Annotated[int, COUNT] = 1
     """Wrong texts for each image, and wrong images for each text, in a step; 0 takes all of the batch, at the price of
     reading every image with every text."""
     hard: bool = True
-    """Whether likely pairs are drawn, by the similarity of vectors that are trained beside (CLIP's loss); otherwise all
-    wrong pairs are equally likely, and there are no vectors."""
+    """Draw similar wrong pairs more often, by vectors that are trained beside with CLIP's loss. If false, all wrong
+    pairs are equally likely, and there are no vectors."""
     logit_scale: float = 1 / 0.07
     """Initial inverse temperature of these vectors."""
 

@@ -44,8 +44,8 @@ class OCCLIPConfig:
     """Standard deviation of the position embeddings at the start. Figure 9 has 1, which from
     scratch drowns the patches."""
     logit_scale: float = 1 / 0.07
-    """Initial value of the learned inverse temperature, with pretrained towers too, because their own belongs to
-    another similarity. Equation 5 has none, and without one similarities between -1 and 1 can't tell a batch apart."""
+    """Initial value of the learned inverse temperature, also with pretrained towers, whose own value belongs to another
+    similarity. Equation 5 has none; but similarities between -1 and 1 alone can't single out one text of a batch."""
     local_weight: Annotated[float, RATE] = 1.0
     """Weight of the local loss, which compares graphs that state relations with altered ones; 0 leaves it out."""
     local_negatives: Annotated[tuple[Altered, ...], Several(1)] = ALTERED

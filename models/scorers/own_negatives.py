@@ -16,9 +16,10 @@ class CECLIPConfig(CLIPConfig):
     """Weights of CE-CLIP's losses; defaults are the authors'."""
 
     rank_weight: Annotated[float, WEIGHT] = 0.2
-    """Weight of the loss that keeps an image's own false captions behind its caption by a threshold that adapts."""
+    """Weight of the ranking loss: an image's caption should score above each of its false captions by a threshold that
+    adapts."""
     text_weight: Annotated[float, WEIGHT] = 0.2
-    """Weight of the loss that keeps captions away from false captions, as texts."""
+    """Weight of the loss that pushes the text vectors of captions and false captions apart."""
 
 
 CE_CLIP = ScorerSpec(
@@ -46,9 +47,9 @@ class FSCCLIPConfig(CLIPConfig):
     patch_weight: Annotated[float, WEIGHT] = 0.2
     """Weight of the same loss over words and the patches that fit them."""
     gamma: Annotated[float, Limits(0.0, 10.0)] = 2.0
-    """Exponent by which choices that are made already count less; 0 is the cross-entropy."""
+    """Focal exponent: the larger, the less the loss counts choices that are already sure; 0 gives cross-entropy."""
     smoothing: Annotated[float, SHARE] = 0.02
-    """Share of the target that the caption and the false captions have in equal parts."""
+    """Label smoothing: share of the target that is divided equally among the caption and its false captions."""
 
 
 FSC_CLIP = ScorerSpec(

@@ -33,9 +33,9 @@ class Pairs:
     models: Annotated[tuple[str, ...], Several(1)] = ("oc-clip",)
     """Scorers by name, in their papers' sizes."""
     images: Annotated[tuple[int, ...], Range(2, 100_000), Several(1)] = (128, 1024)
-    """Images, with as many texts."""
+    """Numbers of images, each with as many texts."""
     at_once: Annotated[int, Range(0, 100_000)] = 128
-    """The most images that are also compared with all texts at once."""
+    """Largest number of images that are also compared with all texts at once."""
     nodes: Annotated[int, Range(1, 100)] = 3
     """Phrases of a text."""
     relation: bool = False

@@ -52,7 +52,7 @@ class Training:
     resolution: int = 64
     """Side of the square images, in pixels."""
     batch: Annotated[int, Range(2, 100_000)] = 64
-    """Images of a step."""
+    """Images per step."""
     precision: Annotated[tuple[Precision, ...], Several(1)] = ("float32",)
     """Precisions, one after another for each model: float32, tf32, bf16 (docs/training.md)."""
     accumulate: Annotated[int, Range(1, 100_000)] = 1

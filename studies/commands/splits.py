@@ -160,7 +160,7 @@ class Parse:
     parses: Path = Path("parses")
     """Folder of the graphs that are kept, for every parser."""
     allow_unanswered: bool = False
-    """Take captions that a server doesn't answer as one node, in place of an error."""
+    """Read captions that a server doesn't answer as graphs of one node, instead of raising an error."""
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Parse":
@@ -215,9 +215,9 @@ class ImportHf:
     data_root: Path = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md); what is there stays."""
     benchmark: str = ""
-    """Which benchmark it is, where its columns leave that open."""
+    """Which benchmark it is, if its columns don't tell."""
     part: str = ""
-    """Which part of a benchmark with several files it is, such as swap_obj, where no name says so."""
+    """Which part of a benchmark with several files it is, such as swap_obj, if no name tells."""
     split: str = ""
     """Which split to read; default: test, or the only one unless it is called train, validation or dev."""
 

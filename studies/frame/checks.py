@@ -35,7 +35,9 @@ def check_given(study: AnyStudy, preset: AnyStudy) -> None:
 
 
 def check(study: AnyStudy) -> None:
-    """Raise on options and runs that can't work."""
+    """Raise on options, runs and pages that can't work."""
+    from menagerie.studies.frame.rehearsal import check_page
+
     validate(study)
     if isinstance(study, Study):
         check_loggers(study.log)
@@ -46,13 +48,15 @@ def check(study: AnyStudy) -> None:
     if isinstance(study, SplitStudy):
         check_graphs(study)
     study.check()
-    cells = [arm.cell for arm in all_arms(study) if isinstance(arm.cell, Cell)]
+    arms = all_arms(study)
+    cells = [arm.cell for arm in arms if isinstance(arm.cell, Cell)]
     for cell in cells:
         check_precision(cell.recipe.precision, cell.device)
     check_splits(cells)
     check_states(study)
     check_image_negatives(cells)
     check_text_negatives(study, cells)
+    check_page(study, arms)
     start_server(study.threads)
     # Where jobs are submitted there need be no GPU.
     in_child(check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells))

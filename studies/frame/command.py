@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from menagerie.envs.core.errors import run_command
-from menagerie.models.registry import spec_of, specs
 from menagerie.studies.frame.checks import check, check_given
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
@@ -65,9 +64,5 @@ def start(name: str, description: str, presets: Mapping[str, AnyStudy], default:
 
 
 def further(study: AnyStudy) -> frozenset[str]:
-    """The settings in which a study may differ from its folder: settings that decide no run's result, and options of
-    models that the study doesn't train."""
-    if not isinstance(study, Study):
-        return EXECUTION | study.growing()
-    others = {spec.flag for spec in specs().values()} - {spec_of(model).flag for model in study.models}
-    return EXECUTION | study.growing() | {f"scorers.{flag}" for flag in others}
+    """The settings in which a study may differ from its folder: those that decide no run's result."""
+    return EXECUTION | study.growing()

@@ -70,13 +70,14 @@ class SplitOptions(ModelOptions, StudyOptions):
     test_views: Annotated[int, DATA, VIEWS] = 4
     """Views of each test scene, none of them used in training."""
     test_scenes: Annotated[int, DATA, SCENES] = 400
-    """The most scenes of a test subset."""
+    """Largest number of scenes in a test subset."""
     template: Annotated[str, DATA] = ""
     """Template of all captions (docs/splits.md); empty takes the recipe's."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
-    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has one (docs/splits.md)."""
+    """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has a test of its own
+    (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
-    """Split files made before, packed ones too. They take the place of all that decides a split."""
+    """Split files that exist already, packed ones too. They replace every option that decides a split."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names; None takes the study's own."""
     graph_source: Annotated[GraphSource, tyro.conf.arg(name=""), DATA] = field(default_factory=GraphSource)
@@ -125,8 +126,8 @@ class CaptionOptions:
     attributes: Annotated[float, DATA, SHARE] = 1.0
     """Probability that a training caption includes the texture of an animal that it mentions."""
     salient: Annotated[float, DATA, SHARE] = 0.0
-    """Probability that the caption of a training pair mentions only its salient animal, regardless of `mentioned`:
-    the bigger one in a world with sizes; of two of one size the left one, by definition."""
+    """Probability that the caption of a training pair mentions only its salient animal, whatever `mentioned` is: the
+    bigger one, or the left one if both have one size."""
     negated: Annotated[float, DATA, SHARE] = 0.0
     """Probability that a training caption also negates an absent object: "and no white caribou"; then negation is
     tested too."""

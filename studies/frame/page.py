@@ -1,6 +1,5 @@
 """Puts a study's page together: its answer, all its parts, and what every page says of its runs."""
 
-import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -35,14 +34,12 @@ from menagerie.studies.frame.parts import (
     Curves,
     Figured,
     Heading,
-    Named,
     OwnFigure,
     Part,
     Pictures,
-    Rows,
     Sentence,
     Shown,
-    Table,
+    checked,
 )
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
@@ -52,9 +49,6 @@ from menagerie.studies.runs.folder import where_it_ran
 from menagerie.studies.runs.results import reason_in
 from menagerie.studies.runs.split_file import SplitFile
 
-NAME = re.compile(r"[\w.-]+")
-TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # whose files lie in different folders
-TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
 SWAP = "the hard negative: the same words, so exchanged that the caption is false"
 MOST_CURVES = 24  # kinds of runs in one figure
 MOST_VALUES = 12  # of a label that says what a run is; one with more was measured
@@ -103,22 +97,6 @@ def named(study: AnyStudy, part: Part) -> Part:
         return part
     labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
     return replace(part, words={"subset": labels, **part.words}) if labels else part
-
-
-def checked(parts: Iterable[Part]) -> list[Part]:
-    """The parts of a page. Raises if two parts would write the same files; a figure and a table may share a name."""
-    found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
-    for part in found:
-        if isinstance(part, Named):
-            kinds = [kind for kind, other in ((TABLES, FIGURES), (FIGURES, TABLES)) if not isinstance(part, other)]
-            files = {(kind, part.name) for kind in kinds}
-            if files & names or not NAME.fullmatch(part.name):
-                raise UserError(
-                    f"a part of the page can't be called {part.name!r}, after which its files are named: "
-                    "give each a name of its own, of letters, digits, - and _"
-                )
-            names |= files
-    return found
 
 
 def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:

@@ -7,10 +7,13 @@ Texts outside tables may have `code` in backticks. Files of tables are NAME.csv 
 those of figures figures/NAME.png, .svg and .csv.
 """
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from menagerie.envs.core.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -231,3 +234,36 @@ class Curves(Named):
     """The label that has a column of panels for each of its values."""
     chance: float = field(default=0.5, kw_only=True)
     """Of validation."""
+
+
+NAME = re.compile(r"[\w.-]+")
+TABLES, FIGURES = Rows | Table, Figured | OwnFigure  # whose files lie in different folders
+TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
+
+
+def checked(parts: Iterable[Part]) -> list[Part]:
+    """The parts of a page. Raises if two parts would write the same files; a figure and a table may share a name."""
+    found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
+    for part in found:
+        if isinstance(part, Named):
+            kinds = [kind for kind, other in ((TABLES, FIGURES), (FIGURES, TABLES)) if not isinstance(part, other)]
+            files = {(kind, part.name) for kind in kinds}
+            if files & names or not NAME.fullmatch(part.name):
+                raise UserError(
+                    f"a part of the page can't be called {part.name!r}, after which its files are named: "
+                    "give each a name of its own, of letters, digits, - and _",
+                    "name of a part",
+                    part.name,
+                )
+            names |= files
+    return found
+
+
+SIDES = ("rows", "columns", "panels", "points", "x", "y", "colour", "stroke", "at")
+"""Fields of parts that name labels, one or several."""
+
+
+def labels_of(part: Shown) -> list[str]:
+    """The labels that a part names."""
+    named = (getattr(part, side, ()) for side in SIDES)
+    return [label for one in named for label in ((one,) if isinstance(one, str) else one) if label]

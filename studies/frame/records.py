@@ -14,7 +14,7 @@ from menagerie.studies.frame.arm import Arm, Known, as_column
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Start
 from menagerie.studies.runs.data import FRACTIONS
 from menagerie.studies.runs.folder import id_of
-from menagerie.studies.runs.results import left_out, read_result, read_results
+from menagerie.studies.runs.results import CELLS, left_out, read_result, read_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,12 +228,18 @@ class StoredCell(NamedTuple):
 
 
 def read(folder: Path | str) -> Records:
-    """The records of the finished runs of a study's folder, for notebooks and scripts.
+    """The records of the finished runs of a study's folder, for notebooks and scripts; of `evaluate.py` those of each
+    model on each split.
 
-    Raises `UserError` for a folder that is none, and for one without any finished run.
+    Raises `UserError` for a folder that is none or has no finished run, and where no run has records: `transfer.py` and
+    probed models have tables of numbers, which the error names.
     """
     out = Path(folder)
-    return Records(tuple(map(stored_arm, read_results(out))), out)
+    tables = [str(out / name) for name in ("results.csv", "bits.csv") if (out / name).exists()]
+    results = [] if tables and not (out / CELLS).exists() else read_results(out)
+    if tables and not any(result["subsets"] for result in results):
+        raise UserError(f"{out} has no records of tests: its numbers are in {' and '.join(tables)}")
+    return Records(tuple(map(stored_arm, results)), out)
 
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
@@ -270,7 +276,8 @@ def lacking(labels: Iterable[str], arms: Iterable[Arm]) -> set[str]:
 def unknown_label(name: str, arms: Iterable[Arm]) -> UserError:
     """The error for a label that no arm has."""
     known = sorted({name for arm in arms for name in arm.place})
-    return UserError(f"no run has a label {name!r}; labels are {', '.join(known)}, subset and task")
+    line = f"no run has a label {name!r}; labels are {', '.join(known)}, subset and task"
+    return UserError(line, "label", name, (*known, *TESTS))
 
 
 @cache
@@ -285,7 +292,7 @@ SCORES = ("subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 
 def write_cells(records: Records) -> None:
     """Write `cells.jsonl`, the results of finished runs with their labels."""
-    write_records(records.out / "cells.jsonl", [result | {"labels": arm.labels} for arm, result in records.results])
+    write_records(records.out / CELLS, [result | {"labels": arm.labels} for arm, result in records.results])
 
 
 def write_tables(records: Records) -> None:

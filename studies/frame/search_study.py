@@ -30,8 +30,8 @@ class SearchStudy(SplitStudy):
     trials: Annotated[int, WHAT, FIRST, RUNS] = 12
     """Trials of each search."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once"), WHAT, RUNS] = 2
-    """Trials of a model in a batch: each is drawn from what came out before the batch and from nothing in it, and waits
-    for the end of the batch before. So as many can run at once, and what is drawn doesn't depend on workers."""
+    """Trials of a model that are drawn together, when all earlier ones have ended and from their results alone. So many
+    can run at once, and what is drawn doesn't depend on --workers."""
     sampler_seed: Annotated[int, WHAT, FIRST_SEED] = 0
     """Seed of what the searches draw."""
     storage: Annotated[str, PLACE, GROWS] = ""

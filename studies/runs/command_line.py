@@ -159,9 +159,9 @@ class PlaceOptions:
     device: Annotated[str, PLACE, FIRST] = "cpu"
     """cpu or cuda."""
     threads: Annotated[int, PLACE, THREADS] = 1
-    """Threads of each training run; part of the configuration, because sums depend on it."""
+    """Threads of each training run; part of the configuration, because rounding depends on it."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Runs at once; 0 takes one per core, on cuda one in all. On a cpu results don't depend on it."""
+    """Runs at once; 0 takes one per core, or a single one on cuda. On a cpu results don't depend on it."""
     cluster: Annotated[Cluster, tyro.conf.arg(name=""), PLACE] = field(default_factory=Cluster)
     """Where runs are made; results don't depend on it."""
 
@@ -186,13 +186,15 @@ class RunOptions(PlaceOptions):
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two looks at validation for the training curves, which select nothing; 0: a tenth of the run."""
+    """Steps between two evaluations on validation, for the training curves only: they select nothing. 0: a tenth of the
+    run."""
     keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
     """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
-    A run that has ended without them, or begins with steps that others took, takes these steps again for them."""
+    A run that ended without them, or that shares its first steps with other runs, takes these steps again to get
+    them."""
     grad_checkpointing: Annotated[bool, PLACE] = False
     """Keep only the input of each transformer block in a step and compute the rest again: less memory, more time, the
-    same bytes."""
+    same results."""
 
 
 # Fields that don't decide results; a run can be continued with other values.
@@ -219,8 +221,8 @@ class ModelOptions(ScorersOption):
     architecture: Annotated[str, MODEL, FIRST] = "micro"
     """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
     pretrained: Annotated[str, MODEL] = ""
-    """open_clip's tag of pretrained weights, or a local file of them, FILE or, where the architecture's weights aren't
-    all prepared alike, FILE@TAG; empty trains from scratch."""
+    """open_clip's tag of pretrained weights, or a local FILE of them; FILE@TAG where not all weights of the
+    architecture read pictures that are prepared alike (docs/api.md). Empty trains from scratch."""
     tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)

@@ -70,19 +70,26 @@ def id_of(out: Path) -> str:
 
 
 def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
-    """Raise unless `out` is new or of the same configuration; write `config.json`."""
-    file = out / CONFIG
-    if file.exists():
-        try:
-            recorded = read_record(file, RunConfig)["config"]
-        except Unreadable as error:
-            raise UserError(f"{file} is damaged ({error}); choose another --out, or delete the folder") from error
-        if same_weights(recorded, config):
-            recorded["pretrained"] = config.pretrained
-        if others := differences(recorded, config, ignored):
-            raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
+    """Raise unless `out` is new or of the same configuration; write `config.json`.
+
+    Options of scorers are compared for models that both have. Those of further models are added to the record.
+    """
+    file, wanted = out / CONFIG, plain(asdict(config))
+    if not file.exists():
+        write_record(file, {"config": wanted, "id": secrets.token_hex(8), **provenance()}, indent=1)
         return
-    write_record(file, {"config": plain(asdict(config)), "id": secrets.token_hex(8), **provenance()}, indent=1)
+    try:
+        record = read_record(file, RunConfig)
+    except Unreadable as error:
+        raise UserError(f"{file} is damaged ({error}); choose another --out, or delete the folder") from error
+    recorded = record["config"]
+    before, now = recorded.get("scorers", {}), wanted.get("scorers", {})
+    one_sided = {f"scorers.{flag}" for flag in before.keys() ^ now.keys()}
+    named_so = {"pretrained": config.pretrained} if same_weights(recorded, config) else {}
+    if others := differences(recorded | named_so, config, ignored | one_sided):
+        raise UserError(f"{out} belongs to another configuration: {others}; choose another --out")
+    if now.keys() - before.keys():
+        write_record(file, record | {"config": recorded | {"scorers": now | before}}, indent=1)
 
 
 def same_weights(recorded: dict[str, Any], config: Any) -> bool:

@@ -114,9 +114,12 @@ def reason_in(folder: Path, name: str) -> str:
 COLUMNS = ("model", "seed", "pairs", "hard_negatives", "subset", "task", "accuracy", "tie_rate", "n", "images_seen")
 
 
+CELLS = "cells.jsonl"  # the results of all finished cells of a study
+
+
 def read_results(run: Path) -> list[dict[str, Any]]:
     """The results in `cells.jsonl` of a grid's folder; raises if there are none."""
-    file = run / "cells.jsonl"
+    file = run / CELLS
     try:
         results = read_records(file, Result)
         if lacking := [key for result in results for key in ("id", *COLUMNS[:2]) if key not in result]:

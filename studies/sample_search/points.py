@@ -30,7 +30,7 @@ class Setting(NamedTuple):
     singles_views: int
     """Views of each lone animal."""
     singles_share: float
-    """Share of a batch that shows one animal alone."""
+    """Share of a batch that shows single animals."""
 
 
 class Judged(NamedTuple):

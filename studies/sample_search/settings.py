@@ -33,28 +33,31 @@ class SampleStudy(SearchStudy):
     searched: ClassVar[frozenset[str]] = frozenset(FRACTIONS)
 
     pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Least and most of the animal pairs; one value fixes them."""
+    """Smallest and largest fraction of the animal pairs. One value fixes it."""
     hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Least and most of these with hard negatives."""
+    """Smallest and largest fraction of these with hard negatives. One value fixes it."""
     singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
-    """Least and most share of a batch that shows one animal alone; replaces `singles_share`."""
+    """Smallest and largest share of a batch that shows single animals; replaces `singles_share`."""
     views: int = 8
-    """Views of each training scene of two, and the most views of a lone animal (the least is 1)."""
+    """Views of each training scene of two animals, and the most views of a single animal; the search goes down to 1."""
     reserve: Annotated[float, DATA, SHARE] = 0.1
-    """Share of all pairs that no setting trains on: the test."""
+    """Share of all pairs that training never shows in any setting: the test."""
     validation: Annotated[float, DATA, SHARE] = 0.1
     """Share of all pairs kept for validation, by which settings are judged."""
     seeds: Annotated[int, WHAT, FIRST, SEEDS] = 3
-    """Seeds of each setting. Its median counts, with `budgets` its mean. Each seed decides what is drawn."""
+    """Seeds of each setting, whose median counts. With `budgets` their mean counts. Each seed decides what is drawn."""
     trials_at_once: Annotated[int, tyro.conf.arg(name="at-once")] = 1
     target: Annotated[float, WHAT, FIRST] = 0.95
-    """Accuracy that the second search wants to reach."""
+    """Accuracy that the second search has to reach."""
     budgets: Annotated[tuple[int, ...], TRAINING, FIRST] = ()
-    """Steps, more until validation stops. They rise from `steps`; empty: `steps` alone."""
+    """Numbers of steps, rising from `steps`. A setting gets the next one until validation stops rising. Empty: `steps`
+    alone."""
     patience: Annotated[int, TRAINING, RUNS] = 1
-    """Budgets in a row without a rise of validation, the mean over seeds, after which a setting gets no larger one."""
+    """Number of budgets in a row without a rise of validation (the mean over seeds) after which a setting gets no
+    larger one."""
     rise: Annotated[float, TRAINING, SHARE] = 0.01
-    """The least rise that counts, as a share: 0.01 is a point. One that lacks less to 100 % gets no larger one."""
+    """Smallest rise that counts, as a share: 0.01 is a point. A setting that is closer to 100 % than that gets no
+    larger budget."""
 
     @classmethod
     def growing(cls) -> frozenset[str]:

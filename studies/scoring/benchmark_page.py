@@ -1,5 +1,6 @@
 """The results of models on benchmarks of photographs, as files and as parts of a page."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from menagerie.studies.scoring.benchmark_tables import (
 )
 from menagerie.studies.scoring.judged import about_answers
 from menagerie.studies.scoring.rerank import reranked_pools
-from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
+from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results
 from menagerie.studies.scoring.texts import unread_texts
 
 PIXELS = 160
@@ -85,7 +86,8 @@ def parts(records: Records) -> Iterator[Part]:
 
 def write_tables(records: Records) -> None:
     """Write results.jsonl and results.csv from what is finished."""
-    write_lines(records.out / "results.jsonl", (result for _, result in named_results(records)))
+    lines = (json.dumps(result) + "\n" for _, result in named_results(records))
+    write_text(records.out / "results.jsonl", "".join(lines))
     to_csv(records.out / "results.csv", Scored(records).table)
 
 

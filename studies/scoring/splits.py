@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv, write_text
 from menagerie.envs.core.identity import digest
+from menagerie.envs.core.records import write_records
 from menagerie.envs.worlds import load_world
 from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.benchmarks.split_tests import SplitTests
@@ -32,12 +33,12 @@ from menagerie.studies.frame.parts import Bars, Facts, Heading, Paragraph, Part,
 from menagerie.studies.frame.records import Records
 from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.folder import provenance
-from menagerie.studies.runs.results import write_result
+from menagerie.studies.runs.results import CELLS, write_result
 from menagerie.studies.runs.split_file import make_splits, tests_of
 from menagerie.studies.scoring.judged import about_answers, flagged, judged_record, questions_to
 from menagerie.studies.scoring.models import Model, short_labels
 from menagerie.studies.scoring.piece import Piece, images_of
-from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results, write_lines
+from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results
 from menagerie.studies.scoring.texts import cut_record, unread_texts
 
 Tests = Mapping[str, Benchmark]
@@ -188,7 +189,7 @@ def parts(records: Records) -> Iterator[Part]:
 def write_tables(records: Records) -> None:
     """Write cells.jsonl and results.csv."""
     results = [result for _, result in named_results(records)]
-    write_lines(records.out / "cells.jsonl", results)
+    write_records(records.out / CELLS, [one | {"seed": 0, "labels": {"split": one["split"]}} for one in results])
     rows = (
         {**result, "cell": result["id"], "subset": subset, "task": task, **scores}
         for result in results

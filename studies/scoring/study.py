@@ -1,6 +1,5 @@
 """What `evaluate` and `transfer` share: a study that trains nothing, whose arms are pieces of an evaluation."""
 
-import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_text
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
 from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
 from menagerie.models.judges.options import JudgeOptions
@@ -42,7 +40,7 @@ class ScoringStudy(AnyStudy):
     threads: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Threads of torch; 0 leaves it the choice."""
     workers: Annotated[int, PLACE, FIRST, SOME_PROCESSES] = 0
-    """Models that are scored at once; 0 takes one, and all cores for images."""
+    """Models that are scored at once; 0: one at a time, with all cores for its images."""
     models: Annotated[tyro.conf.Positional[tuple[str, ...]], WHAT, FIRST] = ()
     """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
     chat:URL#MODEL, file.py:Class."""
@@ -159,11 +157,6 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
         label: name if names.count(name) == 1 else f"{name}-{number}"
         for number, (label, name) in enumerate(zip(every, names, strict=True))
     }
-
-
-def write_lines(file: Path, results: Iterable[Mapping[str, Any]]) -> None:
-    """Write results as JSON, a line each."""
-    write_text(file, "".join(json.dumps(result) + "\n" for result in results))
 
 
 def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":

@@ -5,9 +5,15 @@ import json
 import re
 import shutil
 import signal
+from dataclasses import replace
 
 import pytest
 
+from menagerie.envs.core.errors import UserError
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.frame.command import further
+from menagerie.studies.runs.command_line import only
+from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
 from tests.command import GRID, QUICK, ended, kill_when, run, run_here, started, until
 
@@ -165,6 +171,21 @@ def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
     assert "2 runs, 2 of them finished before" in fewer.stdout
     assert outcome(finished / "runs/more") == outcome(finished / "runs/a")
     assert len(list(finished.glob("runs/more/cells/*/result.json"))) == 5
+
+
+def test_a_folder_goes_on_with_a_further_model_whose_options_hold_from_then_on(tmp_path):
+    def begin(*models, **options):
+        study = replace(PRESETS["smoke"], models=models)
+        study = replace(study, scorers=only(study.scorers.replaced("oc-clip", options), models))
+        with run_folder(tmp_path / "run", study, further(study)):
+            pass
+
+    begin("clip")
+    begin("clip", "oc-clip")
+    with pytest.raises(UserError, match=re.escape("scorers.oc_clip.dim (32 there, 16 now)")):
+        begin("oc-clip", dim=16)
+    begin("clip")
+    begin("oc-clip")
 
 
 def test_killed_while_rendering_and_while_training(finished, tmp_path):

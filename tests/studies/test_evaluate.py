@@ -12,6 +12,7 @@ import pytest
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
+from menagerie.studies import read
 from menagerie.studies.scoring.models import Model, models_of, short_labels, worded
 from tests.command import GRID, QUICK, ROOT, kill_when, run_here
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
@@ -158,6 +159,20 @@ def test_on_the_split_of_a_run_it_gives_the_runs_numbers(folder):
         assert ours.keys() == run_scores.keys()
         assert all(ours[key] == pytest.approx(run_scores[key], abs=1e-5) for key in ours)
         assert result["subsets"].keys() == theirs[model]["subsets"].keys()
+
+
+def test_its_folder_is_read_back_as_records(folder):
+    records = read(folder / "runs/whole")
+    found = records.scores.set_index(["model", "split", "subset", "task"])["accuracy"]
+    rows = [row for row in rows_of(folder / "runs/whole") if row["accuracy"]]
+    for row in rows:
+        assert found[row["model"], row["split"], row["subset"], row["task"]] == float(row["accuracy"])
+    swaps = records.where(task="swap", subset="unseen_pairs").estimates(("model", "split"))
+    for (model, split), one in swaps.items():
+        assert one.value == pytest.approx(found[model, split, "unseen_pairs", "swap"])
+    pieces = {(row["model"], row["split"]) for row in rows if (row["task"], row["subset"]) == ("swap", "unseen_pairs")}
+    assert swaps.keys() == pieces
+    assert len(pieces) >= 4
 
 
 def scores(cell):

@@ -77,15 +77,23 @@ def test_the_study_of_the_docs_is_one_too(tmp_path):
         ("views=self.views)", "veiws=self.views)", "'veiws'; did you mean 'views'"),
         ('("model", "views"), against', '"vews", against', "no run has a label 'vews'; labels are model, pairs"),
         ('subset="unseen_pairs")', "vews=1)", "no run has a label 'vews'; labels are model, pairs"),
+        ("self.pairs[-1]", "self.paris[-1]", "line 26: AttributeError: 'Views' object has no attribute 'paris'"),
+        ("records.where", "recrods.where", "NameError: name 'recrods' is not defined"),
+        (
+            "intervals=True",
+            "interval=True",
+            "unexpected keyword argument 'interval'",
+        ),
+        ('panels=("model",)', 'panels=("mode",)', "the part 'views' of the page: no run has a label 'mode'"),
+        ('Table("levels"', 'Table("results"', "a part of the page can't be called 'results'"),
+        ('yield Table("levels', 'most.scores["acc"]\n        yield Table("levels', "KeyError: 'acc'"),
     ],
 )
-def test_a_mistake_is_one_line(old, new, said, folder):
+def test_a_mistake_is_one_line_before_anything_is_made(old, new, said, folder):
     text = (folder / "views.py").read_text()
     assert old in text
     (folder / "mistaken.py").write_text(text.replace(old, new).replace("self.steps", "self.views"))
-    done = run_here(
-        [*MENAGERIE, "run", str(folder / "mistaken.py"), *SHORT, "--pairs", "1", "--out", "runs/views-smoke"], folder
-    )
+    done = run_here([*MENAGERIE, "run", str(folder / "mistaken.py"), *SHORT, "--dry-run"], folder)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,105 @@
+"""The page of a user's study on invented results, so that a mistake in it is an error before anything is made.
+
+Studies that ship have tests of their own. What depends on results is no mistake here: an empty choice, a missing file.
+"""
+
+import csv
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import scratch_folder
+from menagerie.generators.captions.hard_negatives.foils import TASKS
+from menagerie.studies.frame.arm import Arm
+from menagerie.studies.frame.parts import Part, Shown, checked, labels_of
+from menagerie.studies.frame.records import SCORES, Records, lacking, unknown_label
+from menagerie.studies.frame.study import AnyStudy
+from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.evaluation import FILE, PREDICTIONS
+from menagerie.studies.runs.results import write_result
+
+OURS = Path(__file__).resolve().parents[1]
+PAIRS = 6  # of animals in each test: enough for intervals
+MARGINS = (0.5, 0.5, 0.5, 0.0, -0.5, 0.5)  # between the scores of a true and a false caption, by pair
+LEVEL = {"accuracy": 0.75, "official": 4 / PAIRS, "tie_rate": 1 / PAIRS, "n": PAIRS}
+
+
+def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
+    """Raise for a name or a label in a user's page that doesn't exist: the page is made once of invented results of all
+    arms."""
+    file = getattr(getattr(type(study).page, "__code__", None), "co_filename", "")
+    ships = not file or Path(file).resolve().is_relative_to(OURS)
+    if ships or not all(isinstance(arm.cell, Cell) for arm in arms):
+        return
+    with scratch_folder() as out:
+        for arm in arms:
+            write_invented(out, arm)
+        try:
+            records = Records(arms, out).labelled(study.measures)
+        except Exception:  # costs of real runs may need what isn't here
+            return
+        try:
+            check_labels(checked(study.page(records)))
+        except Exception as error:
+            if is_mistake(error, type(study).measurements is not AnyStudy.measurements):
+                raise described(error, file) from error
+
+
+def write_invented(out: Path, arm: Arm) -> None:
+    """Write what a finished run leaves, with the same scores for all."""
+    cell, folder = arm.cell, Records((), out).folder(arm)
+    folder.mkdir(parents=True)
+    tests = ("validation", *cell.tests)
+    with (folder / FILE).open("w", newline="") as text:
+        writer = csv.DictWriter(text, PREDICTIONS, lineterminator="\n", restval="")
+        writer.writeheader()
+        writer.writerows(invented_rows(tests))
+    quads = {f"quad {part}": {"accuracy": 0.5, "tie_rate": None, "n": PAIRS} for part in ("text", "image", "group")}
+    result = {
+        **{"id": cell.id, "model": cell.model, "seed": cell.seed, **cell.axes, "settings": cell.settings},
+        **{"axes": list(cell.axes), "images_seen": cell.images_seen, "train_images": 1, **cell.data.counts()},
+        **{"parameters": 1, "subsets": {test: dict.fromkeys(TASKS, LEVEL) | quads for test in tests}},
+        **{"loss_negatives": [], "seconds": 1.0, "provenance": {"step_cpu_seconds": 1.0}},
+    }
+    write_result(folder, result, (FILE,))
+
+
+def invented_rows(tests: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Records of every task, the same scenes for all runs."""
+    for test in tests:
+        for task in TASKS:
+            for pair, margin in enumerate(MARGINS):
+                scene = {"scene": f"{test} {pair}", "animals": f"pair {pair}", "caption": "true", "negative": "false"}
+                yield {"subset": test, "task": task, **scene, "score_caption": margin, "score_negative": 0.0}
+
+
+def check_labels(parts: Iterable[Part]) -> None:
+    """Raise for a label in a part that no run has."""
+    for part in parts:
+        arms = part.records.arms if isinstance(part, Shown) else ()
+        if arms and (odd := sorted(lacking(labels_of(part), arms) - {*SCORES})):
+            raise unknown_label(odd[0], arms).at(f"the part {part.name!r} of the page")
+
+
+def is_mistake(error: Exception, measured: bool) -> bool:
+    """Whether an error would come of real results too. Of measures (`measured`) there are no invented rows, so that
+    their columns are missing here."""
+    if isinstance(error, UserError):
+        return bool(error.what)  # a value that isn't among those allowed; else a file may be missing
+    if isinstance(error, AttributeError):
+        there = type(error.obj).__module__.partition(".")[0]
+        return error.obj is not None and not (measured and there == "pandas")
+    if isinstance(error, TypeError):
+        return not measured and "NoneType" not in str(error)
+    if isinstance(error, KeyError):
+        return not measured
+    return isinstance(error, NameError) and not isinstance(error, UnboundLocalError)
+
+
+def described(error: Exception, file: str) -> UserError:
+    """The error with the line of the page that it comes from."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+    return UserError(f"{Path(file).name}, line {lines[-1]}: {kind}{error}" if lines else str(error))
