@@ -103,7 +103,7 @@ def test_a_preset_may_have_a_scorer_of_ones_own(folder):
     text = (folder / "views.py").read_text().replace("Views(**SMOKE)", 'Views(**SMOKE, models=("mine.py:Mine",))')
     (folder / "with_mine.py").write_text(text)
     few = ["--steps", "4", "--batch", "8", "--test-scenes", "12", "--pairs", "1", "--views", "1"]
-    done = run_here([*MENAGERIE, "run", str(folder / "with_mine.py"), "--preset", "smoke", *few], folder, page=False)
+    done = run_here([*MENAGERIE, "run", str(folder / "with_mine.py"), "--preset", "smoke", *few], folder)
     assert done.returncode == 0, done.stderr
     out = folder / "runs/with_mine-smoke"
     assert json.loads((out / "cells.jsonl").read_text())["model"].endswith("mine.py:Mine")

@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
     command = [*SCORE, "clip", OPEN_CLIP, "ours", "--out", "runs/all"]
     kill_when(command, folder, lambda: len(results_in(folder / "runs/all")) >= 2)
     kept = {file: file.stat().st_mtime_ns for file in results_in(folder / "runs/all")}
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     assert f"12 pieces, {len(kept)} of them finished before" in done.stdout
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
