@@ -64,9 +64,7 @@ def outcome(out):
 
 def test_subprocesses_make_the_same_cells(alone):
     few = [*CELLS, "--hard-negatives", "0", "1"]
-    result = run_here(
-        [*GRID, *QUICK, *few, "--cluster", "local", "--workers", "2", "--out", "runs/local"], alone, page=False
-    )
+    result = run_here([*GRID, *QUICK, *few, "--cluster", "local", "--workers", "2", "--out", "runs/local"], alone)
     assert result.returncode == 0, result.stderr
     assert " 2/2 " in result.stdout
     here = outcome(alone / "runs/local")
