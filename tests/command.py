@@ -2,14 +2,16 @@
 
 import io
 import os
+import re
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
@@ -33,11 +35,12 @@ def run(
     )
 
 
-def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run_here(command: list[str], folder: Path, page: bool = True) -> subprocess.CompletedProcess[str]:
     """The same in this process: nothing is loaded anew, workers are forks of one server, and types are checked.
 
     For what isn't about processes. What a command leaves in this one is undone. Stores have one atlas, so that each of
-    its entries is rendered once; commands in processes of their own fill `store/atlas`.
+    its entries is rendered once; commands in processes of their own fill `store/atlas`. Without `page` a study draws
+    none, which is a third of a small one's time: for tests that look at its results alone.
     """
     script, *arguments = command[1:]
     if script == "-m":
@@ -46,6 +49,7 @@ def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
     with (
         as_before(),
         one_atlas(),
+        nullcontext() if page else no_page(),
         mock.patch.object(sys, "argv", [script, *arguments]),
         redirect_stdout(out),
         redirect_stderr(errors),
@@ -59,6 +63,38 @@ def run_here(command: list[str], folder: Path) -> subprocess.CompletedProcess[st
         except SystemExit as end:
             status = int(end.code or 0)
     return subprocess.CompletedProcess(command, status, out.getvalue(), errors.getvalue())
+
+
+FILE = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
+
+
+def paste(code: str, folder: Path) -> str:
+    """Do in `folder` what a block of a page says: write its files, run its commands. Returns what they print."""
+    for name, text in FILE.findall(code):
+        (folder / name).write_text(text)
+    printed = ""
+    for line in FILE.sub("", code).replace("\\\n", "").splitlines():
+        program, *words = shlex.split(line, comments=True)
+        words = [found for word in words for found in (matches(folder, word) if "*" in word else [word])]
+        start = {"menagerie": ["-m", "menagerie"], "python": [str(ROOT / words[0])]}[program]
+        result = run_here([sys.executable, *start, *words[program == "python" :]], folder)
+        assert result.returncode == 0, (line, result.stdout, result.stderr)
+        printed += result.stdout
+    return printed
+
+
+def matches(folder: Path, pattern: str) -> list[str]:
+    """What a shell puts in the place of a pattern."""
+    return sorted(str(path.relative_to(folder)) for path in folder.glob(pattern))
+
+
+@contextmanager
+def no_page() -> Iterator[None]:
+    """Studies write their tables alone."""
+    from menagerie.studies.frame import page
+
+    with mock.patch.object(page, "write_report", lambda study, records: records.out / "report.html"):
+        yield
 
 
 @contextmanager

@@ -1,15 +1,13 @@
 """What docs/worlds.md has to paste in an empty folder: an own animal with its world, a split and its audit; cut-outs
 and a grid."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import matplotlib.image
 
 from menagerie.generators.storage.split_file import read_split
+from tests.command import paste
 from tests.helpers.cutout_files import draw
 
 DOCS = (Path(__file__).parents[2] / "docs" / "worlds.md").read_text()
@@ -23,31 +21,22 @@ def test_a_folder_of_ten_cutouts_becomes_a_trained_grid(tmp_path):
     """Drawn ones, in sizes and colours of their own; no Python and no world file is written by hand."""
     for number, name in enumerate(TEN):
         draw(tmp_path / "pictures" / f"{name}.png", (20 * number, 90, 230 - 20 * number), 80 + 8 * number, 90)
-    commands = re.search(r"```sh\n(.*?)```", PHOTOGRAPHS, re.DOTALL)[1].replace("--scenes 20", "--scenes 3")
+    commands = re.search(r"```sh\nls .*?\n(.*?)```", PHOTOGRAPHS, re.DOTALL)[1].replace("--scenes 20", "--scenes 3")
     commands = commands.replace(
         "--preset smoke", "--preset smoke --models clip --hard-negatives 0 --views 1 --steps 20"
     )
-    commands = commands.replace("studies/", f"{Path(__file__).parents[2]}/studies/")
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-e", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "photos.toml: 8 things, 10 photographs" in done.stdout
+    printed = paste(commands, tmp_path)
+    assert "photos.toml: 8 things, 10 photographs" in printed
     assert matplotlib.image.imread(tmp_path / "animals.png").shape[0] > 8 * 224
     assert (tmp_path / "runs/binding_grid-smoke/report.html").stat().st_size
 
 
 def test_the_commands_for_an_own_animal_work_as_they_stand(tmp_path):
     commands = re.search(r"```sh\n(.*?)```", SECTION, re.DOTALL)[1]
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-e", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    printed = paste(commands, tmp_path)
     shown = re.search(r"```\n(lynx: .*?)```", SECTION, re.DOTALL)[1]
-    assert shown in done.stdout, "the limits that the page shows are those that are measured"
-    assert re.search(r"\d+ checks hold, 0 fail", done.stdout)
+    assert shown in printed, "the limits that the page shows are those that are measured"
+    assert re.search(r"\d+ checks hold, 0 fail", printed)
     assert matplotlib.image.imread(tmp_path / "animals.png").shape[0] > 6 * 224
     (file,) = tmp_path.glob("store/felines-64px-*/binding-*.h5")
     split = read_split(file)

@@ -293,8 +293,3 @@ def test_the_report_can_be_read_on_a_telephone(folder, tmp_path):
 
 def test_lines_of_progress_name_the_row(folder):
     assert "row no local loss: oc-clip" in (folder / "output.txt").read_text()
-
-
-def test_a_second_run_trains_nothing(folder):
-    result = run_here([*COMMAND, "--steps", "4", "--splits", "spatial", "--rows", *ROWS], folder)
-    assert "5 runs, 5 of them finished before" in result.stdout

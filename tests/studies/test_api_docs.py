@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     assert language == "sh"
     for line in commands.splitlines():
         command = [sys.executable, *shlex.split(line.replace("studies/", f"{ROOT}/studies/"))[1:]]
-        done = run_here(command, folder)
+        done = run_here(command, folder, page=False)
         assert done.returncode == 0, done.stderr
     return folder
 

@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attention")
     (folder / "mine.py").write_text(MINE)
     models = ["--models", "clip", "oc-clip", "mine.py:Mine", "--axes", "views=1,2"]
-    result = run_here([*STUDY, *SMALL, *models, "--out", "runs/a"], folder)
+    result = run_here([*STUDY, *SMALL, *models, "--out", "runs/a"], folder, page=False)
     assert result.returncode == 0, result.stderr
     result = run_here([*ATTENTION, "runs/a", "--scenes", "2"], folder)
     assert result.returncode == 0, result.stderr

@@ -147,7 +147,7 @@ def test_a_rerun_skips_what_is_finished(finished):
     out = finished / "runs" / "a"
     before = outcome(out)
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
-    again = run_here([*GRID, *QUICK, "--out", "runs/a"], finished)
+    again = run_here([*GRID, *QUICK, "--out", "runs/a"], finished, page=False)
     assert again.returncode == 0
     assert ", 0 of them to render" in again.stdout
     assert "2 runs, 2 of them finished before" in again.stdout
@@ -163,11 +163,11 @@ def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
     assert "another configuration: recipe.steps (130 there, 2 now); choose" in other.stderr, "no model is in the way"
     other = run_here([*command, "--models", "clip-gap", "oc-clip", "--oc-clip.dim", "8"], finished)
     assert "another configuration: scorers.oc_clip.dim (32 there, 8 now); choose" in other.stderr
-    more = run_here([*command, "--models", "clip", "--hard-negatives", "0", "1", "--seeds", "2"], finished)
+    more = run_here([*command, "--models", "clip", "--hard-negatives", "0", "1", "--seeds", "2"], finished, page=False)
     assert "4 runs, 1 of them finished before" in more.stdout, more.stderr
     rows = list(csv.DictReader((finished / "runs/more/results.csv").open()))
     assert {(row["seed"], row["hard_negatives"]) for row in rows} == {(s, n) for s in "01" for n in ("0.0", "1.0")}
-    fewer = run_here(command, finished)
+    fewer = run_here(command, finished, page=False)
     assert "2 runs, 2 of them finished before" in fewer.stdout
     assert outcome(finished / "runs/more") == outcome(finished / "runs/a")
     assert len(list(finished.glob("runs/more/cells/*/result.json"))) == 5
@@ -194,7 +194,7 @@ def test_killed_while_rendering_and_while_training(finished, tmp_path):
     kill_when(command, tmp_path, lambda: len(list(tmp_path.glob("store/atlas/**/*.npz"))) >= 3)
     assert not list(tmp_path.glob("store/**/binding-*.h5"))
     kill_when(command, tmp_path, lambda: any(tmp_path.glob("runs/k/cells/*/state.pt")))
-    last = run_here(command, tmp_path)
+    last = run_here(command, tmp_path, page=False)
     assert last.returncode == 0, last.stderr
     assert outcome(tmp_path / "runs" / "k") == outcome(finished / "runs" / "a")
 
@@ -220,7 +220,7 @@ def test_sigterm_and_ctrl_c_end_in_one_line_and_leave_everything_usable(finished
     assert result.stderr.startswith("interrupted: ")
     assert "Traceback" not in result.stderr
     assert (out / "report.html").exists()
-    assert run_here(command, tmp_path).returncode == 0
+    assert run_here(command, tmp_path, page=False).returncode == 0
     assert outcome(out) == outcome(finished / "runs/a")
 
 
@@ -243,7 +243,7 @@ def test_truncated_shard(finished, tmp_path):
     assert "shard-00000.h5 is damaged" in result.stderr
     assert "delete it and run again" in result.stderr
     shard.unlink()
-    again = run_here([*GRID, *QUICK, "--out", "runs/a"], finished)
+    again = run_here([*GRID, *QUICK, "--out", "runs/a"], finished, page=False)
     assert again.returncode == 0, again.stderr
     assert shard.read_bytes() == whole
     assert "2 of them finished before" in again.stdout

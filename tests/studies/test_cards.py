@@ -48,12 +48,12 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(FROZEN, "small-3", folder / "small-3.toml")
         write_entry(folder / "small-3.toml", {})
-        first = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder)
+        first = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder, page=False)
         assert first.returncode == 2
         assert "small-3 has no digests yet" in first.stderr
         found = dict(re.findall(r'(\w+) = "(\w+)"', first.stderr))
         write_entry(folder / "small-3.toml", found)
-        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder)
+        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder, page=False)
         assert done.returncode == 0, done.stderr
         yield folder
     frozen.cache_clear()
@@ -181,7 +181,7 @@ def test_options_that_contradict_a_benchmark_are_refused(folder):
         (["--resolution", "48"], "--resolution 48 contradicts small-3, a frozen benchmark of resolution 32"),
         (["--world", "pug"], "--world pug contradicts small-3, a frozen benchmark of world tiny"),
     ):
-        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3", *options], folder)
+        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3", *options], folder, page=False)
         assert done.returncode == 2
         assert says in done.stderr
 
@@ -191,7 +191,7 @@ def test_a_damaged_benchmark_is_refused_with_what_differs(folder):
     try:
         (folder / "small-3.toml").write_text(re.sub('texts = "..', 'texts = "zz', text))
         frozen.cache_clear()
-        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder)
+        done = run_here([*EVALUATE, *MODEL, "--splits", "small-3"], folder, page=False)
     finally:
         (folder / "small-3.toml").write_text(text)
         frozen.cache_clear()

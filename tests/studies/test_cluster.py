@@ -33,7 +33,7 @@ CELLS = ["--models", "clip", "--pairs", "0.8", "--hard-negatives", "0", "0.5", "
 def alone(tmp_path_factory):
     """A folder with a grid of three cells of an undisturbed command in `runs/alone`."""
     folder = tmp_path_factory.mktemp("cluster")
-    result = run_here([*GRID, *QUICK, *CELLS, "--out", "runs/alone"], folder)
+    result = run_here([*GRID, *QUICK, *CELLS, "--out", "runs/alone"], folder, page=False)
     assert result.returncode == 0, result.stderr
     return folder
 

@@ -444,7 +444,7 @@ def accuracies(folder: Path) -> list[tuple[str, ...]]:
 
 def test_the_same_folder_goes_on_with_more_budgets(folder):
     before = accuracies(folder)
-    more = run_here([*COMPUTE, "--budgets", "12", "24", "30", "--patience", "2"], folder)
+    more = run_here([*COMPUTE, "--budgets", "12", "24", "30", "--patience", "2"], folder, page=False)
     assert "8 runs, 6 of them finished before" in more.stdout, more.stderr
     assert {*before} < {*accuracies(folder)}
     other = run_here([*COMPUTE, "--budgets", "12", "24", "--weight-decay", "0.1"], folder)

@@ -56,7 +56,9 @@ def folder(tmp_path_factory):
     (folder / "mine.py").write_text(MINE)
     (folder / "spatial.toml").write_text(f'kind = "spatial"\n{RECIPE}')
     models = ["--models", "clip", "oc-clip", "mine.py:Mine"]
-    done = run_here([*GRID, *QUICK, "--steps", "3", *models, "--test-scenes", "8", "--out", "runs/a"], folder)
+    done = run_here(
+        [*GRID, *QUICK, "--steps", "3", *models, "--test-scenes", "8", "--out", "runs/a"], folder, page=False
+    )
     assert done.returncode == 0, done.stderr
     (split,) = folder.glob("store/*/binding-*.h5")
     assert run_here([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
@@ -186,7 +188,7 @@ def test_killed_and_resumed_in_other_places_it_ends_with_the_same_tables(folder)
     kill_when(command, folder, lambda: len(results_of(out)) >= 4)
     assert len(results_of(out)) < 8
     kept = {file: file.stat().st_mtime_ns for file in results_of(out)}
-    done = run_here([*command, "--cluster", "local", "--workers", "3"], folder)
+    done = run_here([*command, "--cluster", "local", "--workers", "3"], folder, page=False)
     assert done.returncode == 0, done.stderr
     assert f"8 pieces, {len(kept)} of them finished before" in done.stdout
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
@@ -200,7 +202,7 @@ def test_finished_pieces_serve_other_commands(folder):
     (cell,) = (json.loads(line) for line in (folder / "runs/a/cells.jsonl").open() if '"model": "clip"' in line)
     (split,) = folder.glob("store/*/same.h5")
     command = [*EVALUATE, f"runs/a/cells/{cell['id']}", "--splits", str(split), "--out", "runs/whole"]
-    done = run_here(command, folder)
+    done = run_here(command, folder, page=False)
     assert done.returncode == 0, done.stderr
     assert "1 pieces, 1 of them finished before" in done.stdout
     assert {row["split"] for row in rows_of(folder / "runs" / "whole")} == {"same"}

@@ -109,7 +109,7 @@ def test_other_grids(name, folder):
     command = study(name, "--preset", "smoke", *SHORT, "--models", *MODELS, "--out", f"runs/{name}")
     if name == "spatial_grid":
         command += ["--hard-negatives", "0"]
-    done = run_here(command, folder)
+    done = run_here(command, folder, page=False)
     assert done.returncode == 0, done.stderr
     check(folder / "runs" / name)
 
@@ -119,7 +119,7 @@ def test_evaluate(folder):
     (folder / "other.toml").write_text("\n".join(OTHER))
     own = (folder / "own.h5").resolve()
     command = study("evaluate", "runs/binding", "--code", *MODELS, "--splits", own, "other.toml", "--resolution", 32)
-    done = run_here([*command, "--out", "runs/evaluate", "--threads", "1"], folder)
+    done = run_here([*command, "--out", "runs/evaluate", "--threads", "1"], folder, page=False)
     assert done.returncode == 0, done.stderr
     check(folder / "runs" / "evaluate")
     rows = list(csv.DictReader((folder / "runs" / "evaluate" / "results.csv").open()))
@@ -157,7 +157,7 @@ def test_sample_efficiency(folder):
 def test_tune(folder):
     """Validation decides: 100 % and 0 %, whatever the recipe."""
     arguments = ["--preset", "smoke", "--steps", 2, "--batch", 8, "--views", 1, "--test-scenes", 8, "--workers", 1]
-    done = run_here(study("tune", *arguments, "--models", *MODELS[:2], "--out", "runs/t"), folder)
+    done = run_here(study("tune", *arguments, "--models", *MODELS[:2], "--out", "runs/t"), folder, page=False)
     assert done.returncode == 0, done.stderr
     best = json.loads((folder / "runs" / "t" / "best.json").read_text())
     assert [entry["validation"] for name, entry in best.items() if name != "digest"] == [1.0, 0.0]

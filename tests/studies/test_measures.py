@@ -89,7 +89,7 @@ def test_a_measure_in_a_users_file(cell, engine, tmp_path):
     (tmp_path / "cells").symlink_to(cell.out / "cells")
     written = []
     for _ in range(2):
-        result = run_here([sys.executable, str(tmp_path / "my_study.py"), engine], tmp_path)
+        result = run_here([sys.executable, str(tmp_path / "my_study.py"), engine], tmp_path, page=False)
         assert result.returncode == 0, result.stderr
         written.append({file: file.stat().st_mtime_ns for file in (cell.folder / FOLDER).iterdir()})
     assert written[0] == written[1], "the second time nothing is left to do"

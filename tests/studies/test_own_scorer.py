@@ -84,7 +84,7 @@ def test_it_need_not_keep_its_config(trained):
 
 def test_two_runs_of_it_are_compared_wherever_its_file_lies(trained):
     models = ["--models", f"{trained}/mine.py:Mine", "--mine.width", "5"]
-    assert run_here([*GRID, *QUICK, "--steps", "2", *models, "--out", "runs/b"], trained).returncode == 0
+    assert run_here([*GRID, *QUICK, "--steps", "2", *models, "--out", "runs/b"], trained, page=False).returncode == 0
     compared = run_here([*GRID, "--compare", "runs/a", "runs/b"], trained)
     assert compared.returncode == 0, compared.stderr
     rows = list(csv.DictReader((trained / "runs" / "b" / "comparison.csv").open()))

@@ -62,7 +62,7 @@ def test_each_rule_has_a_test_of_its_own(folder):
 
 
 def test_the_grid_takes_the_recipe_and_gives_the_same(folder):
-    done = run_here([*GRID, *SHORT, "--recipe", "mine.toml", "--out", "runs/grid"], folder)
+    done = run_here([*GRID, *SHORT, "--recipe", "mine.toml", "--out", "runs/grid"], folder, page=False)
     assert done.returncode == 0, done.stderr
     assert results(folder / "runs/grid") == results_of_clip(folder / "runs/recipe")
 
@@ -71,7 +71,7 @@ def test_rules_on_the_command_line_are_those_of_a_recipe(folder):
     plain = MINE.replace(MINE.splitlines()[-1], "")
     (folder / "plain.toml").write_text(plain)
     command = [*STUDY, *SHORT, "--recipe", "plain.toml", "--hold-out", *RULES, "--out", "runs/rules"]
-    done = run_here(command, folder)
+    done = run_here(command, folder, page=False)
     assert done.returncode == 0, done.stderr
     assert results(folder / "runs/rules") == results_of_clip(folder / "runs/recipe")
 
@@ -81,7 +81,7 @@ def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
     generators = [sys.executable, "-m", "menagerie"]
     packed = run_here([*generators, "pack", str(split_file(folder)), "--out", str(tmp_path / "packed.h5")], folder)
     assert packed.returncode == 0, packed.stderr
-    done = run_here([*STUDY, *BOTH, "--split", "packed.h5", "--out", "runs/file"], tmp_path)
+    done = run_here([*STUDY, *BOTH, "--split", "packed.h5", "--out", "runs/file"], tmp_path, page=False)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "store").exists()
     assert results(tmp_path / "runs/file") == results(folder / "runs/recipe")
@@ -126,7 +126,7 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
     assert refused.returncode == 2
     assert "the amount of data is searched here" in refused.stderr
     command += ["--hard-negatives", "0", "0.5"]  # the rules leave no more
-    done = run_here([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder)
+    done = run_here([*command, "--recipe", "mine.toml", "--out", "runs/search"], folder, page=False)
     assert done.returncode == 0, done.stderr
     cells = [json.loads(file.read_text()) for file in (folder / "runs/search").glob("cells/*/result.json")]
     assert {cell["settings"]["data"]["split"]["world"] for cell in cells} == {"tiny"}

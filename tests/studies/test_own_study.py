@@ -49,7 +49,9 @@ def test_it_runs_from_its_own_folder_and_has_a_page(folder):
 
 
 def test_other_values_leave_finished_runs_out_and_say_so(folder):
-    done = run_here([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "--views", "1"], folder)
+    done = run_here(
+        [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "--views", "1"], folder, page=False
+    )
     assert done.returncode == 0, done.stderr
     assert "2 finished runs of this folder" in done.stdout
     assert {row["pairs"] for row in rows(folder)} == {"0.5"}

@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     """A folder with the run `a` of one CLIP, which its study has probed, and a checkpoint of it outside of the run."""
     folder = tmp_path_factory.mktemp("probes")
     study = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--models", "clip", "--steps", "2"]
-    done = run_here([*study, "--keep-states", "0", "--workers", "1", "--out", "a"], folder)
+    done = run_here([*study, "--keep-states", "0", "--workers", "1", "--out", "a"], folder, page=False)
     assert done.returncode == 0, done.stderr
     shutil.copytree(next(folder.glob("a/cells/*/checkpoint")), folder / "alone" / "checkpoint")
     return folder

@@ -31,7 +31,7 @@ def outcome(out):
 def test_killed_while_training_and_while_scoring(tmp_path):
     make_photographs(tmp_path / "data")
     MATRICES["retrieval-coco-val2017"](tmp_path / "data")
-    whole = run_here([*COMMAND, "--out", "runs/whole"], tmp_path)
+    whole = run_here([*COMMAND, "--out", "runs/whole"], tmp_path, page=False)
     assert whole.returncode == 0, whole.stderr
     killed, command = tmp_path / "runs/killed", [*COMMAND, "--out", "runs/killed"]
     kill_when(command, tmp_path, lambda: any(killed.glob("cells/*/state.pt")))
@@ -39,7 +39,7 @@ def test_killed_while_training_and_while_scoring(tmp_path):
     kill_when(command, tmp_path, lambda: any(killed.glob("benchmarks/pieces/*/result.json")))
     assert len(list(killed.glob("cells/*/result.json"))) == 1
     scored = len(list(killed.glob("benchmarks/pieces/*/result.json")))
-    last = run_here(command, tmp_path)
+    last = run_here(command, tmp_path, page=False)
     assert last.returncode == 0, last.stderr
     assert f"3 runs, {1 + scored} of them finished before" in last.stdout
     assert outcome(killed) == outcome(tmp_path / "runs/whole")

@@ -63,7 +63,7 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
     out = tmp_path / "runs/b"
     command = [*STUDY, *QUICK, "--out", "runs/b"]
     kill_when(command, tmp_path, lambda: len(list(out.glob("cells/*/result.json"))) >= 2)
-    result = run_here(command, tmp_path)
+    result = run_here(command, tmp_path, page=False)
     assert result.returncode == 0, result.stderr
     assert (out / "trials.csv").read_bytes() == (study / "trials.csv").read_bytes()
     for cell in out.glob("cells/*"):

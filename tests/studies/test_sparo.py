@@ -283,11 +283,6 @@ def test_all_slots_score_as_the_model_does(folder):
         assert float(all_slots[task]) == pytest.approx(100 * mean, abs=1.0)
 
 
-def test_a_second_run_trains_nothing(folder):
-    result = run_here([*SPARO, *SMALL], folder)
-    assert "3 runs, 3 of them finished before" in result.stdout, result.stderr
-
-
 def changed(before, after, task, subset="unseen", n=12):
     """n records of a task, all with the same value before a mask and all after."""
     records = [(0, subset, task, f"scene {k}", "a caption", f"pair {k}") for k in range(n)]

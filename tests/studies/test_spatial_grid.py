@@ -47,7 +47,7 @@ def test_attention_is_measured_too(folder):
 
 def test_one_relation_alone(folder):
     options = ["--relations", "above/under", "--models", "clip", "--out", "runs/b"]
-    result = run_here([*SPATIAL, *SHORT, *options], folder)
+    result = run_here([*SPATIAL, *SHORT, *options], folder, page=False)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((folder / "runs/b/results.csv").open()))
     assert {row["subset"] for row in rows} == {"validation", "above_under_unseen_order", "above_under_unseen_pairs"}

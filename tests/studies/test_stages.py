@@ -53,7 +53,7 @@ def test_killed_in_its_clip_and_in_itself_it_ends_the_same(whole, tmp_path):
     assert not any(cells.glob(f"*/{RESULT}"))
     kill_when(DCSM, tmp_path, lambda: any(cells.glob(f"*/{RESULT}")) and any(cells.glob("*/state.pt")))
     assert len(list(cells.glob(f"*/{RESULT}"))) == 1
-    last = run_here(DCSM, tmp_path)
+    last = run_here(DCSM, tmp_path, page=False)
     assert last.returncode == 0, last.stderr
     assert made(tmp_path) == made(whole)
 

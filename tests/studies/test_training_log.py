@@ -323,7 +323,7 @@ def test_a_study_logs_where_it_is_told(tmp_path):
     (file,) = tmp_path.glob(f"runs/l/cells/*/{FILE}")
     assert len(file.read_text().splitlines()) == 31
     assert "How they trained" in (tmp_path / "runs/l/report.html").read_text()
-    again = run_here([*command, "--log", "--validate-every", "5"], tmp_path)  # neither decides results
+    again = run_here([*command, "--log", "--validate-every", "5"], tmp_path, page=False)  # neither decides results
     assert again.returncode == 0, again.stderr
     assert "1 of them finished before" in again.stdout
 

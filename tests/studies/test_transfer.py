@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
     command = [*SCORE, "clip", OPEN_CLIP, "ours", "--out", "runs/all"]
     kill_when(command, folder, lambda: len(results_in(folder / "runs/all")) >= 2)
     kept = {file: file.stat().st_mtime_ns for file in results_in(folder / "runs/all")}
-    done = run(command, folder)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     assert f"12 pieces, {len(kept)} of them finished before" in done.stdout
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
@@ -329,7 +329,7 @@ def scores_in(out):
 
 def test_a_run_in_one_go_without_codes_is_the_same(folder):
     """As the one that was killed and kept codes: the same numbers and scores, byte by byte."""
-    done = run_here([*SCORE, "clip", "--out", "runs/whole", "--codes-limit", "0"], folder)
+    done = run_here([*SCORE, "clip", "--out", "runs/whole", "--codes-limit", "0"], folder, page=False)
     assert done.returncode == 0, done.stderr
     whole, all_ = folder / "runs/whole", folder / "runs/all"
     ours = {name: scores for name, scores in scores_in(all_).items() if name[0] == "clip"}

@@ -76,7 +76,7 @@ def test_the_report_can_be_read_on_a_telephone(tuned, tmp_path):
 def test_started_again_it_draws_the_same_and_trains_nothing(tuned):
     before = (tuned / "runs/t/trials.csv").read_bytes()
     stamps = {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")}
-    assert run_here([*TUNE, *SMALL, "--out", "runs/t", "--workers", "1"], tuned).returncode == 0
+    assert run_here([*TUNE, *SMALL, "--out", "runs/t", "--workers", "1"], tuned, page=False).returncode == 0
     assert (tuned / "runs/t/trials.csv").read_bytes() == before
     assert {path: path.stat().st_mtime_ns for path in tuned.glob("runs/t/cells/*/result.json")} == stamps
 
@@ -85,12 +85,12 @@ def test_a_folder_goes_on_with_further_models(tuned, tmp_path):
     """One model alone, then both: the first isn't trained again, and all is as if they had been tuned together."""
     shutil.copytree(tuned / "store", tmp_path / "store")
     command, out = [*TUNE, *SMALL, "--out", "runs/m"], tmp_path / "runs/m"
-    result = run_here([*command, "--models", "oc-clip"], tmp_path)
+    result = run_here([*command, "--models", "oc-clip"], tmp_path, page=False)
     assert result.returncode == 0, result.stderr
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}
     changed = run_here([*command, "--oc-clip.dim", "16"], tmp_path)
     assert "oc_clip.dim (32 there, 16 now)" in changed.stderr
-    result = run_here(command, tmp_path)
+    result = run_here(command, tmp_path, page=False)
     assert result.returncode == 0, result.stderr
     assert stamps.items() <= {path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")}.items()
     for name in ("trials.csv", "best.json"):
@@ -103,7 +103,7 @@ def test_killed_and_started_again_on_a_cluster_it_draws_the_same(tuned, tmp_path
     command, out = [*TUNE, *SMALL, "--out", "runs/b"], tmp_path / "runs/b"
     kill_when([*command, "--workers", "2"], tmp_path, lambda: len(list(out.glob("cells/*/result.json"))) >= 8)
     assert not (out / "best.json").exists()
-    result = run_here([*command, "--workers", "3", "--cluster", "local"], tmp_path)
+    result = run_here([*command, "--workers", "3", "--cluster", "local"], tmp_path, page=False)
     assert result.returncode == 0, result.stderr
     for name in ("results.csv", "trials.csv", "best.json"):
         assert (out / name).read_bytes() == (tuned / "runs/t" / name).read_bytes()
@@ -119,7 +119,7 @@ def test_optunas_own_programs_open_the_journal(tuned):
 def test_a_grid_takes_each_models_own_recipe(tuned):
     best = read_record(tuned / "runs/t/best.json")
     options = ["--preset", "smoke", "--pairs", "0.5", "--hard-negatives", "0", "--views", "1", "--test-scenes", "8"]
-    result = run_here([*GRID, *options, "--tuned", "runs/t/best.json", "--out", "runs/g"], tuned)
+    result = run_here([*GRID, *options, "--tuned", "runs/t/best.json", "--out", "runs/g"], tuned, page=False)
     assert result.returncode == 0, result.stderr
     for line in (tuned / "runs/g/cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
