@@ -7,7 +7,6 @@ import contextlib
 import os
 import pickle
 import signal
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -55,9 +54,11 @@ def lost_process() -> Iterator[None]:
 
 def follow_trainings(ranks: "Ranks") -> int:
     """Follow one training after another, until the first process ends; returns the exit status."""
-    silence()
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first one
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        with lost_process():
+        with lost_process(), open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
             while (content := ranks.hear()) is not None:
                 follow_training(content)
     except UserError as error:
@@ -65,16 +66,6 @@ def follow_trainings(ranks: "Ranks") -> int:
             return 1
         raise UserError(f"in process {ranks.share.rank} of torchrun: {error}") from error
     return 0
-
-
-def silence() -> None:
-    """Print no more, and leave it to the first process when to end."""
-    warnings.simplefilter("ignore")
-    sys.stdout.flush()
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def follow_training(content: bytes) -> None:

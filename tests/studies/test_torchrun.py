@@ -28,6 +28,8 @@ def process(command: list[str], folder: Path) -> None:
     (folder / f"{rank}.pid").write_text(str(os.getpid()))
     done = run_here(command, folder)
     (folder / f"{rank}.txt").write_text(f"{done.returncode}\n{done.stdout}{done.stderr}")
+    if done.returncode:
+        os._exit(done.returncode)  # the agent keeps a function's process until all are done
 
 
 def under_torchrun(count: int, command: list[str], folder: Path) -> list[tuple[int, list[str]]]:
