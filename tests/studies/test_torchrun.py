@@ -5,15 +5,20 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import end_with_parent
 from menagerie.generators.splits.binding import BindingRecipe
-from menagerie.studies.runs.machine import start_server
+from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.cluster.jobs import Cluster
+from menagerie.studies.frame.checks import check
+from menagerie.studies.runs.machine import check_device_here, start_server
 from tests.command import GRID, run_here
 from tests.helpers.splits import make_split
 
@@ -87,18 +92,30 @@ def test_a_killed_process_ends_all_with_one_line_and_another_number_goes_on(comm
     assert [int(row["step"]) for row in rows(tmp_path)] == list(range(1, STEPS + 1))
 
 
+SMOKE = PRESETS["smoke"]
+
+
 @pytest.mark.parametrize(
-    ("more", "line"),
+    ("study", "line"),
     [
-        (["--workers", "2"], "--workers 2: under torchrun runs go one after another"),
-        (["--batch", "9"], "--batch 9 can't be shared by 2 processes"),
-        (["--cluster", "local"], "--cluster local makes tasks of single processes"),
+        (replace(SMOKE, workers=2), "--workers 2: under torchrun runs go one after another"),
+        (replace(SMOKE, cluster=Cluster("local")), "--cluster local makes tasks of single processes"),
+        (replace(SMOKE, device="cuda:1"), "--device cuda:1: under torchrun each process takes a GPU of its own"),
+        (replace(SMOKE, recipe=replace(SMOKE.recipe, batch=9)), "--batch 9 can't be shared by 2 processes"),
     ],
 )
-def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(more, line, command, tmp_path, monkeypatch):
-    """Without other processes: they would only wait meanwhile."""
-    monkeypatch.setattr("menagerie.studies.runs.together.processes", lambda: 2)
-    done = run_here([*command, *more], tmp_path)
-    assert done.returncode == 2
-    assert line in done.stderr
-    assert not (tmp_path / "run").exists()
+def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(study, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match=line):
+        check(study)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_processes_than_gpus_are_refused(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    check_device_here("cuda", 2)
+    with pytest.raises(UserError, match="starts 3 processes here, but there are 2 GPUs"):
+        check_device_here("cuda", 3)
