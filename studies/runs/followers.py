@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
-from menagerie.studies.runs.together import LOST, join, processes, ranks_on
+from menagerie.studies.runs.together import JOINED, LOST, join, processes, ranks_on
 from menagerie.studies.runs.train import material_of
 
 if TYPE_CHECKING:
@@ -28,15 +28,32 @@ def run_together(command: Callable[[], int | None]) -> int | None:
     ranks = join()
     if ranks.share.rank:
         return follow_trainings(ranks)
-    with lost_process():
-        try:
-            status = command()
-        except (UserError, Stopped, KeyboardInterrupt, SystemExit):
-            with contextlib.suppress(RuntimeError):  # they have ended before
-                ranks.tell(None)
-            raise
-        ranks.tell(None)
-        return status
+    try:
+        with lost_process():
+            try:
+                status = command()
+            except (UserError, Stopped, KeyboardInterrupt, SystemExit):  # others may be of a step, where nobody hears
+                with contextlib.suppress(RuntimeError):  # they have ended before
+                    dismiss(ranks)
+                raise
+            dismiss(ranks)
+            return status
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun's, which a process gets when another has ended
+
+
+def dismiss(ranks: "Ranks") -> None:
+    """Let the other processes end: there is no more to train."""
+    ranks.tell(None)
+    leave()
+
+
+def leave() -> None:
+    """Close the connections to other processes; as Python ends, their threads would end it with an error."""
+    import torch.distributed as dist
+
+    JOINED.clear()
+    dist.destroy_process_group()
 
 
 @contextlib.contextmanager
@@ -61,6 +78,7 @@ def follow_trainings(ranks: "Ranks") -> int:
         with lost_process(), open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
             while (content := ranks.hear()) is not None:
                 follow_training(content)
+            leave()
     except UserError as error:
         if str(error) == LOST:  # which the first one says, or torchrun of the first one
             return 1
