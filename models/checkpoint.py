@@ -74,6 +74,11 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
 
 def save_config(folder: Path, model: str, scorer: Scorer) -> None:
     """Describe a scorer in `folder`, which has the file of its weights already."""
+    write_record(folder / CONFIG, described(model, scorer) | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
+
+
+def described(model: str, scorer: Scorer) -> dict[str, Any]:
+    """Everything about a scorer except its weights and their digest."""
     config = {
         "model": model,
         "towers": asdict(recorded(scorer.towers_config, elsewhere=True)),
@@ -82,7 +87,7 @@ def save_config(folder: Path, model: str, scorer: Scorer) -> None:
     }
     if isinstance(base := getattr(scorer, "base", None), Scorer):
         config["base"] = asdict(base.config)
-    write_record(folder / CONFIG, config | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
+    return config
 
 
 def system_error(error: SafetensorError) -> Exception:
@@ -115,11 +120,15 @@ def check_place(folder: Path, digest: str) -> None:
 def config_in(folder: Path) -> CheckpointConfig:
     """Read the description of the scorer in `folder`, without looking at a result beside it."""
     try:
-        config = read_record(folder / CONFIG, CheckpointConfig)
-        towers = TowerConfig(**config["towers"] | {"load": False})  # the checkpoint has the weights
-        return msgspec.convert(config | {"towers": asdict(towers)}, CheckpointConfig)
+        return config_of(read_record(folder / CONFIG, CheckpointConfig))
     except (ValueError, TypeError) as error:
         raise UserError(f"{folder} is not a whole checkpoint ({error}); train the model again") from error
+
+
+def config_of(description: Mapping[str, Any]) -> CheckpointConfig:
+    """What a scorer was `described` with, to be built without weights: the checkpoint has them."""
+    towers = TowerConfig(**description["towers"] | {"load": False})
+    return msgspec.convert({"weights": "", **description, "towers": asdict(towers)}, CheckpointConfig)
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:

@@ -6,6 +6,19 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from menagerie.models.ranks import ranks_of_step
+
+
+class Block(NamedTuple):
+    """Which rows of a batch's targets a process has, if several share the batch."""
+
+    first: int
+    """Number of its first image."""
+    images: int
+    """Number of images in the batch."""
+    right: Int64[Tensor, " m"]
+    """Number of the batch's images of which each text is a positive."""
+
 
 class Targets(NamedTuple):
     """Which of m texts are positives and which are negatives of n images."""
@@ -22,6 +35,30 @@ class Targets(NamedTuple):
     """
     phrases: int = 0
     """Number of the last texts that are phrases of captions: true of their owner, not false."""
+    block: Block | None = None
+    """The place of these n images among the batch's, if other processes have the others; the texts are the batch's."""
+
+    @property
+    def images(self) -> int:
+        """Number of images in the batch, those of other processes included."""
+        return self.block.images if self.block else len(self.same)
+
+    @property
+    def rows(self) -> slice:
+        """The numbers of the n images among the batch's."""
+        first = self.block.first if self.block else 0
+        return slice(first, first + len(self.same))
+
+    @property
+    def portion(self) -> float:
+        """What portion of the batch the n images are: a mean over them times this is their share of its mean."""
+        return len(self.same) / self.images
+
+    def of(self, rows: slice) -> "Targets":
+        """The targets of some of the batch's images."""
+        masked = None if self.masked is None else self.masked[rows]
+        block = Block(rows.start, len(self.same), self.same.sum(0))
+        return self._replace(same=self.same[rows], masked=masked, block=block)
 
 
 def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets) -> Float[Tensor, ""]:
@@ -41,14 +78,21 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
 def contrastive_losses(
     similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The two halves of `contrastive_loss`: images among texts, and images' texts among images."""
+    """The two halves of `contrastive_loss`: images among texts, and images' texts among images.
+
+    Where several processes share the batch, this one's shares of both.
+    """
     logits, same = scale * similarity, targets.same
     if targets.masked is not None:
         logits = logits.masked_fill(targets.masked, -torch.inf)
     by_image = cross_entropy(logits, shares(same))
     if targets.matched < similarity.shape[1]:
         logits, same = logits[:, : targets.matched], same[:, : targets.matched]
-    return by_image, cross_entropy(logits.T, shares(same.T))
+    if targets.block is None:
+        return by_image, cross_entropy(logits.T, shares(same.T))
+    ranks = ranks_of_step()
+    by_text = ranks.column_entropies(logits, same / targets.block.right[: targets.matched]) / targets.matched
+    return by_image * targets.portion, by_text
 
 
 def sigmoid_loss(

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, UInt8
@@ -27,6 +27,17 @@ class Diverged(UserError):
     """Raised when the loss, the weights or the scores of a scorer aren't finite: its training failed."""
 
 
+class Sharing(NamedTuple):
+    """How several processes take a training step together (docs/training.md)."""
+
+    texts: Literal["rows", "tower"] = "rows"
+    """What is shared out: rows of the reader's tensors, where these and the tensors of the text's code have a row for
+    each text; or the rows that `TextTower.pooled` encodes."""
+    images: Literal["block", "gathered"] = "block"
+    """What the loss gets: the codes of a process's own images, with `targets.block`, of which it gives a share of the
+    batch's loss; or those of all images of the batch, as alone."""
+
+
 class Scorer(Layered, ABC):
     """Encodes images and texts separately, then compares them.
 
@@ -39,6 +50,8 @@ class Scorer(Layered, ABC):
     config_class: ClassVar[type]
     references: ClassVar[int] = 0
     """Number of training images that it keeps."""
+    sharing: Sharing | None = None
+    """How several processes share its steps; None: they can't. A class with a loss or a reader of its own must say."""
     reader: TextReader
     """Turns texts into the scorer's input."""
     training_reader: TextReader | None = None

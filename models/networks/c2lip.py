@@ -31,6 +31,7 @@ from menagerie.models.networks.own_negatives import ImageCode, PatchScorer
 from menagerie.models.networks.siglip import SigLIPScorer
 from menagerie.models.objectives import Targets, sigmoid_loss
 from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.further_texts import C2LIPConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -77,6 +78,7 @@ class C2LIPScorer(PatchScorer, SigLIPScorer):
     """SigLIP trained with C2LIP's losses."""
 
     config_class = C2LIPConfig
+    sharing = Sharing("tower")
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: C2LIPConfig | None = None) -> None:
         super().__init__(towers, texts, config or C2LIPConfig())

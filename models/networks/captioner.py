@@ -24,6 +24,7 @@ from menagerie.models.networks.likelihoods import LikelihoodScorer, WordCode, sh
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.captioner import CaptionerConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
@@ -34,6 +35,7 @@ class CaptionerScorer(LikelihoodScorer):
     """The scorer by likelihood of a text given an image. Scores are at most 0 unless `alpha` is positive."""
 
     config_class = CaptionerConfig
+    sharing = Sharing()
     pairs_only = True
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CaptionerConfig | None = None) -> None:
@@ -68,7 +70,7 @@ class CaptionerScorer(LikelihoodScorer):
 
     def loss(self, images: Seen, texts: WordCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The captioning loss; false captions have no part in it."""
-        return self.caption_loss(images, texts, self.config.parallel)
+        return self.caption_loss(images, texts, targets, self.config.parallel)
 
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         """The text tower's own."""

@@ -23,7 +23,7 @@ from menagerie.envs.world import ANIMALS
 from menagerie.generators.captions.phrases import plural
 from menagerie.models.objectives import Targets, cross_entropy
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorer import Scorer
+from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.classifier import ClassifierConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.build import build_towers
@@ -82,6 +82,7 @@ class ClassifierScorer(Scorer):
     """The classifier: a unit vector for an image, compared with one for each class."""
 
     config_class = ClassifierConfig
+    sharing = Sharing("tower")  # there is none
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: ClassifierConfig | None = None) -> None:
         given = config or ClassifierConfig()
@@ -116,7 +117,7 @@ class ClassifierScorer(Scorer):
     def loss(self, images: Float[Tensor, "n d"], texts: Shares, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The mean cross-entropy over images; other images, and texts of no image, are no negatives."""
         logits = self.logit_scale() * self.cosines(images)
-        return cross_entropy(logits, texts.shares[: len(images)])
+        return cross_entropy(logits, texts.shares[targets.rows]) * targets.portion
 
     def image_parts(self, code: Float[Tensor, "n d"], tokens: Layer | None) -> dict[str, Layer]:
         """The cosine with every class (n, 1, classes)."""

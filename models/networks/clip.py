@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from menagerie.models.scorer import Scorer
+from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.build import build_towers
@@ -38,6 +38,7 @@ class CLIPScorer(Scorer):
     """The scorer CLIP: one vector per image and one per caption, compared by their cosine."""
 
     config_class = CLIPConfig
+    sharing = Sharing()
     needs: ClassVar[Literal["", "patches", "tokens"]] = ""
     """Tokens required from the towers besides vectors: of images ("patches"), or of texts too ("tokens")."""
 

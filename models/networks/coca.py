@@ -29,6 +29,7 @@ from menagerie.models.networks.likelihoods import LikelihoodScorer, WordCode, wi
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.coca import CoCaConfig
 from menagerie.models.texts import Tensors
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -59,6 +60,7 @@ class CoCaScorer(LikelihoodScorer):
     `alpha` is positive."""
 
     config_class = CoCaConfig
+    sharing = Sharing()
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CoCaConfig | None = None) -> None:
         config = config or CoCaConfig()
@@ -123,7 +125,7 @@ class CoCaScorer(LikelihoodScorer):
         """The weighted sum of both losses."""
         cosines = images.vectors @ texts.vectors.T
         contrast = contrastive_loss(cosines, self.logit_scale(), targets)
-        caption = self.caption_loss(images.seen, texts.words)
+        caption = self.caption_loss(images.seen, texts.words, targets)
         return self.config.contrast_weight * contrast + self.config.caption_weight * caption
 
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:

@@ -26,6 +26,7 @@ from torch import Tensor
 from menagerie.models.networks.clip import CaptionReader, CLIPScorer
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.further_texts import CSCLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
@@ -42,6 +43,7 @@ class CSCLIPScorer(CLIPScorer):
     """CLIP trained with CS-CLIP's losses."""
 
     config_class = CSCLIPConfig
+    sharing = Sharing(images="gathered")
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CSCLIPConfig | None = None) -> None:
         super().__init__(towers, texts, config)

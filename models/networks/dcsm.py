@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from menagerie.models.networks.clip import CaptionReader
-from menagerie.models.scorer import Scorer
+from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.dcsm import DCSMConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -106,6 +106,7 @@ class DCSMScorer(Scorer):
     unbounded."""
 
     config_class = DCSMConfig
+    sharing = Sharing()
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: DCSMConfig, base: Scorer) -> None:
         super().__init__(towers, texts, logit_scale=1.0)

@@ -31,6 +31,7 @@ from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.networks.drawn import info_nce, wrong_images, wrong_texts
 from menagerie.models.objectives import Targets, contrastive_losses
 from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.filip import FILIPConfig
 from menagerie.models.towers.features import Layer
 
@@ -71,6 +72,11 @@ class FILIPScorer(CLIPScorer):
         if self.pooled:
             states, present = pooled[:, None], torch.ones_like(present[:, :1])
         return Words(F.normalize(tower.project(states), dim=-1), present)
+
+    @property
+    def sharing(self) -> Sharing:
+        """Drawn negatives are drawn from all images."""
+        return Sharing(images="gathered" if self.config.negatives else "block")
 
     @property
     def pooled(self) -> bool:

@@ -30,7 +30,7 @@ from menagerie.models.networks.clip import CaptionReader
 from menagerie.models.networks.graph_batch import numbered
 from menagerie.models.objectives import Targets, sigmoid_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorer import Scorer
+from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.flair import FLAIRConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.build import build_towers
@@ -103,6 +103,7 @@ class FLAIRScorer(Scorer):
     """A scorer in which each text pools the patches of an image by attention, and is compared with the result."""
 
     config_class = FLAIRConfig
+    sharing = Sharing("tower")
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: FLAIRConfig | None = None) -> None:
         config = config or FLAIRConfig()
@@ -159,14 +160,15 @@ class FLAIRScorer(Scorer):
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The mean of the text-conditioned sigmoid loss and the multi-positive sigmoid loss."""
-        scale, n = self.logit_scale(), len(images.whole)
+        scale, n = self.logit_scale(), targets.images
         each = targets.matched // n
-        columns = compared(texts.draw, n, targets.matched)
+        columns = compared(texts.draw, n, targets.matched)[targets.rows]
         right, left_out = targets.same.gather(1, columns), torch.zeros_like(columns, dtype=torch.bool)
         if targets.masked is not None:
             left_out = targets.masked.gather(1, columns)
         number = torch.arange(columns.shape[1], device=columns.device) - each
-        twice = number == torch.arange(n, device=columns.device)[:, None]  # already among its captions
+        mine = torch.arange(n, device=columns.device)[targets.rows, None]
+        twice = number == mine  # already among its captions
         conditioned = scale * self.fit(images, texts.vectors[columns]) + self.bias
         whole = scale * images.whole @ F.normalize(texts.vectors, dim=-1).T + self.bias
         first = sigmoid_loss(conditioned, right, left_out | twice, n + each - 1)

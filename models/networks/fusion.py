@@ -33,7 +33,7 @@ from menagerie.models.networks.drawn import info_nce, wrong, wrong_images, wrong
 from menagerie.models.networks.words import TokenBatch, all_pairs, reader_of, rows_of, some_pairs
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorer import Scorer
+from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.fusion import FusionConfig
 from menagerie.models.texts import mapped
 from menagerie.models.towers.build import build_towers
@@ -64,6 +64,7 @@ class FusionScorer(Scorer):
     """The scorer by the log-odds that an image and a text match, read together; scores have no bounds."""
 
     config_class = FusionConfig
+    sharing = Sharing(images="gathered")
     pairs_only = True
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: FusionConfig | None = None) -> None:

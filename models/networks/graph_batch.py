@@ -29,10 +29,6 @@ class Altered(NamedTuple):
     exists: Bool[Tensor, " c"]
     """False for a graph that can't be altered in this way."""
 
-    def first(self, count: int) -> "Altered":
-        """The altered edges of the first `count` graphs."""
-        return Altered(*(tensor[:count] for tensor in self))
-
 
 class GraphBatch(NamedTuple):
     """`c` graphs, padded to `m` nodes and `e` edges, the largest numbers among them."""
@@ -56,9 +52,20 @@ class GraphBatch(NamedTuple):
 
     def first(self, count: int) -> "GraphBatch":
         """The batch of the first `count` graphs, which must include all that belong to images."""
+        return self._some(slice(count))
+
+    def block(self, rows: slice) -> "GraphBatch":
+        """The batch of some graphs. All count as `related`, but those without edges have no altered ones: a choice
+        without alternatives adds nothing to a loss."""
+        some = self._some(rows)
+        edges = some.edge_present.any(1)
+        altered = {name: each._replace(exists=each.exists & edges) for name in ALTERED if (each := getattr(some, name))}
+        return some._replace(related=torch.arange(len(edges), device=edges.device), **altered)
+
+    def _some(self, rows: slice) -> "GraphBatch":
         per_graph = ("phrase_of_node", "node_present", "predicate_of_edge", "subjects", "objects", "edge_present")
-        kept = {name: getattr(self, name)[:count] for name in per_graph}
-        more = {name: edges.first(count) for name in ALTERED if (edges := getattr(self, name))}
+        kept = {name: getattr(self, name)[rows] for name in per_graph}
+        more = {name: Altered(*(each[rows] for each in edges)) for name in ALTERED if (edges := getattr(self, name))}
         return self._replace(**kept, **more)
 
 

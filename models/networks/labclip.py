@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from menagerie.models.scorer import Scorer, Tensors
+from menagerie.models.scorer import Scorer, Sharing, Tensors
 from menagerie.models.scorers.labclip import LABCLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
@@ -24,6 +24,7 @@ class LABCLIPScorer(Scorer):
     """The scorer LABCLIP: the vectors of a frozen model, `base`, with a linear map applied to those of texts."""
 
     config_class = LABCLIPConfig
+    sharing = Sharing()
 
     def __init__(
         self, towers: TowerConfig, texts: TextSpace, config: LABCLIPConfig | None = None, *, base: Scorer

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.networks.words import PAIRS, TokenBatch, all_pairs, reader_of, sliced
+from menagerie.models.objectives import Targets
 from menagerie.models.scorer import Scorer
 from menagerie.models.scorers.captioner import LikelihoodConfig
 from menagerie.models.texts import mapped
@@ -147,17 +148,17 @@ class LikelihoodScorer(Scorer):
         """The score of image i with text i."""
         return self.generative_score(images, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
 
-    def caption_loss(self, images: Seen, texts: WordCode, parallel: float = 0.0) -> Float[Tensor, ""]:
+    def caption_loss(self, images: Seen, texts: WordCode, targets: Targets, parallel: float = 0.0) -> Float[Tensor, ""]:
         """-log P of a token, the mean over all tokens of the images' own captions.
 
         `chance` decides which captions are read without an image, and which `parallel` share of texts is hidden.
         """
-        n = len(images.keys)
-        own = mapped(sliced(texts, 0, n), lambda tensor: tensor[:, None])
+        rows = targets.rows
+        own = mapped(sliced(texts, rows.start, rows.stop), lambda tensor: tensor[:, None])
         blind = (own.tokens.chance[..., 0] < self.config.null_share)[..., None, None, None]
         images = Seen(*(torch.where(blind, *pair) for pair in zip(self.nothing(), images, strict=True)))
         hidden = own.tokens.chance[..., 1] < parallel if parallel else None
-        return -self.by_token(images, own, hidden).sum() / own.tokens.length.sum()
+        return -self.by_token(images, own, hidden).sum() / texts.tokens.length[: targets.images].sum()
 
 
 def within(tokens: TokenBatch) -> Bool[Tensor, "*b t"]:

@@ -27,7 +27,7 @@ from menagerie.models.networks.graph_batch import GraphBatch, GraphReader
 from menagerie.models.networks.node_cosines import node_cosines
 from menagerie.models.objectives import Targets, contrastive_loss, local_relation_loss
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorer import Scorer
+from menagerie.models.scorer import Scorer, Sharing
 from menagerie.models.scorers.oc_clip import ALTERED, OCCLIPConfig
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -55,6 +55,7 @@ class OCCLIPScorer(Scorer):
 
     capabilities = frozenset({"attention"})
     config_class = OCCLIPConfig
+    sharing = Sharing("tower")
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: OCCLIPConfig | None = None) -> None:
         config = config or OCCLIPConfig()
@@ -127,8 +128,9 @@ class OCCLIPScorer(Scorer):
         """
         loss = contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
         if self.config.local_weight and len(texts.graphs.related):
-            local = self.altered_similarities(images, texts, self.config.local_negatives)
-            terms = len(local) if self.config.local_mean else 2 * targets.matched
+            own = texts._replace(graphs=texts.graphs.block(targets.rows)) if targets.block else texts
+            local = self.altered_similarities(images, own, self.config.local_negatives)
+            terms = len(texts.graphs.related) if self.config.local_mean else 2 * targets.matched
             loss = loss + self.config.local_weight * local_relation_loss(local, self.logit_scale()) / terms
         return loss
 

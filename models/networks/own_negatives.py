@@ -32,6 +32,7 @@ from torch import Tensor
 from menagerie.models.networks.clip import CLIPScorer, CodedScorer
 from menagerie.models.objectives import Targets, contrastive_loss
 from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.own_negatives import CECLIPConfig, FSCCLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
@@ -41,6 +42,7 @@ class CECLIPScorer(CLIPScorer):
     """CLIP trained with CE-CLIP's losses."""
 
     config_class = CECLIPConfig
+    sharing = Sharing(images="gathered")
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CECLIPConfig | None = None) -> None:
         super().__init__(towers, texts, config)
@@ -101,6 +103,7 @@ class FSCCLIPScorer(PatchScorer):
     """CLIP trained with FSC-CLIP's losses."""
 
     config_class = FSCCLIPConfig
+    sharing = Sharing(images="gathered")
     needs = "tokens"
 
     def encode_texts(self, texts: Int64[Tensor, "m context"]) -> TextCode:

@@ -17,6 +17,7 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.chunks import by_images
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.networks.graph_batch import check_nodes, numbered, pad
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -76,6 +77,8 @@ class PhraseSumScorer(CLIPScorer):
     by cosine.
     """
 
+    sharing = Sharing("tower")
+
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
         super().__init__(towers, texts, config)
         self.reader = PhraseReader(self.reader.tokenizer, self.reader.context)
@@ -114,6 +117,7 @@ class PhraseInteractionScorer(CLIPScorer):
     """
 
     needs = "tokens"
+    sharing = Sharing("tower")
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: CLIPConfig | None = None) -> None:
         super().__init__(towers, texts, config)

@@ -32,6 +32,7 @@ from menagerie.models.networks.likelihoods import shifted, within
 from menagerie.models.networks.words import TokenBatch, TokenReader, sliced
 from menagerie.models.objectives import Targets, cross_entropy, shares
 from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.further_texts import ReadCLIPConfig
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
@@ -83,6 +84,7 @@ class ReadCLIPScorer(CodedScorer):
     """CLIP trained with READ-CLIP's losses."""
 
     config_class = ReadCLIPConfig
+    sharing = Sharing(images="gathered")
     needs = "tokens"
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: ReadCLIPConfig | None = None) -> None:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.objectives import Targets, sigmoid_loss
 from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.siglip import SigLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
@@ -31,6 +32,7 @@ class SigLIPScorer(CLIPScorer):
     pairs."""
 
     config_class = SigLIPConfig
+    sharing = Sharing()
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: SigLIPConfig | None = None) -> None:
         config = config or SigLIPConfig()
@@ -51,4 +53,4 @@ class SigLIPScorer(CLIPScorer):
         every image.
         """
         logits = self.logit_scale() * self.similarity(images, texts) + self.bias
-        return sigmoid_loss(logits, targets.same, targets.masked, len(images))
+        return sigmoid_loss(logits, targets.same, targets.masked, targets.images)

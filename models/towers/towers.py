@@ -15,6 +15,7 @@ from open_clip.transformer import ResidualAttentionBlock, VisionTransformer
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
+from menagerie.models.ranks import dealt_out
 from menagerie.models.towers.pixels import Framing, Statistics
 from menagerie.models.towers.tokenizers import Tokenizer
 
@@ -111,7 +112,7 @@ class TextTower(Tower):
 
     def pooled(self, texts: Int64[Tensor, "m context"]) -> Float[Tensor, "m d"]:
         """The vector of each text as the tower itself pools and projects its tokens; not normalised."""
-        return self.model.encode_text(texts)
+        return dealt_out(self.model.encode_text, texts)
 
     def tokens(self, texts: Int64[Tensor, "m context"]) -> Tokens:
         """The tokens of texts: the tower's causal mask hides later tokens, padding included, from each token."""

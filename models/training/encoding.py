@@ -12,20 +12,47 @@ from torch.utils.checkpoint import checkpoint
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.chunks import joined
+from menagerie.models.ranks import Ranks, dealing, ranks_of_step
 from menagerie.models.recipe import Precision, Recipe
 from menagerie.models.scorer import Scorer
-from menagerie.models.texts import Tensors, mapped
+from menagerie.models.texts import Tensors, leaves, mapped
 
 
 def encode(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, recipe: Recipe) -> tuple[Tensors, Tensors]:
     """The codes of images and of texts, in float32 whatever the precision in which they are made.
 
     Similarities of bfloat16 would tie: they differ by as little as their rounding (docs/training.md).
+
+    Where several processes take the step together, each encodes its share; the texts' code is then that of all texts.
     """
-    low = recipe.precision == "bf16"
-    with torch.autocast(scorer.device.type, torch.bfloat16) if low else nullcontext():
+    low, ranks = recipe.precision == "bf16", ranks_of_step()
+    by_rows = ranks is not None and scorer.sharing.texts == "rows"
+    if by_rows:
+        total = rows_in(texts)
+        texts = mapped(texts, ranks.own)
+    with (
+        torch.autocast(scorer.device.type, torch.bfloat16) if low else nullcontext(),
+        dealing() if ranks and not by_rows else nullcontext(),
+    ):
         codes = in_parts(scorer, pixels, recipe.accumulate), scorer.encode_texts(texts)
-    return tuple(mapped(code, in_full) for code in codes) if low else codes
+    images, code = (mapped(code, in_full) for code in codes) if low else codes
+    if by_rows:
+        code = gathered(ranks, code, rows_in(texts), total)
+    if ranks and scorer.sharing.images == "gathered":
+        images = gathered(ranks, images, len(pixels), len(pixels) * ranks.share.count)
+    return images, code
+
+
+def rows_in(code: Tensors) -> int:
+    """Number of rows of a code's tensors."""
+    return len(next(leaves(code)))
+
+
+def gathered(ranks: Ranks, code: Tensors, own: int, total: int) -> Tensors:
+    """All rows of a code of which this process has its own."""
+    if any(len(part) != own for part in leaves(code)):
+        raise UserError(f"a scorer whose codes have no row for each of {own} images or texts can't share them out")
+    return mapped(code, lambda part: ranks.gathered(part, total))
 
 
 def in_full(part: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from menagerie.envs.core.plugins import own_module
 from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.objectives import Targets
+from menagerie.models.ranks import Share
 from menagerie.models.recipe import Negatives, Recipe, negatives_of
 from menagerie.models.registry import own_file
 from menagerie.models.texts import TextReader, Texts
@@ -44,16 +45,26 @@ class Feed(torch.utils.data.Dataset):
     A reader with `captions = k` gets k captions of each image (`Captioned.several`); text i + jn belongs to image i.
     With `false_further = kind` it gets false versions of all but the first, behind those of the first. With `phrases`
     the phrases of each image's first caption come last.
+
+    With a `share` it gives a process's images of each batch, with all texts; their `targets` too, unless `gathered`.
     """
 
     def __init__(
-        self, data: Captioned, reader: TextReader, recipe: Recipe, seed: int, negatives: tuple[str, ...] = ()
+        self,
+        data: Captioned,
+        reader: TextReader,
+        recipe: Recipe,
+        seed: int,
+        negatives: tuple[str, ...] = (),
+        share: Share | None = None,
+        gathered: bool = False,
     ) -> None:
         self.data, self.reader, self.recipe, self.seed = data, reader, recipe, seed
         self.negatives = negatives_of(recipe, negatives)
         check_negatives(data, recipe, self.negatives)
         self.sampler = sampler_of(data, recipe, seed)
         self.known = Claims(data.names)
+        self.share, self.gathered = share, gathered
 
     def __len__(self) -> int:
         return self.recipe.steps
@@ -70,8 +81,8 @@ class Feed(torch.utils.data.Dataset):
         if self.negatives.images:
             indices = with_partners(indices, self.data.partner_items(indices))
         draws = [seed_of(seed, "caption", k) for k in range(len(indices))]
-        texts, images = self.captions(indices, draws), self.data.images(indices)
-        n_images, matched = len(images), len(texts)
+        texts = self.captions(indices, draws)
+        n_images, matched = len(indices), len(texts)
         owners: list[int] = []
         for kind in self.negatives.texts:
             false = self.data.negatives(indices, draws, kind)
@@ -87,7 +98,12 @@ class Feed(torch.utils.data.Dataset):
         owner = torch.tensor(owners, dtype=torch.int64) if owners else None
         targets = with_phrases(targets._replace(owner=owner), [text for _, text in named])
         words, graphs = zip(*texts, strict=True)
-        return Batch(images, variation, self.reader(Texts(words, graphs, matched, targets), generator), targets)
+        read = self.reader(Texts(words, graphs, matched, targets), generator)
+        if self.share is None:
+            return Batch(self.data.images(indices), variation, read, targets)
+        own = self.share.of(n_images)
+        mine = variation and Variation(*(part[own] for part in variation))
+        return Batch(self.data.images(indices[own]), mine, read, targets if self.gathered else targets.of(own))
 
     def captions(self, indices: np.ndarray, draws: list[int]) -> list[Caption]:
         """The captions of a batch: one of each item, then a second one of each, and so on, as many as the

@@ -13,6 +13,7 @@ from torch import Tensor
 from menagerie.envs.core.errors import Stopped
 from menagerie.envs.core.identity import seed_of
 from menagerie.generators.captioned import Captioned
+from menagerie.models.ranks import Ranks, ranks_of_step, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged, Scorer, moved
 from menagerie.models.training.augment import augment
@@ -20,6 +21,7 @@ from menagerie.models.training.encoding import encode, products
 from menagerie.models.training.feed import Batch, Feed
 from menagerie.models.training.loaders import batches
 from menagerie.models.training.state import History, StateFile, load_state, save_state
+from menagerie.models.training.together import check_together, packed, unpack
 
 # Gradients of every model are clipped to this norm. Among the papers' recipes only SigLIP's does so.
 LARGEST_GRADIENT = 1.0
@@ -42,12 +44,18 @@ class Progress:
 
 
 def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
-    """The training loss of a batch on the scorer's device; nothing in it waits for the device."""
+    """The training loss of a batch on the scorer's device; nothing in it waits for the device.
+
+    Where several processes take the step together, this one's share of it.
+    """
     pixels = scorer.pixel_scale(batch.images)
     if batch.variation is not None:
         pixels = augment(pixels, batch.variation)
     codes = encode(scorer, pixels, batch.texts, recipe)
-    return scorer.loss(*codes, batch.targets, recipe)
+    loss, ranks = scorer.loss(*codes, batch.targets, recipe), ranks_of_step()
+    if ranks and scorer.sharing.images == "gathered":
+        return loss / ranks.share.count  # all have computed the whole
+    return loss
 
 
 def train(
@@ -63,26 +71,32 @@ def train(
     negatives: tuple[str, ...] = (),
     workers: int = 0,
     history: History | None = None,
+    ranks: Ranks | None = None,
 ) -> None:
     """Train `scorer` in place, to the end or only `until` a step.
 
     With a `state_file`, training continues from it if it exists, and saves to it every `save_every` steps, at `until`,
     and after the step whose `report` raises `Stopped`. The result depends neither on interruptions nor on the number of
     `workers` that prepare batches. `history` gets every step once; its latest losses are read every `CHECK_EVERY` steps
-    and whenever a state is saved.
+    and whenever a state is saved. The other `ranks` take each step together with this process, the first of them, by
+    `follow`; whoever calls this tells them of the end.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
-    feed = Feed(data, scorer.training_reader or scorer.reader, recipe, seed, negatives)
+    feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
     optimizer = build_optimizer(scorer, recipe)
     history = History(recipe.batch) if history is None else history
     start = load_state(state_file, scorer, optimizer, history) if state_file else 0
     if scorer.references:
         scorer.keep_references(data.images(reference_items(len(data), scorer.references, seed)))
+    if ranks:
+        ranks.tell(packed(scorer, optimizer, start))
     scorer.train()
     finite = torch.ones((), dtype=torch.bool, device=scorer.device)
     history.restart()
     for step, batch in enumerate(batches(feed, start, end, scorer.device, workers), start=start):
-        loss = train_step(scorer, optimizer, moved(batch, scorer.device, non_blocking=True), recipe, seed, step)
+        if ranks:
+            ranks.tell()
+        loss = train_step(scorer, optimizer, moved(batch, scorer.device, non_blocking=True), recipe, seed, step, ranks)
         finite &= loss.isfinite()
         done = step + 1
         history.add(done, loss, max(group["lr"] for group in optimizer.param_groups))
@@ -110,16 +124,58 @@ def reference_items(size: int, count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed_of(seed, "references")).choice(size, count, replace=size < count)
 
 
+def follow(
+    scorer: Scorer,
+    data: Captioned,
+    recipe: Recipe,
+    seed: int,
+    ranks: Ranks,
+    negatives: tuple[str, ...] = (),
+    workers: int = 0,
+) -> None:
+    """Take the steps of a training together with the process that calls `train`, until that one ends it."""
+    feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
+    optimizer = build_optimizer(scorer, recipe)
+    if (state := ranks.hear()) is None:
+        return
+    start = unpack(state, scorer, optimizer)
+    scorer.train()
+    for step, batch in enumerate(batches(feed, start, recipe.steps, scorer.device, workers), start=start):
+        if ranks.hear() is None:
+            return
+        train_step(scorer, optimizer, moved(batch, scorer.device, non_blocking=True), recipe, seed, step, ranks)
+    ranks.hear()
+
+
+def feed_of(
+    scorer: Scorer, data: Captioned, recipe: Recipe, seed: int, negatives: tuple[str, ...], ranks: Ranks | None
+) -> Feed:
+    """The batches of a training, or this process's part of them."""
+    reader = scorer.training_reader or scorer.reader
+    if ranks is None:
+        return Feed(data, reader, recipe, seed, negatives)
+    check_together(scorer, recipe, ranks.share.count)
+    return Feed(data, reader, recipe, seed, negatives, ranks.share, scorer.sharing.images == "gathered")
+
+
 def train_step(
-    scorer: Scorer, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, seed: int, step: int
+    scorer: Scorer,
+    optimizer: torch.optim.Optimizer,
+    batch: Batch,
+    recipe: Recipe,
+    seed: int,
+    step: int,
+    ranks: Ranks | None = None,
 ) -> Float[Tensor, ""]:
-    """Take one optimiser step; returns its loss."""
+    """Take one optimiser step, together with other `ranks` if there are any; returns its loss."""
     torch.manual_seed(seed_of(seed, "step", step))  # for dropout
     set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
-    with products(recipe.precision):
+    with products(recipe.precision), taking_part(ranks):
         loss = batch_loss(scorer, batch, recipe)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
+    if ranks:
+        loss = ranks.add_up(scorer.parameters(), loss)
     torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
     optimizer.step()
     scorer.limit_scale()

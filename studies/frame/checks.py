@@ -1,5 +1,6 @@
 """The checks that may refuse a study, before anything is made."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -21,6 +22,7 @@ from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import sized
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
+from menagerie.studies.runs.together import check_torchrun, processes
 
 
 def check_given(study: AnyStudy, preset: AnyStudy) -> None:
@@ -52,6 +54,7 @@ def check(study: AnyStudy) -> None:
     cells = [arm.cell for arm in arms if isinstance(arm.cell, Cell)]
     for cell in cells:
         check_precision(cell.recipe.precision, cell.device)
+    check_torchrun(study, cells)
     check_splits(cells)
     check_states(study)
     check_image_negatives(cells)
@@ -116,7 +119,7 @@ def check_machine(device: str, cells: Sequence[Cell]) -> None:
     """Raise on towers, scorers or a device that can't work here, before an hour of other cells. Imports torch."""
     from menagerie.models.towers.build import check_towers
 
-    check_device_here(device)
+    check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
     for towers in dict.fromkeys(cell.towers for cell in cells):
         check_towers(towers)
     seen: set[str] = set()
@@ -134,13 +137,16 @@ def check_model(cell: Cell, whole: bool = True) -> None:
     """
     from menagerie.models.contract import attempt, build, check_contract
     from menagerie.models.towers.config import SMALL_TOWERS
+    from menagerie.models.training.together import check_together
 
     negatives = bool(negatives_of(cell.recipe, cell.negatives).texts)
     scratch, options = replace(cell.towers, pretrained=""), dict(cell.options)
     small = cell.towers.architecture in SMALL_TOWERS
     if not (small and whole):
         words = f"on {cell.towers.architecture} can't be built"
-        attempt(cell.model, words, partial(build, cell.model, scratch, options))
+        built = attempt(cell.model, words, partial(build, cell.model, scratch, options))
+        if processes() > 1:
+            check_together(built, cell.recipe, processes())
     if whole and small:
         check_contract(cell.model, cell.towers, options, negatives)
     elif whole:

@@ -10,6 +10,7 @@ from menagerie.envs.core.errors import run_command
 from menagerie.studies.frame.checks import check, check_given
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
+from menagerie.studies.runs.followers import run_together
 
 
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
@@ -22,7 +23,8 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
         return
     script = sys.modules["__main__"]
     default = default or ("laptop" if "laptop" in presets else next(iter(presets)))
-    run_command(lambda: start(Path(script.__file__ or "study").stem, script.__doc__ or "", presets, default))
+    name, about = Path(script.__file__ or "study").stem, script.__doc__ or ""
+    run_command(lambda: run_together(lambda: start(name, about, presets, default)))
 
 
 def is_started() -> bool:

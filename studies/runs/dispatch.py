@@ -1,6 +1,8 @@
 """Runs the jobs of a study where `--cluster` says: in workers of this command, or as tasks."""
 
-from collections.abc import Callable, Collection, Iterable
+import signal
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.job import AnyJob
+from menagerie.studies.runs.together import processes
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
 Follow = Callable[[Any], Iterable[AnyJob] | None]
@@ -86,10 +89,56 @@ def run_jobs(
         return begun(on_finished(job) or ())
 
     first = begun(jobs)
-    if first and cluster.engine == "none":
+    if first and processes() > 1:
+        run_in_turn(first, follow, on_failed)
+    elif first and cluster.engine == "none":
         run_here(first, workers, follow, on_failed)
     elif first:
         run_tasks(every, cluster, workers, out, follow, on_failed)
+
+
+def run_in_turn(first: list[AnyJob], follow: Callable[[AnyJob], list[AnyJob]], on_failed: Failed | None) -> None:
+    """Run jobs one after another in this process, with which the others of torchrun train, and those that `follow`."""
+    from menagerie.envs.core.progress import progress_bar
+    from menagerie.studies.runs.local import fail
+
+    waiting, done, interruption, lines = list(first), 0, Interruption(), PlainLines()
+    with interrupted(interruption), progress_bar() as bar:
+        task = bar.add_task("runs")
+
+        def report(step: int, text: str = "") -> None:
+            bar.update(task, completed=done + step, description=f"{job.name}: {text}" if text else job.name)
+            lines.report(bar, task)
+            interruption.check()
+
+        while waiting:
+            bar.update(task, total=done + sum(job.steps for job in waiting))
+            job = waiting.pop(0)
+            try:
+                if not job.ended:
+                    clear_leftovers(job.folder, below=True, alone=True)
+                    interruption.deferred = True  # the others can't be told of an end within a step
+                    job.run(report, interruption.release)
+            except UserError as error:
+                if not job.ended:
+                    (on_failed or fail)(job, str(error))
+                    continue
+            finally:
+                interruption.deferred = False
+            done += job.steps
+            waiting += follow(job)
+            bar.console.print(job.outcome, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def interrupted(interruption: Interruption) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM request an end."""
+    before = {number: signal.signal(number, interruption.request) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run_tasks(

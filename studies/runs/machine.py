@@ -42,8 +42,8 @@ def check_device(device: str) -> None:
         raise UserError(f"--device {device!r} is none; write cpu, cuda, or cuda:0 for the first of several")
 
 
-def check_device_here(device: str) -> None:
-    """Raise unless torch finds the device on this machine."""
+def check_device_here(device: str, processes: int = 1) -> None:
+    """Raise unless torch finds the device on this machine, one for each process."""
     import torch
 
     check_device(device)
@@ -54,6 +54,8 @@ def check_device_here(device: str) -> None:
         raise UserError(f"--device {device}: torch sees no CUDA device here; use --device cpu")
     if int(number or 0) >= (count := torch.cuda.device_count()):
         raise UserError(f"--device {device}: torch sees {count} of them here, cuda:0 to cuda:{count - 1}")
+    if processes > count:
+        raise UserError(f"--device {device}: torchrun starts {processes} processes here, but there are {count} GPUs")
 
 
 def check_precision(precision: str, device: str) -> None:

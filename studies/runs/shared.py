@@ -30,6 +30,7 @@ from menagerie.studies.runs.cell import STATE, Cell, Job
 from menagerie.studies.runs.data import Material, content_digest
 from menagerie.studies.runs.graphs import false_further_of
 from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.together import take_steps
 from menagerie.studies.runs.training_log import TrainingLog
 
 if TYPE_CHECKING:
@@ -79,25 +80,18 @@ def train_phase(
 
     The rows of `log` are part of that state, so cells that continue from it have them too.
     """
-    from menagerie.models.training.loop import train
     from menagerie.models.training.state import StateFile
 
-    cell, unfinished, beside = job.cell, ready.with_suffix(".unfinished.pt"), states_beside(ready)
-    keep_it = keeper(beside, lacking(beside, job.execution.keep_states), cell.model, scorer, log.aside)
+    unfinished, beside = ready.with_suffix(".unfinished.pt"), states_beside(ready)
+    keep_it = keeper(beside, lacking(beside, job.execution.keep_states), job.cell.model, scorer, log.aside)
 
     def pass_on(progress: "Progress") -> None:
         keep_it(progress.step)
         log.write()
         report(progress.step)
 
-    train(
-        *(scorer, material.train, cell.recipe, cell.seed, StateFile(unfinished, ready.stem)),
-        report=pass_on,
-        until=steps,
-        negatives=cell.negatives,
-        workers=job.execution.loaders,
-        history=log.history,
-    )
+    file = StateFile(unfinished, ready.stem)
+    take_steps(job, material, scorer, file, pass_on, steps, job.execution.loaders, log.history)
     unfinished.replace(ready)
 
 

@@ -28,6 +28,7 @@ from menagerie.studies.runs.loggers import Logger
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import CARRIED, finished, read_carried, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
+from menagerie.studies.runs.together import processes, take_steps
 from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
 
@@ -72,7 +73,8 @@ def run_cell(
         **parsed_record(graphs),
         **({"carried": read_carried(job.folder)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process only, so less if it resumed
-        "provenance": {**provenance(), "step_cpu_seconds": step_seconds},
+        "provenance": {**provenance(), "step_cpu_seconds": step_seconds}
+        | ({"processes": processes()} if processes() > 1 else {}),
     }
     write_result(job.folder, result, (FILE, f"{CHECKPOINT}/{WEIGHTS}"), (LOG,))
     (job.folder / STATE).unlink(missing_ok=True)
@@ -203,7 +205,6 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
 
     Returns the median processor time of a step, without evaluations and saves; None if no step was left.
     """
-    from menagerie.models.training.loop import train
     from menagerie.models.training.state import StateFile
 
     cell, clock = job.cell, StepClock()
@@ -221,14 +222,8 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
 
     def train_until(step: int | None = None) -> None:
         clock.pause()
-        train(
-            *(scorer, material.train, cell.recipe, cell.seed, StateFile(job.folder / STATE, cell.id)),
-            report=pass_on,
-            until=step,
-            negatives=cell.negatives,
-            workers=job.execution.loaders,
-            history=log.history,
-        )
+        file = StateFile(job.folder / STATE, cell.id)
+        take_steps(job, material, scorer, file, pass_on, step, job.execution.loaders, log.history)
 
     start_from_shared_phase(job, material, scorer, report, log)
     reach_branch(job, scorer, train_until)

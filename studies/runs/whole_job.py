@@ -10,6 +10,7 @@ from menagerie.studies.runs.cell import CHECKPOINT, STATE, Job
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.together import take_steps
 from menagerie.studies.runs.train import fresh_scorer, material_of, one_training, run_cell
 from menagerie.studies.runs.training_log import Latest
 
@@ -36,7 +37,6 @@ def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
 
     It prepares its batches itself, so that it can be ended at any moment.
     """
-    from menagerie.models.training.loop import train
     from menagerie.models.training.state import StateFile
 
     file = StateFile(job.folder / STATES / STATE, job.id)
@@ -56,12 +56,7 @@ def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
             keep(progress.step)
             report(progress.step)
 
-        train(
-            *(scorer, material.train, job.cell.recipe, job.cell.seed, file),
-            report=pass_on,
-            until=max(steps),
-            negatives=job.cell.negatives,
-        )
+        take_steps(job, material, scorer, file, pass_on, max(steps))
         file.path.unlink(missing_ok=True)  # else the next round would begin behind its steps
     file.path.unlink(missing_ok=True)
 

@@ -1,0 +1,174 @@
+"""What the processes of one training exchange within a step: codes of texts, and one number for each text.
+
+Each of W ranks has the n/W images of its share of the batch, and encodes 1/W of the texts. Codes of texts are gathered
+with their gradient, so that a rank has the rows of its images, whole, in the matrix of logits l. Of column j all know
+
+    lse_j = log sum_i exp l_ij,     d lse_j / d l_ij = exp(l_ij - lse_j),
+
+where i runs over the images of all ranks. A rank's loss is its share of the batch's: the sum of the shares is the
+loss, and the sum of their gradients is its gradient. Collectives are of torch.distributed; every rank calls the same
+ones in the same order, which follows from all ranks knowing all texts.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+
+class Share(NamedTuple):
+    """Which part of a batch a process has."""
+
+    rank: int = 0
+    count: int = 1
+
+    def of(self, n: int) -> slice:
+        """The process's rows of n; where `count` doesn't divide n, the last ones have fewer or none."""
+        each = -(-n // self.count)
+        return slice(min(n, self.rank * each), min(n, (self.rank + 1) * each))
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The processes of a training, as one of them sees them."""
+
+    share: Share
+    group: Any = None
+    """torch's group for tensors on the device of the training; None is the default group."""
+    control: Any = None
+    """torch's group for tensors on the CPU. In it a process may wait for others as long as it takes."""
+
+    def gather(self, part: Tensor) -> Tensor:
+        """The rows of all ranks in their order, each of which has as many; without gradient."""
+        every = part.new_empty(self.share.count * len(part), *part.shape[1:])
+        dist.all_gather_into_tensor(every, part.contiguous(), group=self.group)
+        return every
+
+    def own(self, rows: Tensor) -> Tensor:
+        """This rank's share of rows that all ranks know. All have as many: who has too few has the last row again."""
+        each = -(-len(rows) // self.share.count)
+        number = torch.arange(self.share.rank * each, (self.share.rank + 1) * each, device=rows.device)
+        return rows[number.clamp_max(len(rows) - 1)]
+
+    def gathered(self, part: Tensor, n: int) -> Tensor:
+        """The n rows of which `part` is what was made of this rank's `own`.
+
+        A row's gradient is the sum of those that all ranks have for it; rows that a rank had again have none.
+        """
+        return (Gathered.apply(part, self) if part.is_floating_point() else self.gather(part))[:n]
+
+    def column_entropies(self, logits: Float[Tensor, "n m"], targets: Float[Tensor, "n m"]) -> Float[Tensor, ""]:
+        """This rank's share of the sum over columns of their cross-entropies over the images of all ranks.
+
+        The targets of a column sum to 1 over all ranks. A masked entry (logit -inf) has target 0 and adds nothing.
+        """
+        own = (targets * logits.masked_fill(targets == 0, 0)).sum()
+        return ColumnLogSumExp.apply(logits, self).sum() - own
+
+    def add_up(self, parameters: Iterable[nn.Parameter], loss: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """Replace gradients by their sums over all ranks, and return that of the loss. A parameter without a gradient
+        on any rank keeps none."""
+        every = [parameter for parameter in parameters if parameter.requires_grad]
+        some = torch.tensor([parameter.grad is not None for parameter in every], dtype=torch.uint8)
+        dist.all_reduce(some, dist.ReduceOp.MAX, group=self.control)
+        used = [parameter for parameter, there in zip(every, some.tolist(), strict=True) if there]
+        parts = (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in used)
+        whole = torch.cat([loss.detach().reshape(1), *(part.flatten() for part in parts)])
+        dist.all_reduce(whole, group=self.group)
+        total, *sums = whole.split([1, *map(torch.numel, used)])
+        for parameter, part in zip(used, sums, strict=True):
+            parameter.grad = part.view(parameter.shape)
+        return total[0]
+
+    def tell(self, content: bytes | None = b"") -> None:
+        """Send bytes, or None, from rank 0 to those that `hear`."""
+        size = torch.tensor([-1 if content is None else len(content)])
+        dist.broadcast(size, 0, group=self.control)
+        if content:
+            dist.broadcast(torch.frombuffer(bytearray(content), dtype=torch.uint8), 0, group=self.control)
+
+    def hear(self) -> bytes | None:
+        """Wait for what rank 0 sends."""
+        size = torch.empty(1, dtype=torch.int64)
+        dist.broadcast(size, 0, group=self.control)
+        if size < 0:
+            return None
+        content = torch.empty(int(size), dtype=torch.uint8)
+        if len(content):
+            dist.broadcast(content, 0, group=self.control)
+        return content.numpy().tobytes()
+
+
+class Gathered(torch.autograd.Function):
+    """`Ranks.gathered`."""
+
+    @staticmethod
+    def forward(ctx, part, ranks):
+        ctx.ranks, ctx.rows = ranks, len(part)
+        return ranks.gather(part)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        gradient = gradient.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(gradient, group=ctx.ranks.group)
+        first = ctx.ranks.share.rank * ctx.rows
+        return gradient[first : first + ctx.rows], None
+
+
+class ColumnLogSumExp(torch.autograd.Function):
+    """1/W of lse_j, with the whole gradient of lse_j by the logits of this rank: they are in no other rank's share."""
+
+    @staticmethod
+    def forward(ctx, logits, ranks):
+        # A column may be masked for all images of a rank, so its own sum may be 0, but never that of all.
+        whole = ranks.gather(logits.logsumexp(0)[None]).logsumexp(0)
+        ctx.save_for_backward(logits, whole)
+        return whole / ranks.share.count
+
+    @staticmethod
+    def backward(ctx, gradient):
+        logits, whole = ctx.saved_tensors
+        return gradient * (logits - whole).exp(), None
+
+
+_of_step: list[Ranks] = []  # within a step, the processes that take it together
+_dealing: list[Ranks] = []  # while the text tower's rows are dealt out to them
+
+
+@contextmanager
+def taking_part(ranks: Ranks | None) -> Iterator[None]:
+    """Compute a step together with the other ranks; with None, as without this."""
+    _of_step.extend([ranks] if ranks else [])
+    try:
+        yield
+    finally:
+        _of_step.clear()
+
+
+def ranks_of_step() -> Ranks | None:
+    """The ranks that take the present step together; None alone, and outside of steps."""
+    return _of_step[-1] if _of_step else None
+
+
+@contextmanager
+def dealing() -> Iterator[None]:
+    """Let each rank encode a share of the texts that go through `dealt_out`."""
+    _dealing.extend(_of_step)
+    try:
+        yield
+    finally:
+        _dealing.clear()
+
+
+def dealt_out(encode: Callable[[Tensor], Tensor], rows: Int64[Tensor, "m context"]) -> Tensor:
+    """What `encode` gives for rows; while `dealing`, each rank encodes a share of them."""
+    if not _dealing or not len(rows):
+        return encode(rows)
+    some = encode(_dealing[-1].own(rows))
+    # Sums of gradients would lose digits in half precision.
+    return _dealing[-1].gathered(some.to(torch.promote_types(some.dtype, torch.float32)), len(rows))

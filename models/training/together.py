@@ -1,0 +1,65 @@
+"""What a training in several processes takes for granted, and how its state travels from the first to the others."""
+
+import io
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import own_file
+from menagerie.models.scorer import Scorer
+from menagerie.models.training.encoding import check_batch_free
+
+
+def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
+    """Raise if several processes can't take a scorer's steps together with the loss and the gradients of one."""
+    check_batch(recipe, processes)
+    check_declared(type(scorer))
+    check_batch_free(scorer, "torchrun")
+    if name := next(drawing(scorer), None):
+        raise UserError(f"{name} drops at random, otherwise in several processes than in one; train without torchrun")
+
+
+def check_batch(recipe: Recipe, processes: int) -> None:
+    """Raise for a batch of which not every process has as many images, or too few of them for `--accumulate`."""
+    if recipe.batch % processes:
+        raise UserError(f"--batch {recipe.batch} can't be shared by {processes} processes alike; choose a multiple")
+    if recipe.accumulate > recipe.batch // processes:
+        raise UserError(
+            f"--accumulate {recipe.accumulate}: each of {processes} processes has {recipe.batch // processes} images"
+        )
+
+
+def check_declared(kind: type[Scorer]) -> None:
+    """Raise for a class that doesn't say how processes share its steps. What a user's class inherits may be wrong of
+    its own loss, so it must say so itself."""
+    if kind.sharing is None or (own_file(kind) and "sharing" not in vars(kind)):
+        raise UserError(
+            f"{kind.__name__} doesn't say how several processes share its steps: give the class a line "
+            "`sharing = Sharing(...)` (docs/training.md), or train it without torchrun"
+        )
+
+
+def drawing(scorer: nn.Module) -> Iterator[str]:
+    """The layers that drop something at random in training."""
+    for name, module in scorer.named_modules():
+        rates = (getattr(module, rate, 0) for rate in ("p", "prob", "drop_prob", "dropout"))
+        if any(isinstance(rate, float) and rate > 0 for rate in rates):
+            yield f"layer {name} ({type(module).__name__})"
+
+
+def packed(scorer: Scorer, optimizer: torch.optim.Optimizer, start: int) -> bytes:
+    """Weights, the optimiser's state and the number of steps taken so far."""
+    content = io.BytesIO()
+    torch.save({"scorer": scorer.state_dict(), "optimizer": optimizer.state_dict(), "start": start}, content)
+    return content.getvalue()
+
+
+def unpack(content: bytes, scorer: Scorer, optimizer: torch.optim.Optimizer) -> int:
+    """Take over what was `packed`; returns the number of steps taken so far."""
+    state = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+    scorer.load_state_dict(state["scorer"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["start"]

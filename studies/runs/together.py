@@ -1,0 +1,133 @@
+"""Trainings under torchrun: which processes there are, and how the first one has the others take steps with it.
+
+torchrun starts the same command in every process. The first one runs it, and alone reads options, plans, renders,
+evaluates and writes; the others wait until it trains (menagerie.studies.runs.followers).
+"""
+
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.studies.runs.cell import Cell, Job
+from menagerie.studies.runs.data import Material
+
+if TYPE_CHECKING:
+    from menagerie.models.ranks import Ranks
+    from menagerie.models.scorer import Scorer
+    from menagerie.models.training.loop import Progress
+    from menagerie.models.training.state import History, StateFile
+
+# For another process within a step. One that was killed is noticed at once, by its closed connections.
+LONGEST_WAIT = timedelta(minutes=10)
+# For the first process, which may render or evaluate for hours.
+ENDLESS = timedelta(days=365)
+LOST = "another process of torchrun has ended: killed, or out of memory; the same command goes on from the last state"
+
+JOINED: dict[str, "Ranks"] = {}
+"""This process among torchrun's, by the kind of device that its trainings use; none without torchrun."""
+
+
+def processes() -> int:
+    """Number of processes that torchrun started; 1 without it."""
+    return int(os.environ["WORLD_SIZE"]) if "RANK" in os.environ and "WORLD_SIZE" in os.environ else 1
+
+
+def join() -> "Ranks":
+    """Find the other processes of torchrun."""
+    import torch.distributed as dist
+
+    from menagerie.models.ranks import Ranks, Share
+
+    dist.init_process_group("gloo", timeout=LONGEST_WAIT)
+    control = dist.new_group(backend="gloo", timeout=ENDLESS)
+    JOINED["cpu"] = Ranks(Share(dist.get_rank(), dist.get_world_size()), None, control)
+    return JOINED["cpu"]
+
+
+def ranks_on(device: str) -> "Ranks | None":
+    """This process among those that train on such a device, each on its own; None without torchrun.
+
+    All processes must call it alike: on GPUs they connect when it is called first.
+    """
+    if device != "cpu" and JOINED and device not in JOINED:
+        import torch
+        import torch.distributed as dist
+
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        JOINED[device] = replace(JOINED["cpu"], group=dist.new_group(backend="nccl", timeout=LONGEST_WAIT))
+    return JOINED.get(device)
+
+
+@contextmanager
+def leading(job: Job, scorer: "Scorer") -> Iterator["Ranks | None"]:
+    """While inside, the other processes follow a training of this job; they take each step for which they are told to.
+
+    Of an error within a step they aren't told, because they wait for this process there: it must end.
+    """
+    if not JOINED:
+        yield None
+        return
+    from menagerie.models.checkpoint import described
+    from menagerie.models.training.together import check_together
+
+    control = JOINED["cpu"]
+    check_together(scorer, job.cell.recipe, control.share.count)
+    control.tell(pickle.dumps((job, described(job.cell.model, scorer))))
+    try:
+        yield ranks_on(job.device)
+    except (UserError, Stopped):
+        control.tell(None)
+        raise
+    control.tell(None)
+
+
+def take_steps(
+    job: Job,
+    material: Material,
+    scorer: "Scorer",
+    file: "StateFile",
+    report: Callable[["Progress"], None],
+    until: int | None = None,
+    loaders: int = 0,
+    history: "History | None" = None,
+) -> None:
+    """Train a cell's scorer, to the end or until a step, in all processes that there are."""
+    from menagerie.models.training.loop import train
+
+    with leading(job, scorer) as ranks:
+        train(
+            *(scorer, material.train, job.cell.recipe, job.cell.seed, file),
+            report=report,
+            until=until,
+            negatives=job.cell.negatives,
+            workers=loaders,
+            history=history,
+            ranks=ranks,
+        )
+
+
+def check_torchrun(study: Any, cells: list[Cell]) -> None:
+    """Raise for options and models with which several processes can't train together; nothing without torchrun."""
+    count = processes()
+    if count == 1:
+        return
+    if study.workers > 1:
+        raise UserError(
+            f"--workers {study.workers}: under torchrun runs go one after another, each of them in all {count} "
+            "processes; leave it out"
+        )
+    if study.cluster.engine != "none":
+        raise UserError(f"--cluster {study.cluster.engine} makes tasks of single processes; leave it out, or torchrun")
+    if ":" in study.device:
+        raise UserError(f"--device {study.device}: under torchrun each process takes a GPU of its own; write cuda")
+    from menagerie.models.registry import scorer_class
+    from menagerie.models.training.together import check_batch, check_declared
+
+    for cell in cells:
+        check_batch(cell.recipe, count)
+        check_declared(scorer_class(cell.model))

@@ -1,0 +1,217 @@
+"""Several processes take the steps that one takes: the same losses and gradients, of every scorer."""
+
+import contextlib
+import os
+import signal
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from menagerie.envs.core.errors import UserError
+from menagerie.generators.splits.spatial import SpatialRecipe
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.checkpoint import build_scorer
+from menagerie.models.ranks import Share
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import scorer_class, spec_of, specs
+from menagerie.models.towers.config import TowerConfig
+from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.feed import Feed
+from menagerie.models.training.loop import build_optimizer, feed_of, follow, reference_items, train, train_step
+from menagerie.models.training.state import History, StateFile
+from menagerie.models.training.together import check_batch, check_declared, check_together
+from menagerie.studies.runs.followers import lost_process
+from tests.helpers.ranks import together
+from tests.helpers.splits import make_split
+
+NANO = TowerConfig("nano", resolution=32)
+RECIPE = Recipe(steps=2, batch=12, warmup=2, learning_rate=1e-3)
+LONG = replace(RECIPE, steps=50, batch=6)
+# A training: a scorer, options that differ from those of smoke runs, and its recipe.
+CASES = {
+    **{name: (name, {}, RECIPE) for name in specs()},
+    "drawn negatives": ("filip", {"negatives": 2}, RECIPE),
+    "mean of the local loss": ("oc-clip", {"local_mean": True}, RECIPE),
+    "false captions": ("oc-clip", {}, replace(RECIPE, text_negatives=("swap", "replace"))),
+    "in parts": ("clip", {}, replace(RECIPE, accumulate=2)),
+    "long, clip": ("clip", {}, LONG),
+    "long, oc-clip": ("oc-clip", {}, LONG),
+}
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory) -> Path:
+    """A split whose captions have relations, so that the local loss has something to do."""
+    recipe = SpatialRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=5)
+    return make_split(tmp_path_factory.mktemp("spatial"), recipe, resolution=32)
+
+
+@contextlib.contextmanager
+def double():
+    """In float64 rounding is 1e-16, and what remains are mistakes."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def built(name, data, options):
+    torch.manual_seed(0)
+    scorer = build_scorer(name, NANO, text_space(NANO, data.texts()), dict(spec_of(name).smoke) | options)
+    if torch.get_default_dtype() == torch.float64:
+        scorer.double().pixel_scale.register_forward_hook(lambda module, given, pixels: pixels.double())
+    return scorer.train()
+
+
+def steps(ranks, data, name, options, recipe):
+    """The losses of all steps, and the gradient of the first."""
+    scorer = built(name, data, options)
+    if scorer.references:
+        scorer.keep_references(data.images(reference_items(len(data), scorer.references, 0)))
+    feed = feed_of(scorer, data, recipe, 0, spec_of(name).negatives, ranks)
+    optimizer, losses, first = build_optimizer(scorer, recipe), [], {}
+    for step in range(recipe.steps):
+        losses.append(train_step(scorer, optimizer, feed[step], recipe, 0, step, ranks).detach())
+        first = first or {key: p.grad.clone() for key, p in scorer.named_parameters() if p.grad is not None}
+    return torch.stack(losses), first
+
+
+def all_steps(ranks, file):
+    """Every case in float64, and two of them in float32, whose rounding is that of a real step."""
+    data = SplitDataset(file, "train")
+    with double():
+        found = {case: steps(ranks, data, *what) for case, what in CASES.items()}
+    return found, {case: steps(ranks, data, *CASES[case]) for case in ("clip", "oc-clip")}
+
+
+@cache
+def alone(file):
+    return all_steps(None, file)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def several(request, split, tmp_path_factory):
+    """What the first of two, or three, processes has found, and the others."""
+    return together(tmp_path_factory.mktemp("ranks") / "here", request.param, all_steps, split)
+
+
+def relative(found, expected):
+    """The norm of the difference of two gradients, relative to that of one."""
+    assert found.keys() == expected.keys()
+    every = [torch.cat([each[key].flatten() for key in expected]) for each in (found, expected)]
+    return ((every[0] - every[1]).norm() / every[1].norm()).item()
+
+
+def test_they_have_the_losses_and_gradients_of_one_process(several, split):
+    """In steps after the first, weights differ by what gradients of earlier ones did."""
+    expected, in_float32 = alone(split)
+    apart = {}
+    for (found, rounded), _ in zip(several, range(3), strict=False):
+        for case, (losses, first) in found.items():
+            loss = ((losses - expected[case][0]).abs() / expected[case][0].abs().clamp_min(1)).max().item()
+            apart[case] = max(apart.get(case, 0), loss, relative(first, expected[case][1]))
+        for case, (_, first) in rounded.items():
+            assert relative(first, in_float32[case][1]) < 1e-6
+    assert len(apart) == len(CASES)
+    assert {case: far for case, far in apart.items() if far > 1e-9} == {}
+
+
+SHORT = replace(RECIPE, steps=9, batch=6)
+
+
+def training(ranks, file, folder, until=None, kill=False):
+    """Train CLIP from its last state; with `kill`, the second process is killed after the sixth step.
+
+    Returns the weights and the losses of all steps, or what the first process is told.
+    """
+    data, pid = SplitDataset(file, "train"), folder / "second"
+    with double():
+        scorer = built("clip", data, {})
+        if ranks and ranks.share.rank:
+            pid.write_text(str(os.getpid()))
+            follow(scorer, data, SHORT, 0, ranks)
+            return None
+
+        def report(progress):
+            if kill and progress.step == 6:
+                os.kill(int(pid.read_text()), signal.SIGKILL)
+
+        history, state = History(SHORT.batch), StateFile(folder / "state.pt", "clip")
+        try:
+            with lost_process():
+                train(scorer, data, SHORT, 0, state, 4, report, until=until, history=history, ranks=ranks)
+                if ranks:
+                    ranks.tell(None)
+        except UserError as error:
+            return str(error)
+        return scorer.state_dict(), [row.loss for row in history.rows]
+
+
+def test_a_run_goes_on_where_a_process_was_killed_with_another_number_of_them(split, tmp_path):
+    """The first process notices it in the next step; one process goes on from its state, then three."""
+    (tmp_path / "expected").mkdir()
+    weights, losses = training(None, split, tmp_path / "expected")
+    said, code = together(tmp_path / "killed", 2, training, split, tmp_path, None, True)
+    assert "another process of torchrun has ended" in said
+    assert code == -signal.SIGKILL
+    training(None, split, tmp_path, 7)
+    (found, every), *others = together(tmp_path / "more", 3, training, split, tmp_path)
+    assert others == [None, None]
+    assert len(every) == len(losses) == SHORT.steps
+    assert max(abs(one - other) for one, other in zip(every, losses, strict=True)) < 1e-9
+    assert max((found[key] - weights[key]).abs().max().item() for key in weights) < 1e-9
+
+
+def test_a_share_of_a_batch_is_its_images_with_all_texts(split):
+    data = SplitDataset(split, "train")
+    reader = built("clip", data, {}).reader
+    whole = Feed(data, reader, RECIPE, 3)[1]
+    parts = [Feed(data, reader, RECIPE, 3, share=Share(k, 3))[1] for k in range(3)]
+    assert torch.equal(torch.cat([part.images for part in parts]), whole.images)
+    assert torch.equal(torch.cat([part.variation.affine for part in parts]), whole.variation.affine)
+    assert torch.equal(torch.cat([part.targets.same for part in parts]), whole.targets.same)
+    for part in parts:
+        assert torch.equal(part.texts, whole.texts)
+        assert torch.equal(part.targets.block.right, whole.targets.same.sum(0))
+        assert part.targets.images == RECIPE.batch
+
+
+@pytest.mark.parametrize("name", specs())
+def test_every_scorer_says_how_its_steps_are_shared(name):
+    check_declared(scorer_class(name))
+
+
+OWN = """
+from menagerie.models.networks.clip import CLIPScorer
+from menagerie.models.scorer import Sharing
+
+class Mine(CLIPScorer):
+    def loss(self, images, texts, targets, recipe):
+        return (images - texts[: len(images)]).square().mean()
+
+class Declared(Mine):
+    sharing = Sharing(images="gathered")
+"""
+
+
+def test_what_several_processes_cannot_train_is_refused_by_name(split, tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    with pytest.raises(UserError, match="Mine doesn't say how several processes share its steps"):
+        check_declared(scorer_class(f"{tmp_path}/mine.py:Mine"))
+    check_declared(scorer_class(f"{tmp_path}/mine.py:Declared"))
+    with pytest.raises(UserError, match="batch 12 can't be shared by 5 processes"):
+        check_batch(RECIPE, 5)
+    with pytest.raises(UserError, match="accumulate 5: each of 3 processes has 4 images"):
+        check_batch(replace(RECIPE, accumulate=5), 3)
+    scorer = built("clip", SplitDataset(split, "train"), {})
+    check_together(scorer, RECIPE, 2)
+    scorer.model.visual.drop = torch.nn.Dropout(0.1)
+    with pytest.raises(UserError, match=r"model.visual.drop \(Dropout\) drops at random"):
+        check_together(scorer, RECIPE, 2)
+    scorer.model.visual.drop = torch.nn.BatchNorm1d(3)
+    with pytest.raises(UserError, match="batch normalisation"):
+        check_together(scorer, RECIPE, 2)
