@@ -56,7 +56,7 @@ class LeftRight(SplitStudy):
     )
 
     rungs: Axis[str] = (*PATH, *BESIDE, *MENDS)
-    """Rungs by name: those of the path, variants of its first rung, and remedies for its last but one."""
+    """Rungs by name: those of the path, variants of its first rung, and remedies for "our rates"."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.75
     """Accuracy on unseen pairs below which left and right count as not learnt."""
 

@@ -88,8 +88,8 @@ class LossOrArchitecture(Compute):
     combinations: Axis[str] = ALL
     """Which of the eight are trained, each as LOSS-FUSION-TOKENS."""
     negatives: Annotated[Axis[int], POSITIVE] = (63,)
-    """Wrong texts for each image, and wrong images for each text, of contrastive losses; --batch minus one takes
-    all."""
+    """Wrong texts for each image, and wrong images for each text, of contrastive losses; fewer than the smallest of
+    --batches."""
     alphas: Annotated[Axis[float], Range(0.0, 10.0)] = (0.0, 1.0)
     """Weights of log P(text), over 32 training images, that is subtracted from generative scores: 0 the likelihood, 1
     the pointwise mutual information."""

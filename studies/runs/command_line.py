@@ -190,8 +190,7 @@ class RunOptions(PlaceOptions):
     run."""
     keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
     """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
-    A run that ended without them, or that shares its first steps with other runs, takes these steps again to get
-    them."""
+    A run that ended without them takes its steps again to get them."""
     grad_checkpointing: Annotated[bool, PLACE] = False
     """Keep only the input of each transformer block in a step and compute the rest again: less memory, more time, the
     same results."""
@@ -221,8 +220,8 @@ class ModelOptions(ScorersOption):
     architecture: Annotated[str, MODEL, FIRST] = "micro"
     """Towers: nano, micro, mini, broad, small, or any open_clip architecture such as ViT-B-16."""
     pretrained: Annotated[str, MODEL] = ""
-    """open_clip's tag of pretrained weights, or a local FILE of them; FILE@TAG where not all weights of the
-    architecture read pictures that are prepared alike (docs/api.md). Empty trains from scratch."""
+    """open_clip's tag of pretrained weights, or a local FILE of them; FILE@TAG where the architecture's
+    weights expect differently prepared images (docs/api.md). Empty trains from scratch."""
     tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)

@@ -51,6 +51,7 @@ EXEMPT = {
     "menagerie.generators.parsers.chat_server": "answers of a server: tests/generators/test_llm_parser.py",
     "menagerie.generators.parsers.llm": "answers of a server: tests/generators/test_llm_parser.py",
     "menagerie.models.library.sources": "weights that open_clip reads",
+    "menagerie.models.training.together": "weights that the first process of the same torchrun sends",
     "menagerie.models.library.pictures": "pictures that a caller has opened",
     "menagerie.models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",
     "menagerie.studies.commands.worlds": "reads a file of the source",
@@ -171,6 +172,7 @@ def test_json_and_toml_are_parsed_by_the_door_alone():
         "menagerie.envs.core.reading": {"json.loads", "tomllib.loads"},
         "menagerie.envs.core.identity": {"json.loads"},  # of what it has just written
         "menagerie.envs.drawing.placement": {"json.loads"},  # of the source's; part of what RENDER_VERSION stands for
+        "menagerie.studies.runs.followers": {"pickle.loads"},  # of what the first process of the same torchrun sends
     }
     parsers = {"json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load", "pickle.load", "pickle.loads"}
     found = {module: parsers & calls(tree) for module, tree in modules().items()}

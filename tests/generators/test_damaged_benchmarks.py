@@ -18,7 +18,7 @@ from tests.helpers.benchmark_files import MAKERS, MATRICES, make_karpathy_test, 
 from tests.helpers.source_files import png_header
 
 MAKE = MAKERS | MATRICES
-MUTATIONS = max(1000, int(os.environ.get("MENAGERIE_EXAMPLES", "0")))
+MUTATIONS = max(1600, int(os.environ.get("MENAGERIE_EXAMPLES", "0")))
 WRITTEN = (".json", ".jsonl", ".csv", ".txt")
 
 
