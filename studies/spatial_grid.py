@@ -9,7 +9,6 @@ other order), one training run per model, place and seed.
     python studies/spatial_grid.py --preset corners    # few or most pairs, in one order or both
     python studies/spatial_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/spatial_grid.py --oc-clip.local-weight 0    # without the local relation loss
-    python studies/spatial_grid.py --compare RUN_A RUN_B
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 """
