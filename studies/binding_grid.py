@@ -9,7 +9,6 @@ training) x (fraction of those with hard negatives), one training run per model,
     python studies/binding_grid.py --preset figure2    # 4 x 4 places, one seed, an hour or two
     python studies/binding_grid.py --preset breadth    # every scorer, 8 animals, 32 px
     python studies/binding_grid.py --preset paper --device cuda
-    python studies/binding_grid.py --compare RUN_A RUN_B     # how two runs differ, record by record
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`.
 Run again, it skips finished cells; stopped in the middle of one, it goes on from its last state.
