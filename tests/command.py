@@ -105,7 +105,7 @@ def one_atlas() -> Iterator[None]:
     from tests.helpers.splits import shared_atlas
 
     def renderer(store: ImageStore, workers: int) -> object:
-        return renderer_of(store.world, store.resolution, Path(shared_atlas().name), workers)
+        return renderer_of(store.world, store.resolution, shared_atlas(), workers)
 
     with mock.patch.object(ImageStore, "renderer", renderer):
         yield

@@ -1,5 +1,6 @@
 """Types and shapes in signatures are enforced while tests run, and nowhere else."""
 
+import os
 import signal
 
 import pytest
@@ -12,6 +13,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # numba compiles functions as they are written: modules with kernels stay outside.
 install(("menagerie.generators", "menagerie.models", "menagerie.studies"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def atlas_of_all(tmp_path_factory) -> None:
+    """Processes that run tests beside this one render into the same atlas."""
+    base = tmp_path_factory.getbasetemp()
+    os.environ["MENAGERIE_TESTS_ATLAS"] = str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "atlas")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,5 +1,6 @@
 """Small splits, made, damaged and audited; audits in these tests render each scene once."""
 
+import os
 import tempfile
 from contextlib import nullcontext
 from functools import cache
@@ -20,9 +21,16 @@ RECIPE = BindingRecipe(world="tiny", pairs=0.75, hard_negatives=0.5, views=1, te
 
 
 @cache
-def shared_atlas() -> tempfile.TemporaryDirectory:
-    """Atlas entries of all splits of this process: their names say what decides their pixels."""
-    return tempfile.TemporaryDirectory(prefix="atlas")
+def shared_atlas() -> Path:
+    """Atlas entries of all splits of a run of the tests, in all its processes: their names say what decides pixels."""
+    return Path(os.environ.get("MENAGERIE_TESTS_ATLAS") or tempfile.mkdtemp(prefix="atlas"))
+
+
+def lend_atlas(folder: Path) -> None:
+    """Let commands of other processes in `folder` find what the tests have rendered."""
+    shared_atlas().mkdir(exist_ok=True)
+    (folder / "store").mkdir()
+    (folder / "store/atlas").symlink_to(shared_atlas(), target_is_directory=True)
 
 
 def make_split(
@@ -31,7 +39,7 @@ def make_split(
     """Render and write a split below `root`, which has no atlas unless it is an own one."""
     store = ImageStore(root, load_world(recipe.world), resolution)
     if not own_atlas:
-        store.atlas = Path(shared_atlas().name)
+        store.atlas = shared_atlas()
     store.add(recipe.scenes_to_render(), codec=codec)
     return split_file.make_split(store, recipe)
 

@@ -1,4 +1,4 @@
-"""All stores that tests of studies fill in this process have one atlas."""
+"""All stores that tests of studies fill in their own process have one atlas."""
 
 from collections.abc import Iterator
 

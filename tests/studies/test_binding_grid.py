@@ -16,12 +16,14 @@ from menagerie.studies.runs.command_line import only
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
 from tests.command import GRID, QUICK, ended, kill_when, run, run_here, started, until
+from tests.helpers.splits import lend_atlas
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A folder with one undisturbed run in `runs/a`."""
     folder = tmp_path_factory.mktemp("grid")
+    lend_atlas(folder)
     result = run([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder)
     assert result.returncode == 0, result.stderr
     return folder
@@ -202,7 +204,7 @@ def test_killed_while_rendering_and_while_training(finished, tmp_path):
 def test_sigterm_and_ctrl_c_end_in_one_line_and_leave_everything_usable(finished, tmp_path):
     """SIGTERM while processes prepare batches, whose semaphores nobody else would free."""
     command, out = [*GRID, *QUICK, "--out", "runs/c", "--workers", "2"], tmp_path / "runs/c"
-    shutil.copytree(finished / "store", tmp_path / "store")  # rendering is interrupted elsewhere
+    shutil.copytree(finished / "store", tmp_path / "store", symlinks=True)  # rendering is interrupted elsewhere
     process = started([*command, "--loaders", "1"], tmp_path)
     until(lambda: any(out.glob("cells/*/training.csv")), process)
     process.terminate()

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.command import ROOT, WITH_TESTS, run
+from tests.helpers.splits import lend_atlas
 from tests.studies.browser import CHROMIUM, verdict
 from tests.studies.dozen import NAMES
 
@@ -18,6 +19,7 @@ SHORT = ["--preset", "smoke", "--steps", "2", "--batch", "8", "--views", "1", "-
 def folder(tmp_path_factory):
     """A grid of one place with a dozen models."""
     folder = tmp_path_factory.mktemp("dozen")
+    lend_atlas(folder)
     command = [*DOZEN, "binding_grid", *SHORT, "--hard-negatives", "1", "--models", *NAMES, "--out", "runs/one"]
     done = run(command, folder, WITH_TESTS)
     assert done.returncode == 0, done.stderr

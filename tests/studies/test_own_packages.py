@@ -9,6 +9,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.plugins import own_module, own_sources
 from menagerie.studies.runs.cell import own_files
 from tests.command import QUICK, WAIT_SECONDS
+from tests.helpers.splits import lend_atlas
 
 LAYERS = """
 from torch import nn
@@ -52,6 +53,7 @@ def folder(tmp_path_factory):
         (place / name / "__init__.py").write_text(f"NAME = 'my own {name}'\n")
     (place / "models/layers.py").write_text(LAYERS)
     (place / "mine.py").write_text(MINE)
+    lend_atlas(place)
     (place / "program.py").write_text(PROGRAM)
     return place
 
