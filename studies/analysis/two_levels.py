@@ -27,8 +27,8 @@ MANY_PAIRS = 12
 # `MANY_PAIRS` pairs a seed, and for at least as many.
 FEW_COVER, MANY_COVER = (87, 95), (91, 97)
 METHOD = (
-    "are by a bootstrap of two levels, which draws seeds and within them animal pairs, and widens the spread of few "
-    "seeds to Student's quantile"
+    "are by a bootstrap of two levels, which draws seeds and within them animal pairs; with few seeds they are wider, "
+    "as Student's t is"
 )
 
 
@@ -62,12 +62,12 @@ def meaning(seeds: int, pairs: int) -> str:
     short = (
         ""
         if pairs >= MANY_PAIRS
-        else f"A test here has fewer than {MANY_PAIRS} pairs a seed: take its for too narrow. "
+        else f"A test here has fewer than {MANY_PAIRS} pairs a seed: its intervals are too narrow. "
     )
     return (
-        f"{intervals_of} {METHOD}. In simulations {low} to {high} of 100 of them hold the mean of new "
-        f"seeds (new splits and new training runs) and their animal pairs; there are {seeds} seeds here. {short}Fewer "
-        f"than {FEWEST} pairs in all have none."
+        f"{intervals_of} {METHOD}. In simulations {low} to {high} of 100 intervals hold the mean of new "
+        f"seeds (new splits and new training runs) and their animal pairs; there are {seeds} seeds here. {short}A test "
+        f"of fewer than {FEWEST} pairs in all has no interval."
     )
 
 
