@@ -7,7 +7,7 @@ import pytest
 from tests.command import one_atlas
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def atlas() -> Iterator[None]:
     with one_atlas():
         yield
