@@ -4,12 +4,13 @@ A record shows a part of a Visual Genome image, in a box, with a true and a fals
 attributes are exchanged, in VG-Relation the two things themselves. ARO's word orders are in `word_order`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from menagerie.envs.core.reading import read_json
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Summary, summarise
-from menagerie.generators.benchmarks.photographs import Box, Photograph, Photographs, Place, Record, by_group, macro
+from menagerie.generators.benchmarks.photographs import Box, Photograph, Photographs, Place, Record, macro, of_groups
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
 from menagerie.generators.sources.json_file import Entry, read_json_list
 from menagerie.generators.sources.kept_out import VISUAL_GENOME, PhotographId, file_numbers
@@ -45,9 +46,10 @@ class VGAttribution(Photographs):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over pairs of attributes with enough records, as in the official notebook, and the mean over all
         records."""
-        parts = [summarise(group) for group in by_group(items, outcomes).values()]
+        numbers = Counter(item.group for item in self.items)
+        parts = of_groups(items, outcomes)
         return {
-            "macro over attributes": macro([part for part in parts if part.n >= FEWEST]),
+            "macro over attributes": macro([part for name, part in parts.items() if numbers[name] >= FEWEST]),
             "micro": summarise(outcomes),
         }
 
@@ -82,8 +84,7 @@ class VGRelation(Photographs):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The mean over the relations that the official notebook keeps, and the mean over all records."""
         excluded = set(read_json(EXCLUDED, list[str]))
-        parts = {name: summarise(group) for name, group in by_group(items, outcomes).items()}
-        kept = [part for name, part in parts.items() if name not in excluded]
+        kept = [part for name, part in of_groups(items, outcomes).items() if name not in excluded]
         return {"macro over relations": macro(kept), "micro": summarise(outcomes)}
 
 

@@ -145,6 +145,17 @@ class MatrixBenchmark(PhotographSet):
                     outcome = among_best(ranked, measure.k)
                     yield Result(item._replace(group=group_of(pool.name, measure)), shown, outcome)
 
+    def level(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
+        """Yield every query of a pool with its outcome if all scores were equal, without making them."""
+        for measure in self.measures_of(pool):
+            number = len(pool.texts if measure.of_images else pool.images)
+            for query, true in answers_of(pool, measure.of_images).items():
+                first, own = int(true.min()), set(true.tolist())
+                false = next((place for place in range(number) if place not in own), 0)
+                ranked = Answer(first, false, 0, (number - len(own), len(own)), first)
+                item = self.item(pool, measure.of_images, query, ranked)
+                yield item._replace(group=group_of(pool.name, measure)), among_best(ranked, measure.k)
+
     def item(self, pool: Pool, of_images: bool, query: int, ranked: Answer) -> Item:
         """An item for a query with its best candidates."""
         if of_images:

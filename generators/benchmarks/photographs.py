@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import UInt8
@@ -25,6 +25,7 @@ from menagerie.generators.sources.nearby import hint
 from menagerie.generators.sources.registry import given_above
 
 Rule = Callable[[Scores], Outcome]
+Each = TypeVar("Each")
 
 
 class Box(NamedTuple):
@@ -176,7 +177,10 @@ class PhotographSet(Benchmark):
         """A copy with other texts, without tests in which a text has no word left."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The figures that papers report besides the groups; for most benchmarks the mean over all records."""
+        """The figures that papers report besides the groups; for most benchmarks the mean over all records.
+
+        For intervals it is called with parts of all records: which records or groups count is decided by `self.items`.
+        """
         return {"all": summarise(outcomes)}
 
 
@@ -277,8 +281,9 @@ def macro(parts: Sequence[Summary]) -> Summary:
     return Summary(official, neutral, ties, sum(part.n for part in known))
 
 
-def by_group(items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    parts: dict[str, list[Outcome]] = {}
+def by_group(items: Sequence[Item], outcomes: Sequence[Each]) -> dict[str, list[Each]]:
+    """What there is of each item, by their groups."""
+    parts: dict[str, list[Each]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         parts.setdefault(item.group, []).append(outcome)
     return parts

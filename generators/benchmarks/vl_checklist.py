@@ -46,9 +46,11 @@ class VLCheckList(Photographs):
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Object, Attribute and Relation averaged as the authors do, over all records and over each file's first 1000;
         and the means over files and over records."""
-        parts = by_group(items, outcomes)
-        whole = {name: summarise(part) for name, part in parts.items()}
-        first = {name: summarise(part[:FIRST]) for name, part in parts.items()}
+        names = by_group(self.items, [item.record for item in self.items])
+        early = {name for part in names.values() for name in part[:FIRST]}
+        parts = by_group(items, list(zip(items, outcomes, strict=True)))
+        whole = {name: summarise([o for _, o in part]) for name, part in parts.items()}
+        first = {name: summarise([o for item, o in part if item.record in early]) for name, part in parts.items()}
         return {
             **dimensions(whole),
             **{f"{name}, first {FIRST}": part for name, part in dimensions(first).items()},

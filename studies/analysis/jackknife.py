@@ -16,13 +16,15 @@ def intervals(
     """Intervals, nominally of 95 %, of the official accuracies that `numbers` gives of the records with some indices.
 
     A delete-a-group jackknife (Kott 2001, "The delete-a-group jackknife", J. Official Statistics 17, section 2):
-    clusters are dealt out to parts in turn, and each number is computed without one part after another. They speak of
-    new records for the same model. A number of fewer than five parts with records has none, nor has one without spread.
+    clusters are shuffled (always alike) and dealt out to parts, and each number is computed without one part after
+    another. They speak of new records for the same model. A number of fewer than five parts with records has none, nor
+    has one without spread.
     """
     from scipy.special import stdtrit
 
     order = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
-    part = np.array([order[cluster] % PARTS for cluster in clusters], np.int64)
+    dealt = np.random.default_rng(0).permutation(len(order)) % PARTS
+    part = dealt[[order[cluster] for cluster in clusters]]
     whole = numbers(range(len(clusters)))
     without = [numbers(np.flatnonzero(part != number).tolist()) for number in range(min(PARTS, len(order)))]
     found = {}

@@ -80,7 +80,7 @@ def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) ->
         several_factors = {effect: each for effect, each in points[split].items() if len(effect) > 1}
         pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
         yield Sentence(
-            f"{place}, accuracy on swaps that training never shows (chance 50 %). Shares of the variance between "
+            f"{place}, accuracy on swaps of unseen pairs (chance 50 %). Shares of the variance between "
             f"{2 ** len(levels)} combinations: {', '.join(parts)}. Effects in points: {', '.join(main)}; interactions: "
             f"{', '.join(pairs) or 'none is clear'}."
         )
@@ -180,8 +180,8 @@ def by_budget(
     return ["split", *FACTORS, "negatives", "rate", *(f"{steps} steps" for steps in study.budgets), "outcome"], rows
 
 
-FIGURE = """Accuracy (%) on swaps that training never shows, after equally many images; chance is 50. Pale dots are
-single seeds."""
+FIGURE = """Accuracy (%) on swaps of unseen pairs, after equally many images; chance is 50. Pale dots are single
+seeds."""
 COMBINATIONS = """At the largest budget that all have finished, so after equally many images. In percent; chance is 50
 in swaps and replaced words, 25 in quads of texts and of images, 17 in groups. Alpha weights the prior of texts that is
 subtracted from a likelihood. It changes which text an image chooses, never which image a text chooses: quad image is
@@ -194,7 +194,7 @@ has a small share, by chance. Prior subtracted: generative combinations score by
 ones as always. Best budget: each combination at the one with its best validation."""
 BY_COST = """Accuracy by the operations that training takes. The contrastive and early combination reads every image
 with every negative: it takes more of them for as many images."""
-EQUAL = """Accuracy (%) on swaps that training never shows, after as many operations as CLIP takes in so many steps;
-chance is 50."""
+EQUAL = """Accuracy (%) on swaps of unseen pairs, after as many operations as CLIP takes in so many steps; chance is
+50."""
 TRAINED = """Accuracy on validation (%), mean over seeds; chance is 50. Budgets rise until it stops rising. A
 combination that is still at chance may not have begun to learn."""

@@ -27,8 +27,8 @@ WHAT = """Every model had {trials} trials over the same space of recipes, and ov
 on the same split and for the same number of steps. A trial is one training run with one seed, judged by its accuracy on
 the validation pairs alone, which no cell of this seed trains on or tests; chance is 50 %. As the best of many trials is
 partly luck, each model's best ones were run with further seeds. The best mean over all {seeds} seeds (`repeated`)
-decides, not the accuracy of the first seed (`validation`). Its interval is of these pairs and seeds, and leaves the
-luck of the best out. `best.json` has the recipes as `--tuned` reads them. """
+decides, not the accuracy of the first seed (`validation`). Its interval is of these pairs and seeds, and doesn't
+allow for the luck of choosing the best. `best.json` has the recipes as `--tuned` reads them. """
 LONE = """Of each model only one trial was repeated, so that the first seed alone chose it: the mean says how good it
 is, not that it is the best. """
 COURSE = """Validation accuracy of every trial in the order in which they were drawn. A pale point: the trial's one
@@ -186,8 +186,9 @@ def sentence(searched: Searched, seeds: int) -> Sentence:
     if searched.chosen and searched.over:
         trial, mean = searched.chosen
         named = ", ".join(f"{name.removeprefix(OWN)} {shown(value)}" for name, value in trial.params.items())
-        right = f"{100 * mean:.1f} %{searched.interval} of validation over {seeds} seeds; chance is 50"
-        return Sentence(f"{model}: trial {trial.number} is best, with {right}. It has {named}.")
+        how, over = "is best" if len(searched.means) > 1 else "alone was repeated", f"over {seeds} seeds"
+        right = f"{interval} of validation {over}; chance is 50" if (interval := searched.interval) else f" {over}"
+        return Sentence(f"{model}: trial {trial.number} {how}, with {100 * mean:.1f} %{right}. It has {named}.")
     if searched.elsewhere:
         return Sentence(
             f"{model}: {searched.elsewhere} of its trials run elsewhere; start this command again when they have ended."

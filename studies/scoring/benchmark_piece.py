@@ -137,7 +137,7 @@ class BenchmarkPiece(Piece):
             write_texts(self.folder / TEXTS, bench)
         result = {
             **{"id": self.id, "model": self.model, "benchmark": self.label},
-            **{"groups": groups_of(bench, results), "headlines": headlines_of(bench, results)},
+            **{"groups": groups_of(bench, results), "headlines": headlines_of(words, results)},
             "wrong": surely_wrong(results),
             **({"reranked": reranker.record} if reranker and reranker.record else {}),
             **self.subject.graphs,
@@ -231,20 +231,32 @@ def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict
 
 
 def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """The numbers that papers report, the official one with an interval over new records; None where it has none."""
+    """The numbers that papers report, the official one with an interval over new records; None where it has none.
+
+    `bench` has just the items that were scored.
+    """
 
     def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
         return bench.headlines([results[k].item for k in chosen], [results[k].outcome for k in chosen])
 
-    bounds = intervals([cluster_of(result.item) for result in results], of)
+    whole, pooled = of(range(len(results))), isinstance(bench, MatrixBenchmark)
+    try:
+        bounds = intervals([cluster_of(result.item, pooled) for result in results], of)
+    except Exception:  # a benchmark of the user's own that fails without some records keeps what was scored
+        bounds = {}
     return {
         name: summary._asdict() | dict(zip(("low", "high"), bounds.get(name, (None, None)), strict=True))
-        for name, summary in of(range(len(results))).items()
+        for name, summary in whole.items()
     }
 
 
-def cluster_of(item: Item) -> tuple[str, str]:
-    """What records share that resemble each other; without any, groups may still use the same names."""
+def cluster_of(item: Item, pooled: bool) -> tuple[str, str | int]:
+    """What records share that resemble each other; without any, groups may still use the same names.
+
+    In a pool all queries of an image and of its texts belong together: there, clusters may be classes.
+    """
+    if pooled:
+        return "", item.images[0]
     return ("", item.cluster) if item.cluster not in ("", item.record) else (item.group, item.record)
 
 

@@ -22,6 +22,7 @@ from menagerie.studies.analysis.tables import DASH, to_latex
 from menagerie.studies.frame.records import Records
 from menagerie.studies.scoring.benchmark_piece import BenchmarkPiece
 from menagerie.studies.scoring.judged import flagged
+from menagerie.studies.scoring.levels import in_percent
 from menagerie.studies.scoring.study import left_out, named_results
 
 NUMBERS = ("official", "neutral", "tie_rate", "n", "missing", "unread", "low", "high")
@@ -98,10 +99,7 @@ class Scored:
 def chances_in(bench: PhotographSet) -> dict[tuple[str, str], float]:
     """Chance accuracies on one benchmark: those of equal scores, with ties broken at random."""
     if isinstance(bench, MatrixBenchmark):
-        level = [
-            (pool, np.broadcast_to(0.0, (len(pool.images), len(pool.texts)))) for pool in bench.pools if pool.pairs
-        ]
-        found = [(its.item, its.outcome) for pool, scores in level for its in bench.results(pool, scores)]
+        found = [its for pool in bench.pools for its in bench.level(pool)]
     else:
         zeros = ((item, np.zeros((len(item.images), len(item.texts)))) for item in bench.items)
         found = [(item, bench.outcome(item, scores)) for item, scores in zeros]
@@ -113,7 +111,7 @@ def chances_in(bench: PhotographSet) -> dict[tuple[str, str], float]:
 
 def percent(value: float | None) -> str:
     """A fraction as percent; a dash for none."""
-    return DASH if value is None or pd.isna(value) else f"{100 * value:.1f}"
+    return DASH if value is None or pd.isna(value) else in_percent(value)
 
 
 def headline_table(scored: Scored, counts: bool = False) -> pd.DataFrame:

@@ -20,8 +20,8 @@ MOST_ROWS, MOST_PANELS = 12, 24  # that a figure shows
 ROW, NARROW, WIDE = 0.19, 2.05, 2.8  # inches: height of a row, width of a panel of many and of few
 FEW = 3  # panels that are wide
 SAYS = (
-    "Accuracy (%) by the first headline of each benchmark. A line is an interval, nominally of 95 %, over new records; "
-    "a dot without a line has none."
+    "Accuracy (%): of each benchmark the first of the numbers that its paper states. A line is an interval, nominally "
+    "of 95 %, over new records; a dot without a line has none, or was scored before intervals were kept."
 )
 
 
@@ -42,11 +42,17 @@ def binomial(share: float, n: int) -> dict[str, float | None]:
     return {name: (middle + sign * half) / (1 + z**2 / n) for name, sign in (("low", -1), ("high", 1))}
 
 
+def in_percent(share: float) -> str:
+    """With one digit behind the point; less than 0.1 % with its first digit that isn't 0."""
+    return f"{100 * share:.1g}" if 0 < share < 0.001 else f"{100 * share:.1f}"
+
+
 def over_seeds(levels: Sequence[Estimate]) -> Estimate:
     """The mean of the accuracies of several seeds.
 
     Its interval has two parts, added as squares: Student's interval of the seeds, and the mean of their intervals over
-    records, which all seeds share. Two seeds have none (`two_levels`), one has its own.
+    records, which all seeds share, by the wider side: the other may end at 0 or 1. Two seeds have none (`two_levels`),
+    one has its own.
     """
     from scipy.special import stdtrit
 
@@ -56,14 +62,14 @@ def over_seeds(levels: Sequence[Estimate]) -> Estimate:
     low = high = math.nan
     if len(levels) > 2:
         student = float(stdtrit(len(levels) - 1, (1 + CONFIDENCE) / 2)) * deviation / math.sqrt(len(levels))
-        half = math.hypot(student, statistics.mean((its.high - its.low) / 2 for its in levels))
+        half = math.hypot(student, statistics.mean(max(its.high - its.value, its.value - its.low) for its in levels))
         low, high = (min(max(end, 0.0), 1.0) for end in (value - half, value + half))
     return Estimate(value, low, high, levels[0].n, levels[0].n, len(levels), deviation)
 
 
 @dataclass(frozen=True)
 class Levels(OwnFigure):
-    """A panel for each benchmark, with a dot and an interval for each model; the best in the mean is at the top."""
+    """A panel for each benchmark, with a dot and an interval for each model; the best are at the top."""
 
     levels: Mapping[tuple[str, str], Estimate]
     """By the titles of panels and of rows."""
@@ -76,10 +82,14 @@ class Levels(OwnFigure):
 
     @property
     def rows(self) -> list[str]:
+        """By the mean, over the panels that a row is in, of the share of rows there that are better."""
         values: dict[str, list[float]] = {}
-        for (_, row), its in self.levels.items():
-            values.setdefault(row, []).append(its.value)
-        return sorted(values, key=lambda row: -statistics.mean(values[row]))
+        for (panel, _), its in self.levels.items():
+            values.setdefault(panel, []).append(its.value)
+        better: dict[str, list[float]] = {}
+        for (panel, row), its in self.levels.items():
+            better.setdefault(row, []).append(statistics.mean(value > its.value for value in values[panel]))
+        return sorted(better, key=lambda row: statistics.mean(better[row]))
 
     def sentences(self) -> Iterator[str]:
         """Which row is best by each of the first panels."""
@@ -92,8 +102,10 @@ class Levels(OwnFigure):
                 who = f"{len(best)} of {len(its)} are best with"
             interval = f" [{top.bounds}]" * top.known
             over = f", mean of {top.seeds} seeds" * (top.seeds > 1)
-            chance = f"; chance is {100 * self.chances[panel]:.1f}" if panel in self.chances else ""
+            chance = f"; chance is {in_percent(self.chances[panel])}" if panel in self.chances else ""
             yield f"{panel}: {who} {100 * top.value:.1f} %{interval} of {top.n} records{over}{chance}."
+        if len(self.panels) > MOST_SAID:
+            yield "The figure has the others."
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
         return [
@@ -142,10 +154,10 @@ def levels(found: Mapping[tuple[str, str], Estimate], chances: Mapping[str, floa
     """The figure, which says what it leaves out."""
     part = Levels("first-headlines", found, chances)
     left = [
-        f"Of {len(its)} {name} the {what} {most} are shown."
-        for its, name, what, most in (
-            (part.rows, "models", "best", MOST_ROWS),
-            (part.panels, "benchmarks", "first", MOST_PANELS),
+        f"Of {len(its)} {name} the {shown} are shown."
+        for its, name, most, shown in (
+            (part.rows, "models", MOST_ROWS, f"best {MOST_ROWS} by mean rank"),
+            (part.panels, "benchmarks", MOST_PANELS, f"first {MOST_PANELS}"),
         )
         if len(its) > most
     ]

@@ -70,6 +70,9 @@ def test_a_constant_scorer(built):
     """Officially the first in the file are the best; a tie is shared by chance, which is that of drawing k."""
     bench, _ = built
     items, outcomes = outcomes_of(bench, lambda pool: np.zeros_like(true(pool)))
+    assert Counter(its for pool in bench.pools for its in bench.level(pool)) == Counter(
+        zip(items, outcomes, strict=True)
+    )
     parts = by_group(items, outcomes)
     for pool in bench.pools:
         for measure in bench.measures_of(pool):

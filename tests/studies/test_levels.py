@@ -5,11 +5,23 @@ import math
 import numpy as np
 import pytest
 
-from menagerie.generators.benchmarks.benchmark import Item, Outcome, summarise
-from menagerie.generators.benchmarks.photographs import macro, of_groups
-from menagerie.studies.analysis.jackknife import intervals
+from menagerie.generators.benchmarks import aro, vl_checklist
+from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result, summarise
+from menagerie.generators.benchmarks.photographs import Place, macro, of_groups
+from menagerie.generators.benchmarks.registry import load
+from menagerie.studies.analysis.jackknife import PARTS, intervals
 from menagerie.studies.frame.estimate import Estimate
-from menagerie.studies.scoring.levels import MOST_PANELS, MOST_ROWS, binomial, levels, over_seeds
+from menagerie.studies.scoring.benchmark_piece import cluster_of, headlines_of
+from menagerie.studies.scoring.levels import (
+    MOST_PANELS,
+    MOST_ROWS,
+    MOST_SAID,
+    binomial,
+    in_percent,
+    levels,
+    over_seeds,
+)
+from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES
 
 RATES = {"few": 0.9, "many": 0.6}  # of the two groups, and their sizes
 SIZES = {"few": 40, "many": 160}
@@ -47,6 +59,73 @@ def test_few_or_equal_records_have_no_interval():
     assert intervals(range(40), lambda of: {"all": summarise([Outcome(1.0, 1.0, False) for _ in of])}) == {}
 
 
+def test_records_that_alternate_are_in_all_parts():
+    """Dealt out in turn, every second record would be in half of the parts."""
+    numbers = []
+
+    def odd(of):
+        numbers.append(sum(k % 2 for k in of))
+        return {}
+
+    intervals(range(400), odd)
+    assert sum(number < numbers[0] for number in numbers) == PARTS
+
+
+def made(name, root, makers=MAKERS):
+    makers[name](root)
+    return load(name).build(Place(root, resolution=16))
+
+
+def test_a_group_that_just_counts_counts_in_every_part(tmp_path):
+    """Of 25 records of a pair of attributes, the fewest that count, some are left out for an interval."""
+    bench = made("vg-attribution", tmp_path)
+    outcomes = [Outcome(float(k % 3 == 0), 0.5, False) for k in range(len(bench.items))]
+
+    def both(of):
+        found = bench.headlines([bench.items[k] for k in of], [outcomes[k] for k in of])
+        return {**found, "alone": summarise([outcomes[k] for k in of if bench.items[k].group == "red_big"])}
+
+    found = intervals(range(len(outcomes)), both)
+    assert found["macro over attributes"] == found["alone"]
+
+
+def test_first_records_stay_the_first_when_some_are_left_out(tmp_path, monkeypatch):
+    """A file whose first record is left out has none; the second doesn't take its place."""
+    monkeypatch.setattr(vl_checklist, "FIRST", 1)
+    bench = made("vl-checklist", tmp_path)
+    items = [item for item in bench.items if item.group == "Attribute/vg/color"][1:]
+    assert len(items) == 1
+    found = bench.headlines(items, [Outcome(1.0, 1.0, False)])
+    assert (found["macro over files"].n, found["macro over files, first 1"].n) == (1, 0)
+
+
+@pytest.mark.parametrize(("name", "images"), [("retrieval-coco", IMAGES), ("zero-shot", 19)])
+def test_in_pools_records_are_images(name, images, tmp_path):
+    """Not classes, nor one measure's queries."""
+    bench = made(name, tmp_path, MATRICES)
+    items = [item for pool in bench.pools for item, _ in bench.level(pool)]
+    assert len({cluster_of(item, pooled=True) for item in items}) == images < len(items)
+
+
+class Fragile(aro.VGAttribution):
+    """Its numbers can't be had of a part of its records."""
+
+    def headlines(self, items, outcomes):
+        return {str(len(items)): {len(self.items): summarise(outcomes)}[len(items)]}
+
+
+def test_a_benchmark_that_fails_without_some_records_has_no_interval(tmp_path):
+    place, whole = Place(tmp_path, resolution=16), made("vg-attribution", tmp_path)
+    bench = Fragile("fragile", aro.IMAGES, whole.records, place)
+    values = [float(k % 2) for k in range(len(bench.items))]
+    results = [
+        Result(item, np.zeros((1, 2)), Outcome(value, value, False))
+        for item, value in zip(bench.items, values, strict=True)
+    ]
+    (found,) = headlines_of(bench, results).values()
+    assert (found["official"], found["low"], found["high"]) == (0.5, None, None)
+
+
 def test_a_share_of_independent_records_has_wilsons_interval():
     """Against the example of Wilson's interval for 7 of 10."""
     assert binomial(0.7, 10) == pytest.approx({"low": 0.3968, "high": 0.8922}, abs=1e-4)
@@ -65,6 +144,7 @@ def test_seeds_widen_an_interval_that_all_share():
     assert three.value == pytest.approx(0.5)
     assert three.high - three.value == pytest.approx(math.hypot(student, 0.02), rel=1e-4)
     assert over_seeds([level(0.5)] * 3).high == pytest.approx(0.52), "seeds that agree add nothing"
+    assert over_seeds([level(0.99)._replace(high=1.0)] * 3).low == pytest.approx(0.97), "an end at 1 isn't half of it"
 
 
 def test_many_models_on_many_benchmarks_are_limited_and_counted():
@@ -76,4 +156,16 @@ def test_many_models_on_many_benchmarks_are_limited_and_counted():
     assert len(shown) == MOST_PANELS
     names = [text.get_text() for text in shown[0].get_yticklabels()]
     assert names == [f"model {m}" for m in range(14, 14 - MOST_ROWS, -1)]
+    assert len(list(part.sentences())) == MOST_SAID + 1, "the last says where the others are"
     assert levels({}, {}).figure() is None
+
+
+def test_the_best_of_a_hard_benchmark_is_shown():
+    """Though all others, scored on an easy one, have more."""
+    found = {("easy", f"model {m}"): level(0.8 + 0.01 * m) for m in range(15)}
+    part = levels({**found, ("hard", "model 0"): level(0.1), ("hard", "only there"): level(0.2)}, {})
+    assert set(part.rows[:2]) == {"model 14", "only there"}
+
+
+def test_a_small_share_is_not_0():
+    assert [in_percent(share) for share in (0.0, 1 / 5000, 0.5)] == ["0.0", "0.02", "50.0"]

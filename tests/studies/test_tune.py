@@ -19,6 +19,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tune
 from menagerie.studies.frame.cells import SEARCHED, SHIPPED, read_tuned, recipe_line, training_recipe
+from menagerie.studies.pages.tune import Searched, sentence
 from menagerie.studies.runs.command_line import scorer_options
 from tests.command import GRID, ROOT, kill_when, run_here
 from tests.studies.browser import CHROMIUM, assert_readable, plain
@@ -274,6 +275,17 @@ def test_the_recipes_of_sample_efficiency_are_tuned_on_its_setting_with_most_dat
     )
     assert tuning.recipe.singles_share == study.everything.singles_share
     assert tuning.recipe.decay == study.recipe.decay
+
+
+def test_a_chosen_trial_that_nothing_was_compared_with_is_not_called_best():
+    """Nor is its value called accuracy on validation, of which there are no records."""
+    trial = optuna.trial.create_trial(value=0.6)
+
+    def said(means):
+        return sentence(Searched("clip", [trial], means, {}, 0, over=True), seeds=2).text
+
+    assert "best" in said({trial.number: 0.6, 8: 0.5})
+    assert not re.search("best|validation|chance", said({trial.number: 0.6}))
 
 
 def test_the_chosen_trial_is_marked(tuned):
