@@ -209,7 +209,6 @@ def train(
     from menagerie.studies.runs.cell import CHECKPOINT
 
     check_joined()
-
     lines = PlainLines()
 
     def report(step: int, text: str) -> None:
