@@ -75,7 +75,7 @@ def lost_process() -> Iterator[None]:
         yield
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
-            reason = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0].partition(". ")[0]  # gloo adds advice
             raise Lost(
                 f"another process of torchrun has ended, or doesn't answer ({reason}); "
                 "the same command goes on from the last state"
