@@ -77,12 +77,14 @@ class Ranks:
         some = torch.tensor([parameter.grad is not None for parameter in every], dtype=torch.uint8)
         dist.all_reduce(some, dist.ReduceOp.MAX, group=self.control)
         used = [parameter for parameter, there in zip(every, some.tolist(), strict=True) if there]
-        parts = (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in used)
-        whole = torch.cat([loss.detach().reshape(1), *(part.flatten() for part in parts)])
+        for parameter in used:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        whole = torch.cat([loss.detach().reshape(1), *(parameter.grad.flatten() for parameter in used)])
         dist.all_reduce(whole, group=self.group)
         total, *sums = whole.split([1, *map(torch.numel, used)])
         for parameter, part in zip(used, sums, strict=True):
-            parameter.grad = part.view(parameter.shape)
+            parameter.grad.copy_(part.view_as(parameter))  # in its memory format, which fused AdamW needs
         return total[0]
 
     def tell(self, content: bytes | None = b"") -> None:
@@ -136,39 +138,42 @@ class ColumnLogSumExp(torch.autograd.Function):
         return gradient * (logits - whole).exp(), None
 
 
-_of_step: list[Ranks] = []  # within a step, the processes that take it together
-_dealing: list[Ranks] = []  # while the text tower's rows are dealt out to them
+_of_step: Ranks | None = None  # within a step, the processes that take it together
+_dealing: Ranks | None = None  # while the text tower's rows are dealt out to them
 
 
 @contextmanager
 def taking_part(ranks: Ranks | None) -> Iterator[None]:
     """Compute a step together with the other ranks; with None, as without this."""
-    _of_step.extend([ranks] if ranks else [])
+    global _of_step
+    _of_step = ranks
     try:
         yield
     finally:
-        _of_step.clear()
+        _of_step = None
 
 
 def ranks_of_step() -> Ranks | None:
     """The ranks that take the present step together; None alone, and outside of steps."""
-    return _of_step[-1] if _of_step else None
+    return _of_step
 
 
 @contextmanager
 def dealing() -> Iterator[None]:
     """Let each rank encode a share of the texts that go through `dealt_out`."""
-    _dealing.extend(_of_step)
+    global _dealing
+    _dealing = _of_step
     try:
         yield
     finally:
-        _dealing.clear()
+        _dealing = None
 
 
 def dealt_out(encode: Callable[[Tensor], Tensor], rows: Int64[Tensor, "m context"]) -> Tensor:
     """What `encode` gives for rows; while `dealing`, each rank encodes a share of them."""
-    if not _dealing or not len(rows):
+    if _dealing is None or not len(rows):
         return encode(rows)
-    some = encode(_dealing[-1].own(rows))
+    some = encode(_dealing.own(rows))
     # Sums of gradients would lose digits in half precision.
-    return _dealing[-1].gathered(some.to(torch.promote_types(some.dtype, torch.float32)), len(rows))
+    whole = _dealing.gathered(some.to(torch.promote_types(some.dtype, torch.float32)), len(rows))
+    return whole.to(some.dtype)

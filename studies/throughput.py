@@ -238,6 +238,9 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
 
 def main() -> int:
     """Run the measurement named first."""
+    from menagerie.studies.runs.together import check_joined
+
+    check_joined()
     command = started_as()
     name = chosen_command(command, __doc__, tuple(MEASUREMENTS))
     options, measure = MEASUREMENTS[name]

@@ -21,7 +21,7 @@ from menagerie.models.training.encoding import encode, products
 from menagerie.models.training.feed import Batch, Feed
 from menagerie.models.training.loaders import batches
 from menagerie.models.training.state import History, StateFile, load_state, save_state
-from menagerie.models.training.together import check_together, packed, unpack
+from menagerie.models.training.together import packed, unpack
 
 # Gradients of every model are clipped to this norm. Among the papers' recipes only SigLIP's does so.
 LARGEST_GRADIENT = 1.0
@@ -154,7 +154,6 @@ def feed_of(
     reader = scorer.training_reader or scorer.reader
     if ranks is None:
         return Feed(data, reader, recipe, seed, negatives)
-    check_together(scorer, recipe, ranks.share.count)
     return Feed(data, reader, recipe, seed, negatives, ranks.share, scorer.sharing.images == "gathered")
 
 

@@ -1,7 +1,6 @@
 """What a training in several processes takes for granted, and how its state travels from the first to the others."""
 
 import io
-from collections.abc import Iterator
 
 import torch
 from torch import nn
@@ -18,14 +17,16 @@ def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
     check_batch(recipe, processes)
     check_declared(type(scorer))
     check_batch_free(scorer, "torchrun")
-    if name := next(drawing(scorer), None):
-        raise UserError(f"{name} drops at random, otherwise in several processes than in one; train without torchrun")
+    if names := drawing(scorer):
+        raise UserError(
+            f"{names[0]} drops at random, differently in several processes than in one; train without torchrun"
+        )
 
 
 def check_batch(recipe: Recipe, processes: int) -> None:
     """Raise for a batch of which not every process has as many images, or too few of them for `--accumulate`."""
     if recipe.batch % processes:
-        raise UserError(f"--batch {recipe.batch} can't be shared by {processes} processes alike; choose a multiple")
+        raise UserError(f"--batch {recipe.batch} can't be shared by {processes} processes evenly; choose a multiple")
     if recipe.accumulate > recipe.batch // processes:
         raise UserError(
             f"--accumulate {recipe.accumulate}: each of {processes} processes has {recipe.batch // processes} images"
@@ -42,12 +43,20 @@ def check_declared(kind: type[Scorer]) -> None:
         )
 
 
-def drawing(scorer: nn.Module) -> Iterator[str]:
-    """The layers that drop something at random in training."""
-    for name, module in scorer.named_modules():
-        rates = (getattr(module, rate, 0) for rate in ("p", "prob", "drop_prob", "dropout"))
-        if any(isinstance(rate, float) and rate > 0 for rate in rates):
-            yield f"layer {name} ({type(module).__name__})"
+def drawing(scorer: nn.Module) -> list[str]:
+    """The layers that drop something at random in training; those of frozen parts, which stay in evaluation mode,
+    don't."""
+    before = {module: module.training for module in scorer.modules()}
+    scorer.train()
+    found = [f"layer {name} ({type(module).__name__})" for name, module in scorer.named_modules() if draws(module)]
+    for module, mode in before.items():
+        module.training = mode
+    return found
+
+
+def draws(module: nn.Module) -> bool:
+    rates = (getattr(module, name, 0) for name in ("p", "prob", "drop_prob", "dropout"))
+    return module.training and any(isinstance(rate, float) and rate > 0 for rate in rates)
 
 
 def packed(scorer: Scorer, optimizer: torch.optim.Optimizer, start: int) -> bytes:

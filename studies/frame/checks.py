@@ -119,7 +119,7 @@ def check_machine(device: str, cells: Sequence[Cell]) -> None:
     """Raise on towers, scorers or a device that can't work here, before an hour of other cells. Imports torch."""
     from menagerie.models.towers.build import check_towers
 
-    check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
+    check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if processes() > 1 else 1)
     for towers in dict.fromkeys(cell.towers for cell in cells):
         check_towers(towers)
     seen: set[str] = set()

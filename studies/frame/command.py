@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import run_command
 from menagerie.studies.frame.checks import check, check_given
 from menagerie.studies.frame.study import AnyStudy, Study
 from menagerie.studies.runs.command_line import COMPARE, EXECUTION, only, parse, runs_to_compare
-from menagerie.studies.runs.followers import run_together
+from menagerie.studies.runs.together import processes
 
 
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
@@ -24,7 +24,15 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     script = sys.modules["__main__"]
     default = default or ("laptop" if "laptop" in presets else next(iter(presets)))
     name, about = Path(script.__file__ or "study").stem, script.__doc__ or ""
-    run_command(lambda: run_together(lambda: start(name, about, presets, default)))
+
+    def command() -> int | None:
+        if processes() == 1:
+            return start(name, about, presets, default)
+        from menagerie.studies.runs.followers import run_together
+
+        return run_together(lambda: start(name, about, presets, default))
+
+    run_command(command)
 
 
 def is_started() -> bool:

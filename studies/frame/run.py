@@ -22,6 +22,7 @@ from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.command_line import scorer_options
 from menagerie.studies.runs.shared import first_come
+from menagerie.studies.runs.together import check_joined
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -200,13 +201,14 @@ def train(
     options of studies (`architecture="nano"`, `resolution=32`, `device="cuda"`, `store="store"`). Runs in this process;
     interrupted, it goes on from its last state when it is called again.
 
-    Raises `UserError` for input that can't work, and where the loss becomes no number.
+    Raises `UserError` for input that can't work, where the loss becomes no number, and under torchrun.
     """
     import torch
 
     from menagerie.models.checkpoint import load_checkpoint
     from menagerie.studies.runs.cell import CHECKPOINT
 
+    check_joined()
     lines = PlainLines()
 
     def report(step: int, text: str) -> None:

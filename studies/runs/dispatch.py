@@ -1,8 +1,6 @@
 """Runs the jobs of a study where `--cluster` says: in workers of this command, or as tasks."""
 
-import signal
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.job import AnyJob
-from menagerie.studies.runs.together import processes
+from menagerie.studies.runs.together import JOINED, check_joined
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
 Follow = Callable[[Any], Iterable[AnyJob] | None]
@@ -72,7 +70,8 @@ def run_jobs(
     `on_finished(job)` is called after each, at once for one that has ended before, and may return jobs that follow
     from it; those that were begun are passed over. A job that raises a `UserError` or whose process dies goes to
     `on_failed(job, reason)`; without that it ends this command: at once here, on a cluster when the others have ended.
-    Raises if tasks of an earlier command still run and this one wouldn't wait for them.
+    Raises if tasks of an earlier command still run and this one wouldn't wait for them, and in a process of torchrun
+    that hasn't found the others.
     """
     from menagerie.studies.runs.local import run_here
 
@@ -88,8 +87,9 @@ def run_jobs(
     def follow(job: AnyJob) -> list[AnyJob]:
         return begun(on_finished(job) or ())
 
+    check_joined()
     first = begun(jobs)
-    if first and processes() > 1:
+    if first and JOINED:
         run_in_turn(first, follow, on_failed)
     elif first and cluster.engine == "none":
         run_here(first, workers, follow, on_failed)
@@ -102,14 +102,13 @@ def run_in_turn(first: list[AnyJob], follow: Callable[[AnyJob], list[AnyJob]], o
     from menagerie.envs.core.progress import progress_bar
     from menagerie.studies.runs.local import fail
 
-    waiting, done, interruption, lines = list(first), 0, Interruption(), PlainLines()
-    with interrupted(interruption), progress_bar() as bar:
+    waiting, done, lines = list(first), 0, PlainLines()
+    with progress_bar() as bar:
         task = bar.add_task("runs")
 
         def report(step: int, text: str = "") -> None:
             bar.update(task, completed=done + step, description=f"{job.name}: {text}" if text else job.name)
             lines.report(bar, task)
-            interruption.check()
 
         while waiting:
             bar.update(task, total=done + sum(job.steps for job in waiting))
@@ -117,28 +116,14 @@ def run_in_turn(first: list[AnyJob], follow: Callable[[AnyJob], list[AnyJob]], o
             try:
                 if not job.ended:
                     clear_leftovers(job.folder, below=True, alone=True)
-                    interruption.deferred = True  # the others can't be told of an end within a step
-                    job.run(report, interruption.release)
+                    job.run(report, lambda: None)
             except UserError as error:
                 if not job.ended:
                     (on_failed or fail)(job, str(error))
                     continue
-            finally:
-                interruption.deferred = False
             done += job.steps
             waiting += follow(job)
             bar.console.print(job.outcome, markup=False, soft_wrap=True)
-
-
-@contextmanager
-def interrupted(interruption: Interruption) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM request an end."""
-    before = {number: signal.signal(number, interruption.request) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def run_tasks(

@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
-from menagerie.studies.runs.together import JOINED, LOST, join, processes, ranks_on
+from menagerie.studies.runs.together import JOINED, join, ranks_on
 from menagerie.studies.runs.train import material_of
 
 if TYPE_CHECKING:
     from menagerie.models.ranks import Ranks
 
 
+class Lost(UserError):
+    """Raised where another process of torchrun is gone."""
+
+
 def run_together(command: Callable[[], int | None]) -> int | None:
-    """Run a command; returns its exit status. In other processes of torchrun than the first, follow that one."""
-    if processes() == 1:
-        return command()
+    """Run a command in the first process of torchrun, and follow its trainings in all others; returns the exit
+    status."""
     ranks = join()
     if ranks.share.rank:
         return follow_trainings(ranks)
@@ -32,14 +35,21 @@ def run_together(command: Callable[[], int | None]) -> int | None:
         with lost_process():
             try:
                 status = command()
-            except (UserError, Stopped, KeyboardInterrupt, SystemExit):  # others may be of a step, where nobody hears
+            except (UserError, Stopped, KeyboardInterrupt, SystemExit):  # none of which is raised within a step
+                ignore_signals()
                 with contextlib.suppress(RuntimeError):  # they have ended before
                     dismiss(ranks)
                 raise
             dismiss(ranks)
             return status
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun's, which a process gets when another has ended
+        ignore_signals()  # torchrun sends SIGTERM to all when one has ended
+
+
+def ignore_signals() -> None:
+    """Let neither Ctrl-C nor SIGTERM, which torchrun passes on to all processes, end this one."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def dismiss(ranks: "Ranks") -> None:
@@ -65,23 +75,30 @@ def lost_process() -> Iterator[None]:
         yield
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
-            raise UserError(LOST) from error
+            reason = str(error).partition("\n")[0].partition(". ")[0]  # gloo adds advice
+            raise Lost(
+                f"another process of torchrun has ended, or doesn't answer ({reason}); "
+                "the same command goes on from the last state"
+            ) from error
         raise
 
 
 def follow_trainings(ranks: "Ranks") -> int:
     """Follow one training after another, until the first process ends; returns the exit status."""
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first one
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ignore_signals()  # the first one saves its state after the step that all take now, and tells the others of the end
     try:
         with lost_process(), open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
             while (content := ranks.hear()) is not None:
-                follow_training(content)
+                try:
+                    follow_training(content)
+                except UserError:
+                    if ranks.hear() is not None:  # else the first one has the same error, and says it
+                        raise
             leave()
+    except Lost:  # the first one says so, or torchrun says it of the first one
+        return 1
     except UserError as error:
-        if str(error) == LOST:  # which the first one says, or torchrun of the first one
-            return 1
         raise UserError(f"in process {ranks.share.rank} of torchrun: {error}") from error
     return 0
 
@@ -100,9 +117,4 @@ def follow_training(content: bytes) -> None:
     give_readers(scorer, read_graphs(job, material))
     if job.execution.grad_checkpointing:
         checkpoint_blocks(scorer)
-    # torchrun passes SIGTERM on to all; the first process saves its state after the step that all take now.
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        follow(scorer, material.train, cell.recipe, cell.seed, ranks, cell.negatives, job.execution.loaders)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    follow(scorer, material.train, cell.recipe, cell.seed, ranks, cell.negatives, job.execution.loaders)

@@ -6,13 +6,15 @@ evaluates and writes; the others wait until it trains (menagerie.studies.runs.fo
 
 import os
 import pickle
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.cell import Cell, Job
 from menagerie.studies.runs.data import Material
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 LONGEST_WAIT = timedelta(minutes=10)
 # For the first process, which may render or evaluate for hours.
 ENDLESS = timedelta(days=365)
-LOST = "another process of torchrun has ended: killed, or out of memory; the same command goes on from the last state"
 
 JOINED: dict[str, "Ranks"] = {}
 """This process among torchrun's, by the kind of device that its trainings use; none without torchrun."""
@@ -37,13 +38,29 @@ def processes() -> int:
     return int(os.environ["WORLD_SIZE"]) if "RANK" in os.environ and "WORLD_SIZE" in os.environ else 1
 
 
+def check_joined() -> None:
+    """Raise in a process of torchrun that doesn't train together with the others: each would do everything."""
+    if processes() > 1 and not JOINED:
+        raise UserError(
+            f"torchrun has started {processes()} processes, each of which would do all of this; only the command of a "
+            "study shares its trainings out, so start this with python"
+        )
+
+
 def join() -> "Ranks":
     """Find the other processes of torchrun."""
     import torch.distributed as dist
 
     from menagerie.models.ranks import Ranks, Share
 
-    dist.init_process_group("gloo", timeout=LONGEST_WAIT)
+    try:
+        dist.init_process_group("gloo", timeout=LONGEST_WAIT)
+    except (ValueError, RuntimeError) as error:  # no address or port of the first process, or the port is in use
+        reason = str(error).partition("\n")[0]
+        raise UserError(
+            f"RANK and WORLD_SIZE name {processes()} processes, but they don't meet: {reason}; "
+            "start them with torchrun, or unset both"
+        ) from error
     control = dist.new_group(backend="gloo", timeout=ENDLESS)
     JOINED["cpu"] = Ranks(Share(dist.get_rank(), dist.get_world_size()), None, control)
     return JOINED["cpu"]
@@ -64,26 +81,42 @@ def ranks_on(device: str) -> "Ranks | None":
 
 
 @contextmanager
-def leading(job: Job, scorer: "Scorer") -> Iterator["Ranks | None"]:
+def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callable[[], None]]]:
     """While inside, the other processes follow a training of this job; they take each step for which they are told to.
 
-    Of an error within a step they aren't told, because they wait for this process there: it must end.
+    Yields them, and a check for between steps, which raises `Stopped` after Ctrl-C or SIGTERM: within a step the others
+    wait for this process and can't be told of its end. After an error there it must end.
     """
     if not JOINED:
-        yield None
+        yield None, lambda: None
         return
     from menagerie.models.checkpoint import described
     from menagerie.models.training.together import check_together
 
     control = JOINED["cpu"]
     check_together(scorer, job.cell.recipe, control.share.count)
-    control.tell(pickle.dumps((job, described(job.cell.model, scorer))))
-    try:
-        yield ranks_on(job.device)
-    except (UserError, Stopped):
+    interruption = Interruption(deferred=True)
+    with interrupted(interruption):
+        control.tell(pickle.dumps((job, described(job.cell.model, scorer))))
+        try:
+            yield ranks_on(job.device), interruption.check
+        except (UserError, Stopped):
+            with suppress(RuntimeError):  # one of them has ended before
+                control.tell(None)
+            raise
         control.tell(None)
-        raise
-    control.tell(None)
+    interruption.check()
+
+
+@contextmanager
+def interrupted(interruption: Interruption) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM request an end."""
+    before = {number: signal.signal(number, interruption.request) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def take_steps(
@@ -99,10 +132,15 @@ def take_steps(
     """Train a cell's scorer, to the end or until a step, in all processes that there are."""
     from menagerie.models.training.loop import train
 
-    with leading(job, scorer) as ranks:
+    with leading(job, scorer) as (ranks, check):
+
+        def pass_on(progress: "Progress") -> None:
+            report(progress)
+            check()
+
         train(
             *(scorer, material.train, job.cell.recipe, job.cell.seed, file),
-            report=report,
+            report=pass_on,
             until=until,
             negatives=job.cell.negatives,
             workers=loaders,
@@ -118,8 +156,8 @@ def check_torchrun(study: Any, cells: list[Cell]) -> None:
         return
     if study.workers > 1:
         raise UserError(
-            f"--workers {study.workers}: under torchrun runs go one after another, each of them in all {count} "
-            "processes; leave it out"
+            f"--workers {study.workers}: under torchrun runs go one after another, trainings in all {count} processes "
+            "and anything else in the first; leave it out"
         )
     if study.cluster.engine != "none":
         raise UserError(f"--cluster {study.cluster.engine} makes tasks of single processes; leave it out, or torchrun")
@@ -128,6 +166,6 @@ def check_torchrun(study: Any, cells: list[Cell]) -> None:
     from menagerie.models.registry import scorer_class
     from menagerie.models.training.together import check_batch, check_declared
 
-    for cell in cells:
-        check_batch(cell.recipe, count)
-        check_declared(scorer_class(cell.model))
+    for stage in (stage for cell in cells for stage in (cell.base, cell) if stage):
+        check_batch(stage.recipe, count)
+        check_declared(scorer_class(stage.model))

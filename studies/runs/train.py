@@ -28,7 +28,7 @@ from menagerie.studies.runs.loggers import Logger
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.results import CARRIED, finished, read_carried, write_result
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
-from menagerie.studies.runs.together import processes, take_steps
+from menagerie.studies.runs.together import JOINED, take_steps
 from menagerie.studies.runs.training_log import FILE as LOG
 from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
 
@@ -74,7 +74,7 @@ def run_cell(
         **({"carried": read_carried(job.folder)} if cell.start else {}),
         "seconds": round(time.perf_counter() - started, 1),  # of this process only, so less if it resumed
         "provenance": {**provenance(), "step_cpu_seconds": step_seconds}
-        | ({"processes": processes()} if processes() > 1 else {}),
+        | ({"processes": JOINED["cpu"].share.count} if JOINED else {}),
     }
     write_result(job.folder, result, (FILE, f"{CHECKPOINT}/{WEIGHTS}"), (LOG,))
     (job.folder / STATE).unlink(missing_ok=True)

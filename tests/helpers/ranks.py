@@ -19,7 +19,8 @@ def body(function: Callable[..., Any], rank: int, count: int, folder: Path, argu
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=count)
     torch.save(function(Ranks(Share(rank, count)), *arguments), folder / f"{rank}.pt")
-    torch.distributed.destroy_process_group()
+    if torch.distributed.is_initialized():  # a function may have left it
+        torch.distributed.destroy_process_group()
 
 
 def together(folder: Path, count: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:

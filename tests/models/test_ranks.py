@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
-from menagerie.models.ranks import Share
+from menagerie.models.ranks import Share, dealing, dealt_out, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import scorer_class, spec_of, specs
 from menagerie.models.towers.config import TowerConfig
@@ -81,11 +81,18 @@ def steps(ranks, data, name, options, recipe):
 
 
 def all_steps(ranks, file):
-    """Every case in float64, and two of them in float32, whose rounding is that of a real step."""
+    """Every case in float64, two of them in float32, whose rounding is that of a real step, and `codes`."""
     data = SplitDataset(file, "train")
     with double():
         found = {case: steps(ranks, data, *what) for case, what in CASES.items()}
-    return found, {case: steps(ranks, data, *CASES[case]) for case in ("clip", "oc-clip")}
+    rounded = {case: steps(ranks, data, *CASES[case]) for case in ("clip", "oc-clip")}
+    return found, rounded, codes(ranks)
+
+
+def codes(ranks):
+    """Of eleven texts, in the precision of `--precision bf16`."""
+    with taking_part(ranks), dealing():
+        return dealt_out(lambda rows: rows.bfloat16() / 3, torch.arange(11)[:, None])
 
 
 @cache
@@ -108,16 +115,26 @@ def relative(found, expected):
 
 def test_they_have_the_losses_and_gradients_of_one_process(several, split):
     """In steps after the first, weights differ by what gradients of earlier ones did."""
-    expected, in_float32 = alone(split)
+    expected, in_float32, _ = alone(split)
     apart = {}
-    for (found, rounded), _ in zip(several, range(3), strict=False):
+    for found, rounded, _ in several:
         for case, (losses, first) in found.items():
+            formats = [{key: part.stride() for key, part in each.items()} for each in (first, expected[case][1])]
+            assert formats[0] == formats[1], case
             loss = ((losses - expected[case][0]).abs() / expected[case][0].abs().clamp_min(1)).max().item()
             apart[case] = max(apart.get(case, 0), loss, relative(first, expected[case][1]))
         for case, (_, first) in rounded.items():
             assert relative(first, in_float32[case][1]) < 1e-6
     assert len(apart) == len(CASES)
     assert {case: far for case, far in apart.items() if far > 1e-9} == {}
+
+
+def test_codes_in_half_precision_are_those_of_one_process(several, split):
+    expected = alone(split)[-1]
+    assert expected.dtype == torch.bfloat16
+    for *_, found in several:
+        assert found.dtype == torch.bfloat16
+        assert torch.equal(found, expected)
 
 
 SHORT = replace(RECIPE, steps=9, batch=6)
@@ -214,4 +231,18 @@ def test_what_several_processes_cannot_train_is_refused_by_name(split, tmp_path)
         check_together(scorer, RECIPE, 2)
     scorer.model.visual.drop = torch.nn.BatchNorm1d(3)
     with pytest.raises(UserError, match="batch normalisation"):
+        check_together(scorer, RECIPE, 2)
+
+
+def test_dropout_of_a_frozen_part_is_no_hindrance(split):
+    """Whatever mode it is in meanwhile: training leaves it in evaluation mode."""
+    data = SplitDataset(split, "train")
+    scorer = built("dcsm", data, {})
+    scorer.base.model.visual.drop = torch.nn.Dropout(0.1)
+    scorer.base.requires_grad_(False)
+    modes = [module.training for module in scorer.modules()]
+    check_together(scorer, RECIPE, 2)
+    assert modes == [module.training for module in scorer.modules()]
+    scorer.base.log_scale.requires_grad_(True)
+    with pytest.raises(UserError, match=r"base.model.visual.drop \(Dropout\) drops at random"):
         check_together(scorer, RECIPE, 2)

@@ -3,6 +3,7 @@
 import csv
 import os
 import signal
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -12,14 +13,23 @@ import pytest
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.processes import end_with_parent
 from menagerie.generators.splits.binding import BindingRecipe
+from menagerie.models.training.state import StateFile
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.frame.checks import check
+from menagerie.studies.frame.run import Running, described
+from menagerie.studies.frame.run import train as train_one
+from menagerie.studies.runs.dispatch import run_jobs
+from menagerie.studies.runs.followers import dismiss, follow_trainings
 from menagerie.studies.runs.machine import check_device_here, start_server
+from menagerie.studies.runs.shared import saved_step
+from menagerie.studies.runs.together import JOINED, check_torchrun, join, take_steps
+from menagerie.studies.runs.train import fresh_scorer, material_of
 from tests.command import GRID, run_here
+from tests.helpers.ranks import together
 from tests.helpers.splits import make_split
 
 RECIPE = BindingRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10)
@@ -66,11 +76,22 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def command(tmp_path_factory) -> list[str]:
+def split(tmp_path_factory) -> Path:
+    return make_split(tmp_path_factory.mktemp("split"), RECIPE, resolution=32)
+
+
+@pytest.fixture(scope="module")
+def command(split) -> list[str]:
     """A study of one run."""
-    file = make_split(tmp_path_factory.mktemp("split"), RECIPE, resolution=32)
-    options = ["--preset", "smoke", "--models", "clip", "--batch", "12", "--split", str(file), "--out", "run"]
+    options = ["--preset", "smoke", "--models", "clip", "--batch", "12", "--split", str(split), "--out", "run"]
     return [*GRID, *options, "--steps", str(STEPS)]
+
+
+def job_of(split: Path, folder: Path):
+    study = described("clip", split, 0, {}, {"architecture": "nano", "resolution": 32, "steps": 9, "batch": 12})
+    running = Running(study.settled(), folder)
+    (arm,) = running.arms()
+    return running.job(arm)
 
 
 def test_a_killed_process_ends_all_with_one_line_and_another_number_goes_on(command, tmp_path):
@@ -92,7 +113,50 @@ def test_a_killed_process_ends_all_with_one_line_and_another_number_goes_on(comm
     assert [int(row["step"]) for row in rows(tmp_path)] == list(range(1, STEPS + 1))
 
 
+def interrupting(scorer, step):
+    """Have the scorer press Ctrl-C in the middle of a step."""
+    count = iter(range(1, step + 2))
+
+    def press(*_):
+        if next(count, 0) == step:
+            signal.raise_signal(signal.SIGINT)
+
+    scorer.pixel_scale.register_forward_hook(press)
+    return scorer
+
+
+def two_trainings(ranks, job):
+    """What the first process is told of two trainings, of which the first fails alike in all processes."""
+    JOINED["cpu"] = ranks
+    if ranks.share.rank:
+        return follow_trainings(ranks)
+    material, said = material_of(job), []
+    recipe = replace(job.cell.recipe, image_negatives=True)  # which the split lacks
+    for each in (replace(job, cell=replace(job.cell, recipe=recipe)), job):
+        scorer = interrupting(fresh_scorer(each, material, lambda step: None), 3)
+        try:
+            take_steps(each, material, scorer, StateFile(job.out / "state.pt", job.id), lambda progress: None)
+        except (UserError, Stopped) as end:
+            said.append(f"{type(end).__name__} {end}")
+    dismiss(ranks)
+    return said
+
+
+def test_others_follow_on_after_an_error_of_all_and_end_with_the_step_that_is_interrupted(split, tmp_path):
+    (failed, stopped), status = together(tmp_path / "two", 2, two_trainings, job_of(split, tmp_path))
+    assert "has a partner, the same things swapped" in failed
+    assert stopped.startswith("Stopped")
+    assert status == 0
+    assert saved_step(tmp_path / "state.pt") == 3
+
+
 SMOKE = PRESETS["smoke"]
+
+
+@pytest.fixture
+def first_of_two(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
 
 
 @pytest.mark.parametrize(
@@ -104,13 +168,41 @@ SMOKE = PRESETS["smoke"]
         (replace(SMOKE, recipe=replace(SMOKE.recipe, batch=9)), "--batch 9 can't be shared by 2 processes"),
     ],
 )
+@pytest.mark.usefixtures("first_of_two")
 def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(study, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UserError, match=line):
         check(study)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("first_of_two")
+def test_a_batch_of_the_stage_before_is_checked_too(split, tmp_path):
+    cell = job_of(split, tmp_path).cell
+    check_torchrun(SMOKE, [cell])
+    with pytest.raises(UserError, match="batch 9 can't be shared by 2 processes"):
+        check_torchrun(SMOKE, [replace(cell, base=replace(cell, recipe=replace(cell.recipe, batch=9)))])
+
+
+@pytest.mark.usefixtures("first_of_two")
+def test_what_shares_no_training_out_is_refused(split, tmp_path):
+    with pytest.raises(UserError, match="each of which would do all of this"):
+        train_one("clip", split, tmp_path)
+    with pytest.raises(UserError, match="each of which would do all of this"):
+        run_jobs([job_of(split, tmp_path)], Cluster(), 1, tmp_path, lambda job: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("first_of_two")
+def test_processes_that_do_not_meet_are_told_why(monkeypatch):
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(UserError, match="MASTER_ADDR expected, but not set"):
+        join()
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+        monkeypatch.setenv("MASTER_PORT", str(used.getsockname()[1]))
+        with pytest.raises(UserError, match="address already in use"):
+            join()
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch):
