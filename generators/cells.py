@@ -30,7 +30,8 @@ class Cells:
     """Train shows the distances 0 to `shown` - 1."""
 
     def distance(self, animal: str, texture: str) -> int:
-        """From 0, which train shows at every coverage, to `classes` - 1, which it shows at none but 1."""
+        """The cell's distance: from 0, which train shows at every coverage, to `classes` - 1, which it shows at
+        coverage 1 alone."""
         return (self.textures[texture] - self.animals[animal]) % self.classes
 
     def seen(self, animal: str, texture: str) -> bool:

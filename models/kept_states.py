@@ -82,7 +82,8 @@ def keeper(
 
 
 def take_over_states(source: Path, folder: Path, steps: Iterable[int], model: str, scorer: "Scorer") -> None:
-    """Keep as a cell's the states that the folder `source` has of these steps, which both have taken alike."""
+    """Keep the states that the folder `source` has of these steps as a cell's own: both have taken these steps
+    alike."""
     for step in steps:
         if not lacking(source, [step]):
             with contextlib.suppress(Unusable):

@@ -119,7 +119,7 @@ class Layered(nn.Module):
         raise UserError(f"in {type(self).__name__} texts take no slots of images; see its layers in `features`")
 
     def _towers(self) -> Towers | None:
-        """The towers, or those of the scorer below."""
+        """The scorer's towers, or those of the scorer that it is built on; None without either."""
         towers, base = getattr(self, "towers", None), getattr(self, "base", None)
         return towers or (base._towers() if isinstance(base, Layered) else None)
 

@@ -50,15 +50,16 @@ class Ranks:
         return every
 
     def own(self, rows: Tensor) -> Tensor:
-        """This rank's share of rows that all ranks know. All have as many: who has too few has the last row again."""
+        """This rank's share of rows that all ranks know. All shares are equally long: too short ones are filled up with
+        the last row."""
         each = -(-len(rows) // self.share.count)
         number = torch.arange(self.share.rank * each, (self.share.rank + 1) * each, device=rows.device)
         return rows[number.clamp_max(len(rows) - 1)]
 
     def gathered(self, part: Tensor, n: int) -> Tensor:
-        """The n rows of which `part` is what was made of this rank's `own`.
+        """All n rows of a result, of which `part` is what this rank made of its `own` rows.
 
-        A row's gradient is the sum of those that all ranks have for it; rows that a rank had again have none.
+        A row's gradient is the sum of those that all ranks have for it; rows that only fill up a share have none.
         """
         return (Gathered.apply(part, self) if part.is_floating_point() else self.gather(part))[:n]
 
@@ -105,7 +106,7 @@ class Ranks:
 
 
 class Gathered(torch.autograd.Function):
-    """`Ranks.gathered`."""
+    """The autograd function behind `Ranks.gathered`."""
 
     @staticmethod
     def forward(ctx, part, ranks):

@@ -64,7 +64,7 @@ class AblationStudy(Study):
     """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has a test of its own
     (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
-    """A split file that exists already, a packed one too."""
+    """An existing split file, packed or not."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
     cell: Annotated[str, DATA, FIRST] = "laptop"
@@ -98,7 +98,7 @@ class AblationStudy(Study):
 
     @cached_property
     def grids(self) -> dict[str, SplitStudy]:
-        """The grid that each split is the one cell of."""
+        """For each split, the grid whose only cell it is."""
         return {split: self.grid(split)[0] for split in self.split_names}
 
     @property
@@ -161,7 +161,7 @@ class AblationStudy(Study):
 
     @cached_property
     def first(self) -> dict[int, Arm]:
-        """For arms that only score with other graphs: the arm that trains their weights, by number."""
+        """For each arm (by its number) that only scores with other graphs, the arm that trains its weights."""
         by_id = {arm.id: arm for arm in self.arms}
         others = {k: arm.cell for k, arm in enumerate(self.arms) if arm.cell.graphs.trained_with != arm.cell.graphs}
         found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}

@@ -138,7 +138,7 @@ class LossOrArchitecture(Compute):
                     yield from (run(self, split, *at, alpha) for alpha in self.alphas if alpha)
 
     def equally_dear(self, split: str, kind: Kind, setup: Setup | None) -> list[Arm]:
-        """The runs with which a combination takes as many operations as CLIP with `equal_operations`."""
+        """The runs in which a combination takes as many operations as CLIP takes in `equal_operations` steps."""
         steps = [self.steps_for(split, kind, setup, each) for each in self.equal_operations] if setup else []
         return [self.run(split, kind, setup, seed, each) for each in filter(None, steps) for seed in range(self.seeds)]
 

@@ -172,8 +172,8 @@ class Config(SampleStudy):
 
 
 def over_seeds(study: Config, values: Sequence[float]) -> float:
-    """What a setting is judged by: the median over seeds, which one lucky seed of three does not move; of settings that
-    are trained until they stop rising the mean, of which there is an interval for new seeds."""
+    """The number by which a setting is judged: the median over seeds, which one lucky seed of three does not move. For
+    settings that are trained until they stop rising it is the mean, which has an interval for new seeds."""
     return float((statistics.mean if study.budgets else statistics.median)(values))
 
 

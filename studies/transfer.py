@@ -48,7 +48,7 @@ class Transfer(ScoringStudy):
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST] = False
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
     store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
-    """Of rendered scenes, of which it has none."""
+    """Folder of the image stores. It isn't used here: no scene is rendered."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
     """Folder of the results; one of before is continued, also with other models and benchmarks."""
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
@@ -93,7 +93,7 @@ class Transfer(ScoringStudy):
 
     @property
     def folders(self) -> Given:
-        """`--images` by what they replace."""
+        """The folders of `--images`, by the folder that each replaces."""
         from menagerie.studies.scoring.check import folders_given
 
         every = (*names(), *self.benchmarks) if self.images else ()

@@ -154,7 +154,7 @@ def check_probe_groups(split: Split) -> Iterator[Finding]:
 
 
 def entropy(counts: Iterable[int]) -> float:
-    """In bits, of outcomes with these counts."""
+    """The entropy, in bits, of outcomes with these counts."""
     numbers = list(counts)
     total = sum(numbers)
     return -sum(n / total * log2(n / total) for n in numbers)
@@ -225,7 +225,7 @@ def check_probe_draws(split: Split) -> Iterator[Finding]:
 
 
 def tally_places(split: Split, tallies: Tallies) -> None:
-    """Count which animals and textures are in which places, in one view, of one scene of each quartet."""
+    """Count which animals and textures are in which places: in the first view, for one scene of each quartet."""
     recipe, number = split.recipe, split.recipe["things"]
     choices = LAYOUTS[recipe["layout"]].choices(number)
     scenes = {bag(s): s for s in split.subsets[FIRST].scenes if s.view == recipe["first_view"]}.values()

@@ -124,7 +124,7 @@ def with_textures(things: Sequence[Thing], textures: Mapping[str, str]) -> tuple
 
 
 def swapped(scene: Scene, things: Sequence[Thing]) -> tuple[Thing, ...]:
-    """The things of a caption with the textures of the two exchanged things of its scene exchanged."""
+    """The things of a caption, with the textures of the two exchanged things of its scene in each other's place."""
     one, other = (scene.things[i] for i in exchanged(scene))
     return with_textures(things, {one.slot: other.texture, other.slot: one.texture})
 

@@ -113,7 +113,7 @@ class ImageFiles:
         return pixels
 
     def whole(self, index: int) -> UInt8[np.ndarray, "h w 3"]:
-        """An image with all of its pixels, neither cropped nor scaled; of one with a box that part."""
+        """An image with all of its pixels, neither cropped nor scaled; if it has a box, the part inside the box."""
         return self._read(index, np.array)
 
     def _read(self, index: int, pixels: Callable[[Image.Image], np.ndarray]) -> UInt8[np.ndarray, "h w 3"]:

@@ -51,7 +51,7 @@ class Selection:
         self.kept_out, self.empty = kept_out, empty
         self.left_out: Counter[str] = Counter()
         self.files: list[str] = []
-        """Of those that are taken, as far as `take` was read."""
+        """The files of the photographs that are taken, as far as `take` was read."""
 
     def take(self, every: Iterator[tuple[str, Numbers, Annotations]]) -> Iterator[tuple[str, Annotations]]:
         """Yield names and annotations of the photographs that are used, in order."""

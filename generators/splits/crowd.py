@@ -155,7 +155,7 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def table(self, world: World, things: int, others: list[Cell], name: str) -> Table:
-        """Deals scenes in test views."""
+        """Make a table that deals scenes in test views."""
         views = range(self.views, self.views + self.test_views)
         layout = LAYOUTS[self.test_layout or self.layout]
         return Table(world, layout, things, views, others, generator(self.seed, "test", name, things))
@@ -202,7 +202,7 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def free(self, world: World) -> Callable[[Scene], bool]:
-        """Whether no rule holds out a scene."""
+        """Make a function that says whether no rule holds out a scene."""
         rules = self.rules(world)
         return lambda scene: not matched(rules, scene)
 

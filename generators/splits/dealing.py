@@ -19,7 +19,7 @@ TRIES = 2000  # scenes dealt in vain, one after the other, after which there see
 
 
 class NoCard(Exception):
-    """No card of a deck fits."""
+    """Raised if no card of a deck fits."""
 
 
 class Deck(Generic[Card]):

@@ -29,9 +29,9 @@ class Draws(NamedTuple):
 
     background: str
     sizes: dict[str, str]
-    """By animal; "" in a world without sizes."""
+    """The size of each animal; "" in a world without sizes."""
     slots: tuple[str, ...]
-    """On the left and on the right, with the facing there."""
+    """The slots on the left and on the right, with the facing there."""
 
 
 @cache

@@ -113,7 +113,8 @@ class StoreIndex:
         return found
 
     def _runs(self) -> list[SceneKeys]:
-        """The keys of all rows, in sorted runs, the last rows first: those in the file, and those since."""
+        """The keys of all rows, in sorted runs, the last rows first: those in the file, and those of rows that came
+        later."""
         if not self._keys:
             kept = SceneKeys.load(self.folder / KEYS, self._salt) if self.later else None
             start = len(kept) if kept else 0
@@ -169,7 +170,8 @@ def index_to_extend(folder: Path, identity: str, vocabulary: Vocabulary) -> Stor
 
 
 def read_tables(path: Path, identity: str) -> tuple[bool, list[Shard], np.ndarray]:
-    """What index.h5 holds: whether the store is a larger one, which it belongs to; else its shards and the scene table.
+    """What index.h5 holds: whether the store is a large one, which lists its shards elsewhere; else its shards and the
+    scene table. A store without the file is empty.
 
     A store without the file is empty.
     """

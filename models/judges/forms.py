@@ -48,7 +48,7 @@ class Form(ABC):
         """The questions of a comparison."""
 
     def verdict(self, found: Sequence[Verdict]) -> Verdict:
-        """The verdict of a comparison by those in the answers to its questions."""
+        """The verdict of a comparison, from the verdicts in the answers to its questions."""
         return found[0]
 
     def scores(self, item: Item, verdicts: Mapping[Comparison, Verdict]) -> Scores | None:

@@ -75,7 +75,7 @@ class HuggingFaceModel:
 
     @torch.no_grad()
     def log_probabilities(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """For each token of the only row (t, vocabulary) what comes behind it."""
+        """Log-probabilities (t, vocabulary) of what follows each token of the only row."""
         return self.loaded[0](**inputs).logits[0].float().log_softmax(-1)
 
     def meaning(self, words: tuple[str, ...]) -> list[list[int]]:

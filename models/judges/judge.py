@@ -145,7 +145,7 @@ class Judge:
         return {question: lost.get(key) or self.kept.get(key) for question, key in keys.items()}
 
     def count(self, answers: Mapping[Question, Answer], verdicts: Mapping[Question, Verdict]) -> None:
-        """Add to what reports show."""
+        """Add answers and verdicts to the counts that reports show."""
         for verdict in verdicts.values():
             self.counts.update({verdict.problem: 1} if verdict.problem else {})
             self.counts.update(ungraded=int(not verdict.graded), bounded=int(verdict.bounded))

@@ -47,7 +47,7 @@ class Answer(NamedTuple):
     unanswered: str = ""
     """Why there is no answer: "KIND: DETAIL". Such a question may be asked again."""
     cut: bool = False
-    """Whether it ends because it is as long as it may be."""
+    """Whether the answer was cut off at the largest length."""
     model: str = ""
     """What the server calls the model."""
     tokens_in: int = 0
@@ -114,9 +114,10 @@ def beginning(text: str, words: tuple[str, ...]) -> str:
 
 
 def between(first: Mapping[str, float], words: tuple[str, ...]) -> Verdict | None:
-    """The difference of two words' log-probabilities among alternatives; None if neither is there.
+    """The difference of two words' log-probabilities among alternatives; None if neither word is there.
 
-    What isn't there is at most as likely as the least of them, and as all that they leave.
+    A word that isn't there is at most as likely as the least likely alternative, and as all that the alternatives
+    leave.
     """
     found = [logsumexp(value for token, value in first.items() if means(token, word)) for word in words]
     if max(found) == -math.inf:

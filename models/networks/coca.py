@@ -39,16 +39,16 @@ from menagerie.models.towers.towers import self_attention
 
 
 class ImageCode(NamedTuple):
-    """n images."""
+    """The code of n images."""
 
     vectors: Float[Tensor, "n d"]
     """Unit vectors."""
     seen: Seen
-    """What the decoder's words see."""
+    """Keys and values of the images for the decoder's words."""
 
 
 class TextCode(NamedTuple):
-    """m texts."""
+    """The code of m texts."""
 
     vectors: Float[Tensor, "m d"]
     """Unit vectors."""

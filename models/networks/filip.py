@@ -75,7 +75,8 @@ class FILIPScorer(CLIPScorer):
 
     @property
     def sharing(self) -> Sharing:
-        """Drawn negatives are drawn from all images."""
+        """How processes share a step: a loss that draws negatives gets the codes of all images, and draws from all of
+        them."""
         return Sharing(images="gathered" if self.config.negatives else "block")
 
     @property
@@ -104,7 +105,7 @@ class FILIPScorer(CLIPScorer):
         return Sides(*(torch.cat(part, dim=1) for part in zip(*parts, strict=True)))
 
     def score(self, sides: Sides) -> Float[Tensor, "*n m"]:
-        """One number for a pair."""
+        """The score of each pair, from its two similarities."""
         return (sides.by_patches + sides.by_words) / 2 if self.config.symmetric else sides.by_words
 
     def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:

@@ -42,22 +42,22 @@ from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, p
 
 
 class ImageCode(NamedTuple):
-    """n images."""
+    """The code of n images."""
 
     seen: Seen
-    """What words see of them."""
+    """Keys and values of the images for the words."""
     vectors: Float[Tensor, "n d"] | tuple[()]
     """Unit vectors by which hard negatives are drawn; none if draws are uniform."""
 
 
 class TextCode(NamedTuple):
-    """m texts."""
+    """The code of m texts."""
 
     tokens: TokenBatch
     words: Float[Tensor, "m t w"]
-    """Their words with positions."""
+    """Embedded words, with their positions added."""
     vectors: Float[Tensor, "m d"] | tuple[()]
-    """As those of images; from the text alone."""
+    """Unit vectors of the texts alone, by which hard negatives are drawn; none if draws are uniform."""
 
 
 class FusionScorer(Scorer):

@@ -54,12 +54,12 @@ class FurtherReader(TokenReader):
 
 
 class TextCode(NamedTuple):
-    """m texts in training."""
+    """The code of m texts in training."""
 
     vectors: Float[Tensor, "m d"]
     """Unit vectors."""
     ends: Float[Tensor, "m w"]
-    """States of the end tokens, whose projections these are."""
+    """States of the end tokens, from which the vectors are projected."""
     tokens: TokenBatch
 
 

@@ -23,7 +23,7 @@ def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
 
 
 def check_batch(recipe: Recipe, processes: int) -> None:
-    """Raise for a batch of which not every process has as many images, or too few of them for `--accumulate`."""
+    """Raise for a batch that processes can't share equally, or that leaves one too few images for `--accumulate`."""
     if recipe.batch % processes:
         raise UserError(f"--batch {recipe.batch} can't be shared by {processes} processes alike; choose a multiple")
     if recipe.accumulate > recipe.batch // processes:

@@ -19,7 +19,7 @@ ALL = 4  # factors of which all combinations are run
 Signs = tuple[int, ...]
 """The level of each factor: -1 for the first, 1 for the second."""
 Effect = tuple[str, ...]
-"""The factors of an effect: one for a main effect, two for a pair, more for what so many do together."""
+"""The factors of an effect: one for a main effect, two for the interaction of a pair, more for higher interactions."""
 
 
 def design(factors: int) -> list[Signs]:

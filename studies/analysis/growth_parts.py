@@ -56,7 +56,7 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 class Peak:
-    """How much the memory of this process exceeds, at most, what it was at first, in MB; not a number off Linux."""
+    """The largest growth of this process's memory since it was first looked at, in MB; not a number off Linux."""
 
     def __init__(self) -> None:
         with contextlib.suppress(OSError):
@@ -123,7 +123,7 @@ def synthetic(start: int, rows: int) -> np.ndarray:
 
 
 def sampler_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """A call of the sampler, past the first of a pass, which is timed apart."""
+    """Time calls of the sampler: the first of a pass, and apart from it the median of later ones."""
     from menagerie.models.training.sampling import Stream
 
     for shuffle in (None, "feistel"):

@@ -64,9 +64,9 @@ class Cost(NamedTuple):
     seconds: float
     gib: float
     scores: float = math.nan
-    """Largest difference from all at once, over the largest score."""
+    """Largest difference from scores that are computed all at once, over the largest score."""
     gradients: float = math.nan
-    """Of the codes' gradients, likewise."""
+    """The same for the gradients of the codes."""
 
 
 def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors", "Tensors"]:
@@ -119,7 +119,8 @@ def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
 
 
 def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
-    """What one number of images costs, by way."""
+    """The cost of scoring so many images, for each way of doing it: in chunks, and all at once if they aren't too
+    many."""
     import torch
 
     from menagerie.models import chunks

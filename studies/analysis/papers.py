@@ -46,7 +46,7 @@ class Ablations:
     ratio: tuple[str, str] | None = None
     """Two scalar weights whose ratio after training the report shows."""
     ratio_says: str = ""
-    """What the report says of it."""
+    """What the report says of this ratio."""
     claims: tuple[Claim, ...] = ()
 
 

@@ -21,7 +21,7 @@ class Correlation(NamedTuple):
     low: float
     high: float
     p: float
-    """Two-sided, of no correlation."""
+    """Two-sided p value of the hypothesis that there is no correlation."""
     n: int
     clusters: int
 

@@ -41,7 +41,7 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True):
     trained_on: str
     """What a study here trained it on, and for how long; empty for other models."""
     unread: int
-    """Texts that are longer than the model reads."""
+    """Number of texts that are longer than the model reads."""
 
 
 class OfProgram(msgspec.Struct, forbid_unknown_fields=True):

@@ -32,7 +32,7 @@ class Number(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def numbers_of(points: Iterable[Point]) -> tuple[list[Number], list[Number]]:
-    """The number of each task of each test, and those of `MEANS`, in each of which its tasks count alike."""
+    """The number of each task of each test, and the means of `MEANS`, in which all tasks have equal weight."""
     groups: dict[tuple[str, str], list[Point]] = {}
     for point in points:
         groups.setdefault((point.subset, point.task), []).append(point)

@@ -71,7 +71,7 @@ def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: 
 
 
 def scenes_digest(items: Iterable[Scored]) -> str:
-    """The digest of scenes that these items have; for all of a benchmark's, that of the benchmark."""
+    """The digest of these items' scenes; for all items of a benchmark it equals the benchmark's digest."""
     return digest_of_rows((*item[:5], *item.scores.shape) for item in items)
 
 

@@ -85,7 +85,7 @@ def check_numbers(path: Path, card: Card, scores: Path) -> None:
 
 
 def check_same(path: Path, there: Sequence[Number], here: Sequence[Number]) -> None:
-    """Raise for the first number that scores give otherwise."""
+    """Raise for the first number of a card that its scores contradict."""
     names = [[(number.test, number.task) for number in numbers] for numbers in (there, here)]
     if names[0] != names[1]:
         raise UserError(f"{path} has numbers of other tasks than its scores")

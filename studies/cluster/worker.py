@@ -83,7 +83,8 @@ class Task:
     """
 
     submitted: Command
-    """Must be the first field: loading the function of the next one takes seconds."""
+    """The submitting command. It must be the first field: fields are unpickled in order, and the function in the next
+    one takes seconds to load."""
     function: Callable[[Any, Interruption], None]
     command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
     """Command that the user typed, for the provenance of results."""

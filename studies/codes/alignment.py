@@ -21,7 +21,7 @@ Units = Float[np.ndarray, "v p q d"]
 
 
 class Alignment(NamedTuple):
-    """Of an image's code x, its text's t and the swapped text's t', as unit vectors."""
+    """How well codes agree: x is an image's code, t its text's and t' the swapped text's, all unit vectors."""
 
     gap: Measured
     """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is that of means at right angles."""
@@ -32,7 +32,7 @@ class Alignment(NamedTuple):
     after: Measured
     """The same by one matrix, x'(I + A)(t - t')."""
     bits: Measured
-    """Of the margins before."""
+    """Bits that the margins of `before` tell."""
     bits_after: Measured
 
 

@@ -45,7 +45,7 @@ def least_loss(loss: Callable[[float], float]) -> float:
 
 
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
-    """The log-odds that two coins fall alike, from the log-odds of each: 2 atanh(tanh(a / 2) tanh(t / 2))."""
+    """The log-odds that two coins fall alike, from each one's log-odds a and t: 2 atanh(tanh(a / 2) tanh(t / 2))."""
     return np.logaddexp(0, one + two) - np.logaddexp(one, two)
 
 

@@ -22,15 +22,15 @@ Codes = Float[np.ndarray, "v p q d"]
 
 
 class Geometry(NamedTuple):
-    """Shares of variance, and directions. Where D isn't sure, what divides by it is refused."""
+    """Shares of variance, and directions. Where D can't be told from noise, measures that divide by it are refused."""
 
     share: Measured
     """The binding share S = E[D1 . D2] / 4V: the share of the variance between scenes that views agree on, V, which the
     assignment makes. Backgrounds are taken out of V."""
     objects: Measured
-    """R2 of D as the sum of an object's code each, the same in both places."""
+    """R2 of D as a sum of one code for each object, the same in both places."""
     placed_objects: Measured
-    """The same with codes of an object's own for each place."""
+    """The same with one code for each object in each place."""
     concepts: Measured
     """R2 of codes as animals + textures + background, which predicts D = 0."""
     components: Measured
@@ -178,7 +178,7 @@ def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Flo
 
 
 def cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
-    """Chance is that of two random directions."""
+    """The mean |cos| of an animal's and a texture's direction; chance is that of two random directions."""
     width = alpha.shape[1]
     chance = float(np.exp(gammaln(width / 2) - gammaln((width + 1) / 2)) / np.sqrt(np.pi))
     sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (alpha, tau)]
@@ -197,7 +197,8 @@ def leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Meas
 
 
 def components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
-    """By the symmetrised E[D1 D2'], whose negative eigenvalues are noise."""
+    """How many principal components have 95 % of D, by the symmetrised E[D1 D2'], whose negative eigenvalues are
+    noise."""
     v, p, h, width = d.shape
     even = float(np.ceil(EXPLAINED * min(width, p * h)))
     if unsure:

@@ -33,7 +33,7 @@ class IdealCode:
         return np.repeat([1.0, self.weight], [self.objects + self.attributes, conjunctions])
 
     def of(self, *things: Thing) -> Vector:
-        """Of an image or a text."""
+        """The unit vector of an image or a text with these things."""
         n, m = self.objects, self.attributes
         present = np.zeros(len(self._weights))
         for x, attribute, place in things:

@@ -12,9 +12,9 @@ class Measured:
     """What a measure says of a code."""
 
     value: float | None
-    """None where it is refused."""
+    """The number; None where it is refused."""
     chance: float | None
-    """What a code says that knows nothing of what is measured."""
+    """The number for a code that knows nothing of what is measured."""
     refused: str = ""
     """Why there is no number."""
 

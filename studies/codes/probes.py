@@ -18,13 +18,13 @@ class Bound(NamedTuple):
     each place coordinates of its own has 0 bits here and 1 by place."""
 
     right: Measured
-    """Share of things whose texture is first among all."""
+    """Share of things whose own texture scores highest of all."""
     right_of_two: Measured
-    """Share of things whose texture is above the other thing's: a reader of the bag has one half."""
+    """Share of things whose own texture scores above the other thing's; for a reader of the bag that is one half."""
     scene: Measured
     """Share of scenes whose margin is positive."""
     bits: Measured
-    """Of the scene's margin: of exactly 1 bit."""
+    """Bits that the scene's margin tells, of exactly 1 bit."""
     place_scene: Measured
     """Share of scenes whose margin by place is positive."""
     place_bits: Measured
@@ -120,7 +120,7 @@ class Control(NamedTuple):
     dealt: Measured
     """Share right of textures dealt at random: what the probe learns by heart."""
     selectivity: Measured
-    """The difference."""
+    """`true` less `dealt`."""
 
 
 @one_core

@@ -45,17 +45,17 @@ class Same(NamedTuple):
 
     tokens: Measured
     less_places: Measured
-    """Tokens less the mean of their place over all scenes."""
+    """The same for tokens less the mean token of their place over all scenes."""
 
 
 class Drawn(NamedTuple):
     """m pairs of patches."""
 
     scenes: tuple[Int[np.ndarray, " m"], ...]
-    """Their view, p and q."""
+    """The view, p and q of each pair's scene."""
     patches: Int[np.ndarray, "m 2"]
     same: Bool[np.ndarray, " m"]
-    """Whether both are of one thing."""
+    """Whether both patches are of one thing."""
 
 
 @one_core
@@ -105,7 +105,7 @@ def drawn_pair(there: Bool[np.ndarray, "n 2"], same: bool, random: np.random.Gen
 
 
 def told(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"], fold: Int[np.ndarray, " m"]) -> float:
-    """Share of pairs that a reader tells whose training lacks their fold."""
+    """Share of pairs told rightly, each by a reader that was trained without the pair's fold."""
     spread = x.std((0, 1))
     x = (x - x.mean((0, 1))) / np.where(spread > 0, spread, 1)
     right = 0
@@ -120,7 +120,7 @@ Reader = tuple[Float[np.ndarray, "d r"], Float[np.ndarray, "d r"], float]
 
 
 def fitted(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"]) -> Reader:
-    """By the logistic loss."""
+    """The reader with the least logistic loss."""
     width, sign = x.shape[2], np.where(same, 1.0, -1.0)
     random = np.random.default_rng(0)
     start = np.append(0.1 * random.normal(size=2 * width * RANK), 0.0)

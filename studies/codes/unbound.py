@@ -19,7 +19,7 @@ class Unbound(NamedTuple):
     animals: Measured
     textures: Measured
     entropy: Measured
-    """All there are: log2(C(n, 2) C(t, 2)), exactly."""
+    """Bits of the bag in all: log2(C(n, 2) C(t, 2)), exactly."""
 
 
 @one_core

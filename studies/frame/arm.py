@@ -29,7 +29,7 @@ class Arm(NamedTuple):
 
     @property
     def trains(self) -> bool:
-        """Whether it is a training run, and no piece, which makes its job itself."""
+        """Whether it is a training run. A piece of an evaluation is none, and makes its own job."""
         return not hasattr(self.cell, "job")
 
     @property

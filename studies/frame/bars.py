@@ -68,7 +68,8 @@ def seeds_of(numbers: Numbers) -> dict[Key, list[float]]:
 
 
 def draw_bar(axis: Axes, numbers: Numbers, key: Key, y: float, colour: str, height: float) -> None:
-    """One number as a bar with its deviation, pale where one caption is liked; or the sign in its place."""
+    """Draw a number as a bar with its deviation, pale where the model likes one caption whatever the image; or the sign
+    for a missing number."""
     its = numbers.found.get(key)
     text = gap(key not in numbers.awaited) if its is None else number(100 * its.value, 100 * its.deviation)
     axis.text(103, y, text, va="center", fontsize=8)
@@ -120,7 +121,7 @@ def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[K
 
 
 def heat_map(part: HeatMap) -> Drawn:
-    """Accuracy (%): lines of panels for the labels of panels but the last, which goes to the right.
+    """Accuracy (%): the last label of `panels` goes to the right, the others downwards.
 
     A place without records shows a dash, one whose run isn't finished other dots.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INTERACTIONS: Effect = ()
-"""All effects of several factors together."""
+"""The key under which all effects of several factors together are found."""
 Levels = Mapping[str, tuple[Any, Any]]
 """The two values of each factor, by the label of runs that has them."""
 Found = Mapping[str, Mapping[Effect, Estimate]]

@@ -175,7 +175,7 @@ class Noise(Captioned):
         return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Each image is its own partner: no other image would take longer."""
+        """Each image is its own partner here: a step with another image would take as long."""
         return np.asarray(indices, np.int64)
 
     def texts(self) -> Iterator[str]:
@@ -186,9 +186,9 @@ class Step(NamedTuple):
     """A training step of a scorer."""
 
     seconds: float
-    """Wall-clock time."""
+    """Wall-clock time of the step."""
     weight_bytes: int
-    """Of the scorer's weights, as a checkpoint has them."""
+    """Size of the scorer's weights in a checkpoint, in bytes."""
 
 
 def measured_step(cell: Cell, data: Captioned) -> Step:

@@ -35,7 +35,7 @@ class Drawn(NamedTuple):
 
     figure: Figure
     names: Sequence[str]
-    """The labels of each number."""
+    """The names of the labels in the keys of `found`."""
     found: Values
     note: str = ""
     """What the caption has to say."""
@@ -202,8 +202,8 @@ def scatter(part: Scatter) -> Drawn:
 
 
 def draw_settings(axis: Axes, part: Scatter, points: Sequence[Point], judged: Values, style: Style) -> None:
-    """All settings of one colour; of a front as rings, with a step from each that is on it to the next, and where these
-    stand as they are judged."""
+    """Draw all settings of one colour. Those of a front are rings, joined by steps where no other beats them; these
+    have a point where they stand in `judged`."""
     x, y = [point.x for point in points], [100 * point.its.value for point in points]
     marks = {"marker": "none" if isinstance(part, Front) else ".", **style, "linestyle": "none", "markersize": 5}
     if not isinstance(part, Front):

@@ -29,7 +29,7 @@ class Place(NamedTuple):
     test: int
     """The number of its test in the order of tables."""
     finished: bool
-    """Whether its run is."""
+    """Whether its run is finished."""
 
 
 def places(records: Records) -> list[Place]:
@@ -197,7 +197,7 @@ class Sheet:
         return varying(self.rows)
 
     def label(self, name: str, value: object) -> str:
-        """A row's label; of what is compared both."""
+        """A row's label; for a difference the labels of both sides."""
         text, against = called(self.part, name, value), self.numbers.against
         return f"{text} − {called(self.part, name, against[name])}" if name in against else text
 

@@ -97,7 +97,8 @@ def write_rows(folder: Path, measure: Measure, step: int | None, rows: Iterable[
 
 
 def header(folder: Path, measure: Measure, step: int | None) -> Row:
-    """The first line of a file: what was measured of which cell. Without it an emptied file would be one of no rows."""
+    """The first line of a file: what was measured of which cell. Without it an emptied file would look like one without
+    rows."""
     return {"cell": folder.name, "step": step, **measure.settings}
 
 
@@ -131,7 +132,7 @@ def measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> 
 
 
 def read_rows(file: Path, first: Row) -> list[Row]:
-    """The rows of a file behind its first line, which must be as given."""
+    """Read the rows of a file after its first line, which must be `first`."""
     try:
         top, *rows = read_records(file) or [{}]
         if top != plain(first):

@@ -72,7 +72,7 @@ class Measuring(AnyJob):
 
     @property
     def group(self) -> str:
-        """The file of the data: it takes seconds to open."""
+        """The data file, which takes seconds to open: jobs with the same file go to one worker."""
         return str(self.of.data_file)
 
     @property

@@ -21,7 +21,8 @@ T = TypeVar("T")
 
 
 class Growing:
-    """Marks an option of which a folder may go on with more: it decides which runs there are, and no run's result."""
+    """Marks an option that may have more values when a folder is continued: it decides which runs there are, and no
+    run's result."""
 
 
 GROWS = Growing()
@@ -38,7 +39,7 @@ class AnyOptions(PlaceOptions):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """The options of which a folder may have more."""
+        """The options that may have more values when a folder is continued."""
         return frozenset(item.name for item in fields(cls) if GROWS in markers_of(cls, item.name))
 
 

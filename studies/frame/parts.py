@@ -160,9 +160,9 @@ class Bars(Figured):
     dots: bool = field(default=False, kw_only=True)
     """A dot with its interval, and a pale one for each seed, in place of a bar from 0."""
     against: Mapping[str, Any] | None = field(default=None, kw_only=True)
-    """As in tables; drawn as dots."""
+    """As `Table.against`; differences are drawn as dots."""
     beside: "Records | None" = field(default=None, kw_only=True)
-    """What is a dashed line across all rows of a panel."""
+    """Records that are drawn as a dashed line across all rows of their panel."""
 
 
 @dataclass(frozen=True)
@@ -229,11 +229,11 @@ class Curves(Named):
 
     records: "Records"
     labels: Sequence[str] = ()
-    """What lines are called; without any, what varies."""
+    """The labels by which lines are called; without any, those that vary."""
     panels: str = field(default="model", kw_only=True)
     """The label that has a column of panels for each of its values."""
     chance: float = field(default=0.5, kw_only=True)
-    """Of validation."""
+    """Chance on validation, as a share."""
 
 
 NAME = re.compile(r"[\w.-]+")

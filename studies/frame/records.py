@@ -243,7 +243,7 @@ def read(folder: Path | str) -> Records:
 
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
-    """An arm as `cells.jsonl` has it; one of before there were labels has its axes."""
+    """An arm as `cells.jsonl` has it; a line from before there were labels has axes in their place."""
     labels = result.get("labels")
     if labels is None:
         labels = {name: result[name] for name in dict.fromkeys((*FRACTIONS, *result.get("axes", ()))) if name in result}
@@ -287,7 +287,7 @@ def result_at(folder: Path, stamp: int) -> dict[str, Any] | None:
 
 
 SCORES = ("subset", "task", "accuracy", "tie_rate", "n", "images_seen")
-"""The columns of `results.csv` behind the labels."""
+"""The columns of `results.csv` after the labels."""
 
 
 def write_cells(records: Records) -> None:

@@ -58,7 +58,7 @@ COURSE: dict[str, Any] = {"markersize": 4}
 STEPS: dict[str, Any] = {"marker": "", "drawstyle": "steps-post", "linewidth": 1}
 
 Points = Sequence[tuple[str, float | int, float | int]]
-"""Each with the name of its model."""
+"""Points of a figure: the name of the model, x and y."""
 Value = Callable[[FrozenTrial], float | None]
 
 
@@ -69,7 +69,7 @@ class Side:
     x: str
     y: str
     series: Mapping[str, tuple[Mapping[str, Any], Points]]
-    """By its words in the legend, empty where it has none: how it is drawn, and its points."""
+    """For each series, by its text in the legend (empty for none): its style and its points."""
     pale: str | None = None
     """The series of other models that is pale where each model has a panel."""
     counts: str = ""
@@ -222,7 +222,7 @@ class Maps(OwnFigure):
     """Interpolated validation accuracy over pairs and hard negatives, a panel per model; circles were tried."""
 
     places: Mapping[str, Sequence[tuple[float, float, float]]]
-    """Of each setting its share of hard negatives, of pairs, and its accuracy."""
+    """By model, for each setting: its share of hard negatives, its share of pairs, and its accuracy."""
 
     def figure(self) -> Figure:
         figure, axes = panel_axes(len(self.places), (2.9, 3.0))

@@ -131,7 +131,7 @@ def reason(error: BaseException) -> str:
 
 
 def check_journal(path: Path) -> None:
-    """Raise for a path at which there can be no journal, or is another file: whose last line would be cut off."""
+    """Raise for a path where there can't be a journal, or where another file is: its last line would be cut off."""
     if (shown := without_passwords(str(path))) != str(path) and not path.exists():
         raise UserError(
             f"--storage {shown} is no file: a database needs a URL with ://, such as postgresql://me@host/base"

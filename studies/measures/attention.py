@@ -83,7 +83,7 @@ class Looking(AnyJob):
 
     @property
     def group(self) -> str:
-        """The split, which takes seconds to open."""
+        """The split file, which takes seconds to open: jobs with the same file go to one worker."""
         return str(self.split)
 
     @property

@@ -70,7 +70,7 @@ def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], li
 def image_rows(
     scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray, layers: Sequence[str], probe: Probe
 ) -> Iterator[Row]:
-    """What each of these layers of images holds."""
+    """Yield what probes read from each of these layers of images."""
     from menagerie.models.towers.features import TOKENS
 
     wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
@@ -87,8 +87,8 @@ def text_rows(
     layers: Sequence[str],
     probe: Probe,
 ) -> Iterator[Row]:
-    """What each of these layers of texts holds, texts in both orders of mention as further views: a probe of "left"
-    can't read what is named first."""
+    """Yield what probes read from each of these layers of texts. Texts in both orders of mention are further views: a
+    probe of "left" can't read what is named first."""
     from menagerie.studies.codes.axes import ProbeAxes
 
     wanted = [(layer, MEAN) for layer in layers]

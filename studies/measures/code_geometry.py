@@ -49,7 +49,7 @@ class CodeGeometry(ProbeMeasure):
 
 
 class Refused(NamedTuple):
-    """In place of all measures."""
+    """Stands in place of all measures where they are refused."""
 
     share: Measured
 

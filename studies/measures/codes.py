@@ -48,7 +48,7 @@ Random: the mean over several halves."""
 
 
 class Record(NamedTuple):
-    """What an item is of, as predictions have it."""
+    """The columns of predictions by which an item is known."""
 
     subset: str
     task: str

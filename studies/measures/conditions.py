@@ -65,7 +65,8 @@ def texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list
 
 
 def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
-    """Of a scene of two things side by side. The absent animals are the same for a scene, its swap and its mirror."""
+    """The named texts of a scene of two things side by side. The absent animals are the same for a scene, its swap and
+    its mirror."""
     from menagerie.generators.splits.probe_scenes import from_left, quartet
 
     phrasing = phrasing_of(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)

@@ -25,7 +25,7 @@ class Claims:
     """What a study's finished runs say of both papers, and what its page shows of them."""
 
     study: Any
-    """A `Diversity`, whose file imports this one."""
+    """A `Diversity`; not named as the type, because its file imports this one."""
     records: Records
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The page of the study of geometry: what predicts unseen pairs, which conditions hold, and what one pays for which."""
+"""The page of the study of geometry: what predicts unseen pairs, which conditions hold, and how they trade off."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
@@ -91,7 +91,7 @@ class Page:
         yield Rows("alignment", ("model", *ALIGNED), list(self.aligned()))
 
     def answer(self, found: list[Tested]) -> Iterator[Part]:
-        """What predicts, what holds, and what is paid."""
+        """The sentences: what predicts unseen pairs, which conditions hold, and how they trade off."""
         first, *others = found
         if not len(self.cells):
             yield Paragraph("No training run has a single vector for each text and records of unseen pairs to predict.")

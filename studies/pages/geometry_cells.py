@@ -31,7 +31,7 @@ class Predictor(NamedTuple):
     part: str
     measure: str
     sign: int
-    """Of the correlation that is expected."""
+    """Sign of the correlation that is expected: 1 or -1."""
 
 
 NAMED = Predictor("binding share of the text's code", TEXT, "share", 1)
@@ -40,11 +40,11 @@ NEXT = (
     Predictor("swaps right after one matrix", BOTH, "after", 1),
     Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
 )
-"""Those that came next in the cells from which the first was chosen."""
+"""The measures that came next to the first one, in the cells among which it was chosen."""
 
 
 class Tested(NamedTuple):
-    """What came out of a predictor."""
+    """How a predictor's ranks correlate with those of accuracy on unseen pairs."""
 
     predictor: Predictor
     over_all: Correlation
@@ -53,7 +53,7 @@ class Tested(NamedTuple):
     by_model: Correlation
     """Ranks of one model within a place, over its seeds."""
     p: float
-    """Of all cells; of the next best ones corrected for their number (Holm)."""
+    """p over all cells; for the next best measures it is corrected for their number (Holm)."""
     outcome: str
 
 
@@ -65,7 +65,8 @@ def took_part(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
 
 
 def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
-    """A row for each finished cell that has all predictors: its labels, they, and accuracy on swaps of unseen pairs."""
+    """A row for each finished cell that has all predictors: its labels, the predictors, and accuracy on swaps of unseen
+    pairs."""
     import pandas as pd
 
     scores = records.where(test=(TEST,)).scores

@@ -40,7 +40,7 @@ class Remedy(NamedTuple):
     row: str
     accuracy: Estimate
     share: Estimate | None
-    """Of the lead; None where the lead isn't above 0, or a run is missing."""
+    """Share of the lead that the row recovers; None where the lead isn't above 0, or a run is missing."""
 
     @property
     def outcome(self) -> str:
@@ -52,7 +52,7 @@ class Remedy(NamedTuple):
 def recovered(
     means: Float64[np.ndarray, "rows points"], base: int, row: int, upper: int
 ) -> Float64[np.ndarray, " rows"]:
-    """The share of the way from one mean to another that a third has come."""
+    """For each row of means, how far the one of `row` is on the way from that of `base` (0) to that of `upper` (1)."""
     lead = means[:, upper] - means[:, base]
     return np.divide(means[:, row] - means[:, base], lead, out=np.full(len(means), np.nan), where=lead != 0)
 

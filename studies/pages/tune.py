@@ -67,7 +67,8 @@ class Searched(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """That of the chosen trial's mean over its validation pairs; empty where it was judged by something else."""
+        """The interval of the chosen trial's mean over its validation pairs; empty where trials were judged by
+        something else."""
         trial, mean = self.chosen or (None, nan)
         if trial is None or trial.number not in self.records:
             return ""

@@ -90,7 +90,7 @@ class Ladder(NamedTuple):
     scratch: list[pd.DataFrame]
     tuned: list[pd.DataFrame]
     synthetic: pd.DataFrame
-    """Without any photograph."""
+    """Records of the synthetic run, which has seen no photograph."""
 
 
 class Worth(NamedTuple):
@@ -135,7 +135,7 @@ class Answers:
         return pairs_of(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
 
     def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
-        """Two groups of records by every measure."""
+        """Compare two groups of records by every measure."""
         return [
             Compared(model, place, measure, *compared(*(measured(points, measure) for points in groups)))
             for measure in measures

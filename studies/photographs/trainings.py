@@ -50,7 +50,7 @@ class Photographs(NamedTuple):
     tested: dict[str, tuple[Path, ...]]
     """Animals that the synthetic world has too."""
     others: dict[str, tuple[Path, ...]]
-    """All others."""
+    """All other animals."""
 
     @property
     def several(self) -> dict[str, tuple[Path, ...]]:
@@ -65,7 +65,7 @@ class Material(NamedTuple):
     several: int
     """The most photographs of an animal beside the one that is held out; 0 where too few animals have several."""
     others: int
-    """Other animals."""
+    """Number of other animals."""
     factors: tuple[str, ...]
     """The factors that can be changed."""
 
@@ -177,6 +177,6 @@ def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
 
 
 def drawn(photographs: Photographs, seed: int, count: int) -> list[str]:
-    """Some of the other animals, drawn with a seed; more of them have the fewer ones among them."""
+    """Some of the other animals, drawn with a seed; a larger draw contains the smaller ones."""
     names = sorted(photographs.others)
     return sorted(names[k] for k in generator(seed, "other animals").permutation(len(names))[:count])

@@ -44,7 +44,8 @@ class TrainedOn(NamedTuple):
 
 
 def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
-    """Every model at every place, once: a model that reads captions alone is the same with every parser."""
+    """Yield each model with each combination of sources, parser, share of rendered scenes and start, once. A model that
+    reads no graphs has the default parser alone."""
     every = (
         (model, place if "graphs" in spec_of(model).reads else place._replace(parser=DEFAULT))
         for place in starmap(TrainedOn, product(study.sources, study.parser, study.mix, study.starts or (NONE,)))
@@ -54,7 +55,7 @@ def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
 
 
 def grid_of(study: Any) -> Grid:
-    """The grid of one place that the study's rendered scenes, towers and recipes are those of."""
+    """A grid of one place, which has the study's rendered scenes, towers and recipes."""
     shared = {item.name for item in fields(study)} & {item.name for item in fields(Grid)} - {"base"}
     plain = Grid(**{name: getattr(study, name) for name in shared})
     return plain.with_recipe(replace(study.base or BindingRecipe(), world=study.world))
@@ -105,7 +106,7 @@ class Described:
     """Photographs of some sources with one parser's graphs, which were read once to find out what they are."""
 
     photographs: str
-    """Identity."""
+    """Identity of the photographs with their captions and graphs."""
     opening: Opening
     numbers: Numbers
     relational: bool

@@ -55,7 +55,7 @@ class RealData:
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """The split of its share, unless that is a file of the user's."""
+        """The split that is mixed in, unless that is a file of the user's."""
         return (self.synthetic,) if isinstance(self.synthetic, SplitData) else ()
 
     def counts(self) -> dict[str, Any]:

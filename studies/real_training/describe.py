@@ -165,7 +165,7 @@ class Prepared(NamedTuple):
 
     photos: Photos
     arms: list[Arm]
-    """Its cells."""
+    """The study's training runs."""
     subjects: Mapping[str, Sequence[Subject]]
     """The benchmarks, as each parser reads their texts."""
 

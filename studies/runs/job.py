@@ -16,11 +16,11 @@ class AnyJob:
     folder: Path
     """Where its files go; nobody else writes there meanwhile."""
     group: str = ""
-    """Jobs of one group load the same, so that one worker does them one after another where it can; empty: of none."""
+    """Jobs of one group load the same files, so one worker runs them one after another where it can; empty: no group."""
     steps: int = 1
-    """For progress bars."""
+    """Number of steps, for progress bars."""
     threads: int = 1
-    """Of torch; 0 leaves it the choice."""
+    """Threads of torch; 0 leaves torch the choice."""
     device: str = "cpu"
     has_processes: bool = False
     """Whether it has processes of its own, so that it may only be ended when it reports a step."""

@@ -95,7 +95,7 @@ class Worker:
     inbox: Any
     job: AnyJob | None = None
     group: str = ""
-    """That of its last job."""
+    """Group of its last job."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Pool:
     errors: dict[str, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     news: dict[str, News] = field(default_factory=dict)
-    """The last of each job."""
+    """The last news of each job, by its id."""
 
     def __post_init__(self) -> None:
         self.context = workers_context()

@@ -96,7 +96,7 @@ def train_phase(
 
 
 def states_beside(ready: Path) -> Path:
-    """The folder of the states that were kept on the way to a shared one."""
+    """The folder beside a shared state for the states that `--keep-states` wants of the steps before it."""
     return ready.with_suffix("")
 
 

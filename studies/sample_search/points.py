@@ -41,7 +41,7 @@ class Judged(NamedTuple):
     chosen: Sequence[Arm]
     """A run of each seed, by which the setting is judged."""
     validations: Sequence[float]
-    """Accuracy on validation of those that have ended."""
+    """Accuracy on validation of the chosen runs that have ended."""
     accuracy: float | None
     """The accuracy on validation over seeds; None until all seeds have ended, and if one diverged."""
     diverged: bool = False
@@ -64,7 +64,8 @@ class Point(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """On validation over seeds, as settings are judged; 0 of one that hasn't ended or has no value."""
+        """Accuracy on validation over seeds, as settings are judged; 0 for a setting that hasn't ended or has no
+        value."""
         return self.trial.values[1] if self.trial.values else 0.0
 
     def state(self, study: Any) -> str:
@@ -84,7 +85,7 @@ class Point(NamedTuple):
         return len(self.judged.validations) == study.seeds
 
     def test(self, study: Any) -> float:
-        """Accuracy on the test over seeds, as on validation."""
+        """Accuracy on the test over seeds, taken as that on validation is."""
         return (mean if study.budgets else median)(pareto.accuracies(self.tallies(study)))
 
     @property
@@ -208,7 +209,7 @@ def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float
 
 
 def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
-    """Each further model, how many times its images the first one needs, and that in words."""
+    """For each further model, how many times as many images the first model needs, and that in words."""
     first, *others = study.models
     if not all(any(point.model == model for point in points) for model in study.models):
         return []

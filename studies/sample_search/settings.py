@@ -123,7 +123,8 @@ class SampleStudy(SearchStudy):
         return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
 
     def cell_of(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
-        """The training run of a model in a setting, of the study's steps or of one of its budgets."""
+        """The training run of a model in a setting. `steps` is one of the study's budgets; 0 takes the study's own
+        steps."""
         recipe, share = self.recipe_of(setting, seed), setting.singles_share
         data = SplitData(recipe, store_identity(self.store, recipe.world, self.resolution))
         cell, trained = plain_cell(self, model, data, recipe.seed), self.training_of(model, share, steps)
@@ -134,7 +135,7 @@ class SampleStudy(SearchStudy):
 
     @cached_property
     def made(self) -> dict[Any, Cell]:
-        """The cells that were made before: a plan is asked for them again and again."""
+        """The cells made so far, kept because a plan asks for them again and again."""
         return {}
 
     def arm(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Arm:

@@ -93,7 +93,7 @@ class BenchmarkPiece(Piece):
     codes: Path | None = field(default=None, kw_only=True)
     """Folder of images' codes that are kept."""
     codes_limit: int = field(default=0, kw_only=True)
-    """Bytes of these."""
+    """Largest size of these codes together, in bytes."""
     first: FirstPass | None = field(default=None, kw_only=True)
     """What ranks the candidates of pools with too many pairs before a model that reads each."""
     tests: ClassVar[tuple[str, ...]] = ()
@@ -244,7 +244,8 @@ def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, d
 
 
 def cluster_of(item: Item) -> tuple[str, str]:
-    """What records share that resemble each other; without any, groups may still use the same names."""
+    """A key that records share which resemble each other. A record without such others has one of its group and itself:
+    groups may use the same names."""
     return ("", item.cluster) if item.cluster not in ("", item.record) else (item.group, item.record)
 
 

@@ -33,7 +33,7 @@ class Model:
     cell: str = ""
     """The place of a cell in its run, in words: "clip, hard negatives 0%"; the name of a judge without its server."""
     place: tuple[tuple[str, Any], ...] = ()
-    """The same as axes and their values."""
+    """The cell's place as axes and their values."""
 
     @property
     def title(self) -> str:
@@ -147,8 +147,8 @@ def worded(axis: str, value: Any) -> str:
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
-    """For each label one for tables, different from all others: a cell's without its run, or with the last folder of
-    that, if any can be spared."""
+    """For each label a shorter one for tables, unlike all others: where that is possible a cell's label loses its run,
+    or the run's folders but the last."""
     for shorten in (
         lambda model: model.cell or model.title,
         lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,

@@ -1,7 +1,7 @@
 """A piece of an evaluation: a model and what it is scored on, scored once, here or on a cluster.
 
-Pieces of one model are of one group, so that a worker loads it once. What a piece's mistake is about is left out with a
-word, which stands in its folder until the next command tries it again; it ends no other piece.
+Pieces of one model are of one group, so that a worker loads it once. A piece that fails by a mistake is left out: the
+reason stays in its folder until the next command tries again, and other pieces go on.
 """
 
 import warnings
@@ -34,10 +34,10 @@ class Piece(AnyJob, ABC):
     out: Path = field(default=Path(), kw_only=True)
     """Folder of the study."""
     below: str = field(default="cells", kw_only=True)
-    """The folder in it whose folders pieces have."""
+    """The folder in `out` that has a folder for each piece."""
     device: str = field(default="cpu", kw_only=True)
     threads: int = field(default=0, kw_only=True)
-    """Of torch; 0 leaves it the choice."""
+    """Threads of torch; 0 leaves torch the choice."""
     seed: ClassVar[int] = 0
 
     @property
@@ -55,7 +55,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def group(self) -> str:
-        """The model, by its weights."""
+        """The model, by its weights: a worker keeps it for the pieces of one group."""
         return self.tested.weights
 
     @property

@@ -30,7 +30,7 @@ class FirstPass:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What of it decides a result."""
+        """The settings of the first pass that decide a result."""
         return {"model": self.model.weights, "top": self.top}
 
     def matters(self, bench: PhotographSet) -> bool:
@@ -60,8 +60,8 @@ class Reranker:
 
     @cached_property
     def _opened(self) -> tuple[Codes, PhotographSet]:
-        """The model's codes of images, and the benchmark as it reads it. Raises if it reads pairs itself, or doesn't
-        know a word."""
+        """The model's codes of images, and the benchmark as the model reads it. Raises if the model reads pairs itself,
+        or doesn't know a word."""
         model = self.first.model
         loaded = load(model, self.device)
         if isinstance(loaded, Judge) or loaded.scorer.pairs_only:

@@ -57,7 +57,7 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """All options: what decides a piece is in its own name. Folders of before have a `check` among theirs."""
+        """All options: what decides a piece is part of its name. Older folders have a `check` among their options."""
         return frozenset({item.name for item in fields(cls)} | {"check"})
 
     @property
@@ -141,8 +141,8 @@ def left_out(records: "Records") -> dict[str, str]:
 
 
 def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]:
-    """The finished pieces with their results, under the labels of this command: another one may have called the same
-    files otherwise."""
+    """The finished pieces with their results, under the labels of this command: another command may have given the same
+    files other labels."""
     return [
         (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
         for arm, result in records.results

@@ -72,11 +72,11 @@ class Skipped(NamedTuple):
     """Counts of what was left out of a benchmark's texts; all 0 for a scorer that reads any word."""
 
     words: int = 0
-    """Different words."""
+    """Number of different words that were left out."""
     texts: int = 0
-    """Texts that have any of them, or are longer than the scorer reads."""
+    """Number of texts that have any of these words, or are longer than the scorer reads."""
     records: int = 0
-    """Tests of which a text has no word left."""
+    """Number of tests of which a text has no word left."""
 
 
 def readable(

@@ -60,7 +60,7 @@ class CrowdContext:
 
     @classmethod
     def of(cls, recipe: Mapping[str, Any], words: Vocabulary) -> "CrowdContext":
-        """From a split's recipe and its vocabulary."""
+        """Make it from a split's recipe and its vocabulary."""
         return cls(telling_of(recipe), cells_of(recipe, words.animals, words.textures), recipe["coverage"])
 
 
@@ -119,8 +119,8 @@ def illusion(scene: Scene, context: CrowdContext) -> Question:
 
 
 def order(scene: Scene, context: CrowdContext) -> Question | None:
-    """The caption against one with two things of its chain exchanged or a predicate turned, of which a relation is
-    false; None if captions state no relation."""
+    """The caption against one with two things of its chain exchanged or a predicate turned, which states a false
+    relation; None if captions state no relation."""
     telling = context.telling
     things = tested_things(scene, telling)
     false = list(reordered(things, chain(things, telling)))
