@@ -30,7 +30,7 @@ class Layered(nn.Module):
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse the names below for attributes: a module of that name would be out of reach."""
+        """Refuse attributes with the names of the methods below: these couldn't be called any more."""
         if name in PUBLIC:
             raise UserError(f"self.{name} of a scorer is taken (models/layers.py); call yours otherwise")
         super().__setattr__(name, value)

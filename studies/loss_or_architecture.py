@@ -122,7 +122,7 @@ class LossOrArchitecture(Compute):
 
     @property
     def kinds(self) -> list[Kind]:
-        """What is trained, each once."""
+        """The combinations that are trained, each once."""
         named = [choose("combination", name, ALL).split("-") for name in self.combinations]
         found = [Kind(*levels, 0 if levels[0] == "generative" else n) for n in self.negatives for levels in named]
         return list(dict.fromkeys(found))

@@ -112,8 +112,8 @@ class Config(SampleStudy):
         return Tried(arms, None if judged.accuracy is None else (images, judged.accuracy))
 
     def search(self, question: str, model: str) -> "Search":
-        """One of both searches of a model. The first trials are the same for all: all data, as far as the space has it,
-        which says whether a target can be reached; then evenly spread settings."""
+        """One of a model's two searches. The first trials are the same for all models: all data, as far as the space
+        has it, which says whether a target can be reached; then evenly spread settings."""
         from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread, to_cube
         from menagerie.studies.frame.search import Search
 

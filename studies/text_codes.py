@@ -80,7 +80,7 @@ class TextCodes(AblationStudy):
                 raise UserError(f"--{flag} changes nothing beside --recipe or --split, which decide it; leave it out")
 
     def check(self) -> None:
-        """Raise without the row that others are measured by."""
+        """Raise if the study lacks the row whose lead counts as 100 %."""
         first, *others = self.lines
         if self.upper not in others:
             raise UserError(

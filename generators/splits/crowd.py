@@ -130,7 +130,7 @@ class CrowdRecipe(CrowdOptions):
         return scenes + usable[:swaps]
 
     def chooser(self, world: World, name: str) -> Chooser:
-        """What decides the cells of a test."""
+        """The function that chooses the cells of a test's scenes."""
         cells, random = cells_in(self, world), generator(self.seed, "cells", name)
         seen = cells.at(*range(cells.shown))
         kind, _, rest = name.partition("_")

@@ -90,8 +90,8 @@ def searched(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, 
 
 
 def fits(cell: Cell, taken: Sequence[Cell], target: Cell, other: Cell, shared: int) -> bool:
-    """Whether a cell may join a search: 1 shares the target's texture alone, 2 its animal alone, 0 neither; with all
-    others it shares nothing that would tell the target."""
+    """Whether a cell may join a search. `shared` says what it has in common with the target: 1 the texture alone, 2 the
+    animal alone, 0 neither. It has nothing else that would tell the target from the others."""
     wanted = (cell[0] == target[0], cell[1] == target[1]) == (shared == 2, shared == 1)
     return (
         wanted

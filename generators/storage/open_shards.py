@@ -81,7 +81,8 @@ class OpenShards:
                 self._last.popitem(last=False)
 
     def _start_anew(self) -> None:
-        """In a fork: handles of HDF5 must not be used there, nor closed."""
+        """Start without open shards in a forked process: there the parent's handles of HDF5 must be neither used nor
+        closed."""
         self._inherited.append(self._last)
         self._last, self._lock = OrderedDict(), threading.Lock()
 

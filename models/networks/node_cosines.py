@@ -104,7 +104,7 @@ def shares(
     nodes: Int64[Tensor, "c m"],
     present: Bool[Tensor, "c m"],
 ) -> Shares:
-    """Who has which share of the patches of some images (equation 1)."""
+    """The shares that queries and default tokens have of the patches of some images (equation 1)."""
     rest = torch.einsum("td,ipd->itp", defaults, keys)
     together = rest.logsumexp(1, keepdim=True)[:, None]
     logits = torch.einsum("ud,ipd->iup", queries, keys).index_select(1, nodes.flatten()).unflatten(1, nodes.shape)

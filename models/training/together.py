@@ -1,4 +1,4 @@
-"""What a training in several processes takes for granted, and how its state travels from the first to the others."""
+"""Checks that several processes can train together, and sends the state of a training from the first to the others."""
 
 import io
 from collections.abc import Iterator

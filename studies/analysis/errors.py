@@ -194,7 +194,7 @@ def surest(source: Source, tests: tuple[str, ...], task: str = "swap") -> Surest
 
 
 def leading(ranked: pd.DataFrame) -> pd.DataFrame:
-    """The first `SHOWN` rows, where rows that repeat an animal pair, or then a caption, come after others."""
+    """The first `SHOWN` rows, after moving rows that repeat an animal pair or a caption behind the others."""
     repeats = ranked["animals"].duplicated().astype(int) + ranked["caption"].duplicated()
     kept = repeats.sort_values(kind="stable").index[:SHOWN]
     return ranked[ranked.index.isin(kept)]

@@ -70,7 +70,7 @@ class Cost(NamedTuple):
 
 
 def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors", "Tensors"]:
-    """A scorer, and the codes of so many images and texts as it makes them."""
+    """A scorer, and the codes that it makes of so many images and texts."""
     import torch
 
     from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -93,7 +93,7 @@ def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors"
 
 
 def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
-    """Score all pairs and go back, with fixed gradients of the scores."""
+    """Score all pairs, and compute the gradients of the codes from fixed gradients of the scores."""
     import torch
 
     from menagerie.models.texts import leaves, mapped

@@ -65,7 +65,7 @@ def sized(**sizes: int) -> tuple[str, str]:
 
 
 def of_sizes() -> dict[str, Any]:
-    """OC-CLIP's rows of sizes, one of both varied, and its groups of rows."""
+    """OC-CLIP's rows that vary one size, and its groups of rows: coefficients, and both sizes together."""
     alone = {sized(**{name: size})[0]: (name, size) for name, sizes in SIZES.items() for size in sizes}
     alone.pop("")  # as it is
     coefficients = [pair for pair in product(INITIAL, INITIAL) if pair != DEFAULTS]

@@ -120,8 +120,8 @@ def draws_of(owner: bytes, seed: int) -> Float64[np.ndarray, "r k"]:
 
 
 def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[np.ndarray, "r k"]:
-    """Resample seeds, and within each drawn seed its clusters, each as often as there are; returns how often each
-    cluster is drawn."""
+    """Resample as many seeds as there are, and within each drawn seed as many clusters as it has; returns how often
+    each cluster is drawn."""
     n = int(owner.max()) + 1
     chosen = rng.integers(n, size=(RESAMPLES, n))
     drawn = np.zeros((RESAMPLES, len(owner)))

@@ -49,7 +49,8 @@ def verified(path: Path) -> Verified:
 
 
 def check_benchmark(path: Path, card: Card) -> None:
-    """Raise unless a card is of a benchmark that this program has, as it has it."""
+    """Raise unless this program has the card's benchmark, in the same version and resolution and with the same
+    digest."""
     name = card.benchmark.name
     try:
         ours = benchmark_of(frozen(choose("frozen benchmark", name, FROZEN)))

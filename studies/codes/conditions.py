@@ -93,7 +93,8 @@ class Found(NamedTuple):
 
 
 def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Found]:
-    """Each part, each condition, and all that can be asked, with what they would come to were they independent.
+    """Yield in which share of scenes each part holds, each condition, and all that can be asked together; for the
+    latter also what it would be if they were independent.
 
     `lacking` says of conditions why they can't be asked.
     """

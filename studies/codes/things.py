@@ -32,7 +32,7 @@ def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarra
 def mask_means(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"]
 ) -> Num[np.ndarray, "v p q 2 d"]:
-    """The mean code of the patches of each thing, each as much as it is of the thing."""
+    """The mean code of the patches of each thing, weighted by how much of each patch is of the thing."""
     weights = shares(masks, tokens.shape[3])
     sizes = weights.sum(3, keepdims=True)
     if not sizes.all():
@@ -41,7 +41,7 @@ def mask_means(
 
 
 class Same(NamedTuple):
-    """Share of pairs of patches that are told right; chance is what a reader of their places tells."""
+    """Share of pairs of patches that are told rightly; chance is what their places alone tell."""
 
     tokens: Measured
     less_places: Measured

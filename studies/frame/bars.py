@@ -80,7 +80,7 @@ def draw_bar(axis: Axes, numbers: Numbers, key: Key, y: float, colour: str, heig
 
 
 def draw_dot(axis: Axes, its: Estimate | None, y: float, colour: str, seeds: Sequence[float]) -> None:
-    """A number as a dot, with its interval as a line and its seeds, pale."""
+    """Draw a number as a dot, with its interval as a line and its seeds as pale dots."""
     if its is None:
         return
     if len(seeds) > 1:

@@ -111,7 +111,7 @@ def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
 
 
 def distinct(cells: Iterable[Cell]) -> list[Cell]:
-    """A cell for each model with its towers and options."""
+    """One cell for each combination of model, towers and options."""
     return list({(cell.model, cell.towers, str(cell.options)): cell for cell in cells}.values())
 
 

@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
     outcome: str
     """One of `OUTCOMES`."""
     expected: str
-    """The sign of the difference by which it would be right."""
+    """The sign that the difference has if the claim is right."""
     difference: str
 
 

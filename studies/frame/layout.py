@@ -25,7 +25,7 @@ class Place(NamedTuple):
     """Where a number belongs."""
 
     labels: dict[str, Any]
-    """Subset and task among them."""
+    """The labels of the number, with subset and task."""
     test: int
     """The number of its test in the order of tables."""
     finished: bool
@@ -100,8 +100,8 @@ class Numbers:
 
     @cached_property
     def liked(self) -> set[Key]:
-        """Accuracies on swaps that are of one caption, liked whatever the image; none where other tasks are shown
-        too."""
+        """The keys of accuracies on swaps at which models prefer the same caption whatever the image; none where other
+        tasks are shown too."""
         scores = self.part.records.scores
         if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
             return set()
@@ -145,7 +145,7 @@ def called(part: Shown, name: str, value: Any) -> str:
 
 
 def title(part: Shown, names: Sequence[str], key: Key) -> str:
-    """Several labels in a line; numbers with what they are of."""
+    """Several labels in one line; a number has the name of its label before it."""
     said = zip(names, key, strict=True)
     return ", ".join(
         f"{n.replace('_', ' ')} {called(part, n, v)}" if counts(v) else called(part, n, v) for n, v in said

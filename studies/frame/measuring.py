@@ -29,7 +29,7 @@ class Shipped(NamedTuple):
 
     @classmethod
     def of(cls, measure: Measure) -> "Shipped":
-        """Raises for a class that can't be found from elsewhere."""
+        """The measure in the form in which it travels; raises for a class that other processes can't find."""
         kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
         if "<" in kind.__qualname__:  # <locals>
             raise homeless(kind)

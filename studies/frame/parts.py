@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """What a page shows."""
+    """A part of what a page shows."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Sentence(Part):
 
 @dataclass(frozen=True)
 class Paragraph(Part):
-    """What explains."""
+    """A text that explains."""
 
     text: str
 
@@ -59,14 +59,14 @@ class Facts(Part):
 
 @dataclass(frozen=True)
 class Named(Part):
-    """What has files of its own."""
+    """A part that has files of its own."""
 
     name: str
     """The name of its files."""
     says: str = field(default="", kw_only=True)
-    """What it shows, above it."""
+    """The sentence above the part that says what it shows."""
     folded: str = field(default="", kw_only=True)
-    """Shown alone until the reader opens it; without it, all is shown."""
+    """The line that hides the part until the reader opens it; empty: the part is open."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class OwnFigure(Named, ABC):
 
 @dataclass(frozen=True)
 class Shown(Named):
-    """What shows records, by names of labels."""
+    """A part that shows records, arranged by names of labels."""
 
     records: "Records"
     words: Mapping[str, Mapping[Any, str]] = field(default_factory=dict, kw_only=True)
@@ -144,9 +144,9 @@ class Lines(Figured):
     level: float | None = field(default=None, kw_only=True)
     """A share at which a dashed line stands."""
     beside: "Records | None" = field(default=None, kw_only=True)
-    """What has no `x`: a dashed line for each value of `colour`."""
+    """Records without `x`: a dashed line for each value of `colour`."""
     large: "Records | None" = field(default=None, kw_only=True)
-    """Those of its runs whose points are larger, such as what was chosen."""
+    """The records of runs whose points are larger, such as the chosen ones."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Records(Known):
     arms: tuple[Arm, ...]
     out: Path
     chosen: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    """Subsets and tasks, if only some."""
+    """The subsets and tasks to which these records are narrowed; empty: all."""
     groups: tuple[str, ...] = ()
     """The tests of `regrouped`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None

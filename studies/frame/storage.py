@@ -1,7 +1,7 @@
 """What trials are kept in: a journal file, SQLite, or any database that Optuna opens, on a server too.
 
-A journal is Optuna's, with a digest in each of its lines, so that one that the disk changed is noticed. Nothing here
-says a password.
+A journal is Optuna's, with a digest in each of its lines, so that one that the disk changed is noticed. No message from
+here contains a password.
 """
 
 import contextlib

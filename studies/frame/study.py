@@ -108,7 +108,7 @@ class AnyStudy(AnyOptions, ABC):
         """Write further files of the study into its folder, after its page."""
 
     def conclude(self, records: "Records") -> None:
-        """Print what came out, in the end."""
+        """Print the main results when the study has ended."""
 
     def recorded(self) -> "AnyStudy":
         """The study as its folder and its page show it: without passwords, and without what it has prepared."""

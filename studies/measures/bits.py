@@ -37,7 +37,8 @@ class Bits(ProbeMeasure):
     layers: tuple[str, ...] = ()
     """Layers that are read, as far as a scorer has them, of images and of texts; empty: all."""
     relation: bool = False
-    """Ask which of two known things is left, and not which animal has which texture: captions state it."""
+    """Ask which of two known things is left, and not which animal has which texture; for captions that state the
+    relation."""
 
     @cached_property
     def settings(self) -> Row:

@@ -49,9 +49,9 @@ class Tested(NamedTuple):
     predictor: Predictor
     over_all: Correlation
     by_place: Correlation
-    """Ranks within a place of the grid."""
+    """Correlation of ranks within a place of the grid."""
     by_model: Correlation
-    """Ranks of one model within a place, over its seeds."""
+    """Correlation of ranks within a place and a model, over its seeds."""
     p: float
     """p over all cells; for the next best measures it is corrected for their number (Holm)."""
     outcome: str
@@ -101,7 +101,7 @@ def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
 
 
 def judged(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
-    """Confirmed or contradicted where p is below the level."""
+    """"confirmed" or "contradicted" where p is below the level, else "undecided"."""
     if np.isnan(p) or p >= level:
         return "undecided"
     return "confirmed" if its.value * sign > 0 else "contradicted"

@@ -99,7 +99,7 @@ def parts_of(answers: Answers) -> Iterator[Part]:
 
 
 def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
-    """What numbers are over, in words."""
+    """Explain what the numbers are, and over how many animal pairs they are means."""
     levels = [its for found in rows.values() for row in found if isinstance(row, Compared) for its in row[3:]]
     pairs = sorted({its.clusters for its in levels} - {0})
     text = (

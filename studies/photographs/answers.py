@@ -50,7 +50,7 @@ NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "an
 
 
 def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The records that a measure is over."""
+    """The records over which a measure is taken."""
     replaced, swaps = points[points.task.isin(REPLACED)], points[points.task == "swap"]
     if measure != KNOWN:
         return replaced if measure == RECOGNITION else swaps
@@ -65,7 +65,7 @@ class Compared(NamedTuple):
 
     model: str
     place: Any
-    """What it is of, beside the model."""
+    """The setting that is compared, beside the model."""
     measure: str
     first: Estimate
     second: Estimate
@@ -73,7 +73,7 @@ class Compared(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Some photographs in training."""
+    """A test after training with one number of photographs."""
 
     world: str
     """The animals on the photographs: OWN for the tested animals, OTHERS for other animals."""

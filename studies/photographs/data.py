@@ -77,7 +77,7 @@ class TransferData:
     """The name of the training world in tables."""
     tested: tuple[Tested, ...]
     images: int = 0
-    """Distinct images, drawn by seed from all; 0: all."""
+    """Number of distinct images, drawn by seed from all; 0: all."""
     factor: str = ""
     """The field of the training recipe that is changed, where the split doesn't show it."""
 

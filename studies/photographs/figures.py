@@ -96,7 +96,7 @@ class Dots(Numbers):
 
 @dataclass(frozen=True)
 class Growth(Numbers):
-    """Accuracy by how much there is of photographs, from scratch and after synthetic training."""
+    """Accuracy by the amount of photographs, from scratch and after synthetic training."""
 
     sides = ("panel", "model", "start", "amount")
     levels: Sequence[float] = field(default=(), kw_only=True)

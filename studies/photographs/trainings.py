@@ -27,7 +27,7 @@ class Training(NamedTuple):
     count: int = 0
     """Photographs of each tested animal, or number of other animals."""
     images: int = 0
-    """Distinct images, drawn from all; 0: all."""
+    """Number of distinct images, drawn from all; 0: all."""
     tuned: bool = False
     """Whether it starts from the synthetic run of its model and seed."""
     factor: str = ""
@@ -40,7 +40,7 @@ class Training(NamedTuple):
 
     @property
     def place(self) -> "Training":
-        """The run with seed 0, which is the same for all seeds of a run."""
+        """The same run with seed 0, which stands for the runs of all seeds."""
         return self._replace(seed=0)
 
 

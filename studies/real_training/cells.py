@@ -117,7 +117,7 @@ Photos = Mapping[tuple[str, str], Described]
 
 
 def arms_of(study: Any, photos: Photos) -> list[Arm]:
-    """All runs, seeds together, in the order of the study's places; a run that two of them name is there once."""
+    """All runs, seed by seed in the order of the study's places; a run that two places have is there once."""
     plain = grid_of(study)
     scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (

@@ -46,7 +46,7 @@ def work(inbox: Any, messages: Any) -> None:
 
 
 def run_one(job: AnyJob, messages: Any) -> int | str:
-    """Run one job; returns `DONE`, or the user's mistake. One of ours ends the process."""
+    """Run one job; returns `DONE`, or the message of a user's mistake. A mistake of ours ends the process."""
     ending, sent, said, stopped = Ending(), 0.0, DONE, False
     # Loaders and loggers end with the run; without any, the signal may as well end the process where it is.
     signal.signal(signal.SIGTERM, ending.request if job.has_processes else signal.SIG_DFL)

@@ -47,7 +47,7 @@ class Reranker:
     ) -> None:
         self.first, self.bench, self.device, self.codes_of = first, bench, device, codes_of
         self.record: dict[str, Mapping[str, Any]] = {}
-        """For each pool what was ranked again, for the result."""
+        """For each pool, the record of what was ranked again, for the result."""
 
     def __call__(self, scorer: Scorer, pool: Pool, encode: Encode) -> Reranked:
         """Rank the best candidates of each query by `scorer`."""

@@ -77,7 +77,7 @@ def assigned(things: int, most: int) -> int:
 
 
 def swap_all(scene: Scene, context: CrowdContext) -> Question | None:
-    """`swap` in captions that mention all things; None where the others do so already."""
+    """`swap` in captions that mention all things; None where captions of `swap` mention all anyway."""
     things = in_order(scene, context.telling)
     if len(things) == len(tested_things(scene, context.telling)):
         return None
@@ -85,7 +85,8 @@ def swap_all(scene: Scene, context: CrowdContext) -> Question | None:
 
 
 def two_mentioned(scene: Scene, context: CrowdContext) -> Question | None:
-    """`swap` in captions that mention the two exchanged things alone; None where the others do so already."""
+    """`swap` in captions that mention the two exchanged things alone; None where captions of `swap` mention no others
+    anyway."""
     things = tested_things(scene, context.telling)
     if len(things) == LEAST:
         return None
