@@ -73,7 +73,8 @@ class Captioned(ABC):
     def false_of(
         self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
     ) -> list[Caption | None]:
-        """As `negatives`, of captions that `several` gave."""
+        """For each index a caption that is false of its image, made from one of `captions`, which `several` gave; None
+        if there is none."""
         return [None for _ in zip(indices, draws, strict=True)]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:

@@ -31,7 +31,7 @@ def state_folder(folder: Path, step: int) -> Path:
 
 
 def owner(folder: Path, step: int) -> str:
-    """Whose state it is: the cell's, by its result, else, while it has none, by the name of its folder."""
+    """The owner of a state: its cell, known by its result or, while there is none, by the name of its folder."""
     try:
         name = read_record(folder / RESULT)["id"]
     except (Unreadable, KeyError):

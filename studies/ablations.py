@@ -106,8 +106,8 @@ class AblationStudy(Study):
         return ("own",) if self.base or self.split else self.splits
 
     def grid(self, split: str) -> tuple[SplitStudy, str]:
-        """The grid of a split, reduced to its hardest cell or to the user's recipe or file. Also the reason why it has
-        no tuned recipes, or "": unless all rows have one, a row would differ from the others by the search too."""
+        """The grid of a split, reduced to its hardest cell or to the user's recipe or file; and why it has no tuned
+        recipes, or "". It has them only if all rows do: else a row would differ from the others by the search too."""
         kind = "spatial" if self.base is not None and self.base.relational else "binding"
         presets = GRIDS[kind if self.split_names == ("own",) else choose("split", split, GRIDS)]
         grid = self.narrowed(presets[choose("preset of the grids", self.cell, presets)])

@@ -125,7 +125,7 @@ class Diversity(SplitStudy):
         return (self.recognition(arm),)
 
     def recognition(self, arm: Arm) -> Recognition:
-        """What is measured of a run: animals with textures where captions name these."""
+        """The measure of a run: which animals it recognises, with their textures where captions name these."""
         return Recognition(textures=str(arm.labels["supervision"]).startswith("captions"))
 
     def page(self, records: Records) -> Iterable[Part]:

@@ -70,7 +70,7 @@ class Kind(NamedTuple):
         return "filip" if self.fusion == "late" else "fusion"
 
     def options(self, batch: int, alpha: float) -> dict[str, Any]:
-        """Its options as that scorer has them."""
+        """The options of the combination, as its scorer has them."""
         if self.loss == "generative":
             fixed = {"null_share": 0.0, "parallel": 0.0, "prior": "images"}
             return {"fusion": self.fusion, "tokens": self.tokens, "alpha": alpha, **fixed}

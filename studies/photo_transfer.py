@@ -52,7 +52,7 @@ class PhotoTransfer(SplitStudy):
     photos: Annotated[Path | None, DATA, FIRST, GROWS] = None
     """Folder that `menagerie photos` wrote; empty takes the package."""
     package: Annotated[Path | None, DATA, FIRST, GROWS] = None
-    """Where the package was unpacked; empty takes the installed one."""
+    """Folder where the package tuxpaint-stamps-default was unpacked; empty takes the installed one."""
     rehearsal: Annotated[bool, DATA] = False
     """Without --photos and --package, cut-outs of rendered animals take the place of photographs, to try the study: the
     numbers mean nothing."""
@@ -103,7 +103,7 @@ class PhotoTransfer(SplitStudy):
         return self.rehearsal and not self.photos and not self.package
 
     def prepare(self, out: Path) -> "PhotoTransfer":
-        """The study with the worlds of its folder, which are written."""
+        """Write the worlds into the study's folder; returns the study with them."""
         from menagerie.studies.photographs.cells import prepared
 
         study = prepared(self, out)

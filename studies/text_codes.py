@@ -110,7 +110,7 @@ class TextCodes(AblationStudy):
 
     @cached_property
     def probed(self) -> "Mapping[str, Bits]":
-        """The measures, their probe sets rendered."""
+        """The measures, after rendering their probe sets."""
         for bits in self.bits.values():
             bits.make(self.cores)
         return self.bits

@@ -125,7 +125,7 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
-    """All that can draw here; what can't says why."""
+    """All renderers that can draw here; of the others it prints why they can't."""
     from menagerie.envs.checks.direct import render_directly
     from menagerie.envs.checks.external_renderers import open_external_renderer
 

@@ -50,7 +50,7 @@ class Transfer(ScoringStudy):
     store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
     """Folder of the image stores. It isn't used here: no scene is rendered."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
-    """Folder of the results; one of before is continued, also with other models and benchmarks."""
+    """Folder of the results; an earlier one is continued, also with other models and benchmarks."""
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA] = ()
@@ -82,7 +82,8 @@ class Transfer(ScoringStudy):
 
     @cached_property
     def first_pass(self) -> "FirstPass | None":
-        """What ranks candidates before models that read pairs. Raises unless it is one model."""
+        """The model that ranks candidates before models that read pairs; None without `--rerank`. Raises unless it is
+        one model."""
         from menagerie.studies.scoring.rerank import FirstPass
 
         if not self.rerank:

@@ -99,7 +99,7 @@ class Rule(NamedTuple):
 
     field: str
     name: str
-    """Its name on the command line."""
+    """The field's name on the command line."""
     limits: Range | None
     known: tuple[Any, ...]
     """The choices; empty where there are none."""

@@ -144,7 +144,7 @@ class SplitRecipe(ABC):
         return {}
 
     def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
-        """By subset the numbers of the scenes to leave out, of which the `hidden` ones hide too much."""
+        """By subset, the numbers of the scenes to leave out, given the `hidden` scenes, which hide too much."""
         return hidden
 
     def rules(self, world: World) -> tuple[Rule, ...]:

@@ -30,7 +30,7 @@ def design(factors: int) -> list[Signs]:
 
 
 def effects(factors: Sequence[str], most: int = 2) -> Iterator[Effect]:
-    """The main effect of each factor, then each pair, up to each `most` of them."""
+    """Yield the main effect of each factor, then the effect of each pair, up to those of `most` factors."""
     for size in range(1, most + 1):
         yield from combinations(factors, size)
 

@@ -58,7 +58,7 @@ SMALL = {name: oc_clip.OC_CLIP.small[name] for name in SIZES}
 
 
 def sized(**sizes: int) -> tuple[str, str]:
-    """The name and the line of a row with other sizes than those for small towers."""
+    """The name and the line of a row with these sizes, as far as they differ from those for small towers."""
     others = {name: size for name, size in sizes.items() if size != SMALL[name]}
     name = ", ".join(f"{WORDS[name][0]} in {size}" for name, size in others.items())
     return name, " ".join(f"{name}={size}" for name, size in others.items())

@@ -63,7 +63,7 @@ def read_scores(path: Path) -> list[Scored]:
 
 
 def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: str) -> Scored:
-    """A row in words as an item with its scores; raises `ValueError` for numbers that aren't scores."""
+    """Make an item with its scores from the texts of a row; raises `ValueError` for numbers that aren't scores."""
     matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
     if not np.isfinite(matrix).all() or not 1 <= int(true) < matrix.shape[1]:
         raise ValueError(f"{true} of {scores[:40]!r}")

@@ -21,7 +21,7 @@ NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps otherwise on anothe
 
 
 class Verified(NamedTuple):
-    """A card that holds."""
+    """A card that was found to hold."""
 
     path: Path
     card: Card
@@ -30,7 +30,7 @@ class Verified(NamedTuple):
 
 
 def verified(path: Path) -> Verified:
-    """A card that holds; raises `UserError` with the first thing that doesn't."""
+    """Verify a card; raises `UserError` for the first thing in it that doesn't hold."""
     if path.suffix != ".json":
         raise UserError(f"{path} is no card: give the .json file, which has the seal")
     card, seal = read_card(path)

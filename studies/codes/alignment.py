@@ -38,8 +38,8 @@ class Alignment(NamedTuple):
 
 @one_core
 def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Alignment:
-    """The matrix is fitted to the logistic loss on other pairs of animals: what LABCLIP (Koishigarina et al.,
-    2502.03566) could repair."""
+    """Measure alignment. The matrix A is fitted to the logistic loss on other pairs of animals: what LABCLIP
+    (Koishigarina et al., 2502.03566) could repair."""
     for codes in (images, texts):
         axes.check(codes)
     if images.shape != texts.shape:

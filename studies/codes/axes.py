@@ -20,7 +20,8 @@ class ProbeAxes:
     animals: Int[np.ndarray, "p 2"]
     textures: Int[np.ndarray, "q 2"]
     backgrounds: Int[np.ndarray, "v p q"]
-    """The same for a scene, its swap and its mirror in a view, drawn anew for each view."""
+    """The number of each scene's background: the same for a scene, its swap and its mirror in a view, drawn anew for
+    each view."""
 
     def __post_init__(self) -> None:
         for name, pairs in (("animals", self.animals), ("textures", self.textures)):
@@ -80,7 +81,7 @@ class ProbeAxes:
         return np.nonzero(self.animals == animal)
 
     def check(self, codes: Num[np.ndarray, "v p q *rest"], least: int = 1) -> None:
-        """Raise `UserError` unless codes fit these axes, are finite, and have so many views."""
+        """Raise `UserError` unless codes fit these axes, are finite, and have at least `least` views."""
         if codes.shape[1:3] != (len(self.animals), len(self.textures)):
             shape = (len(self.backgrounds), len(self.animals), len(self.textures))
             raise UserError(f"codes {codes.shape} don't fit the probe set's views, pairs and pairs {shape}")

@@ -1,4 +1,5 @@
-"""Probes: what a linear reader tells of what belongs to what, on pairs of animals that its training lacks."""
+"""Probes: can a linear reader tell which texture belongs to which animal, on pairs of animals that its training
+lacks?"""
 
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ class Bound(NamedTuple):
     place_bits: Measured
     """Bits by way of places: which animal is left, and which texture is left."""
     animal_left: Measured
-    """Share of scenes where the probe says which animal is left."""
+    """Share of scenes where the probe says rightly which animal is left."""
     texture_left: Measured
 
 
@@ -116,9 +117,9 @@ class Control(NamedTuple):
     """Probes that are trained in one view and tested in the others, on all pairs."""
 
     true: Measured
-    """Share right of the animals' textures."""
+    """Share of the animals' textures that are told rightly."""
     dealt: Measured
-    """Share right of textures dealt at random: what the probe learns by heart."""
+    """Share of textures dealt at random that are told rightly: what the probe learns by heart."""
     selectivity: Measured
     """`true` less `dealt`."""
 

@@ -13,7 +13,7 @@ from menagerie.studies.codes.probes import FOLDS
 
 
 class Unbound(NamedTuple):
-    """Bits of the bag, of its animals and of its textures."""
+    """Bits told of the bag of a scene: of both parts, of its animals alone, of its textures alone."""
 
     bits: Measured
     animals: Measured

@@ -149,7 +149,8 @@ class Export:
 
 @dataclass(frozen=True)
 class Parse:
-    """Make scene graphs of captions; with two parsers, report how far they agree. Run again, it goes on from there."""
+    """Make scene graphs of captions; with two parsers, report how far they agree. Run again, it continues where it
+    stopped."""
 
     file: tyro.conf.Positional[Path]
     """A text file with one caption a line, or COCO captions (.json)."""

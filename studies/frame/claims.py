@@ -82,7 +82,7 @@ def judged(delta: Estimate | None, sign: int) -> str:
 
 
 def column_name(subset: str, task: str) -> str:
-    """A test in words: its subset, and its task but for swaps."""
+    """A test in words: its subset, and its task unless that is swap."""
     return subset.replace("_", " ") + ("" if task == "swap" else f": {task}")
 
 

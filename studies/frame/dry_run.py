@@ -139,7 +139,8 @@ def worlds_of(cell: Cell) -> tuple[str, ...]:
 
 
 def trunk_steps(recipes: Sequence[Recipe]) -> int:
-    """Steps of runs that differ in their number of steps: the longest stable phase, and the decay of each."""
+    """Steps of runs that differ in nothing but their number of steps: they share the longest stable phase, and each has
+    its own decay."""
     if len(recipes) == 1:
         return recipes[0].steps
     return max(r.stable_steps for r in recipes) + sum(r.steps - r.stable_steps for r in recipes)

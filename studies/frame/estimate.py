@@ -86,7 +86,7 @@ def estimates(
     against: Mapping[str, Any] | None = None,
     statistic: tuple[str, Statistic] | None = None,
 ) -> dict[Key, Estimate]:
-    """The estimates of `Records.estimates`, of a table of records."""
+    """Compute `Records.estimates` from a table of records."""
     groups: Groups = {key: part for key, part in points.groupby(list(by), sort=False)}
     if against is not None:
         if odd := [name for name in against if name not in by]:

@@ -180,7 +180,7 @@ def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colour
 
 
 def scatter(part: Scatter) -> Drawn:
-    """The settings of each colour; of many colours each has a panel, in which the others are pale."""
+    """Draw the settings of each colour; where there are many colours, each has a panel in which the others are pale."""
     names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
     found, colours = part.records.estimates(names), part.records.labels(part.colour)
     judged = part.judged.estimates(names) if isinstance(part, Front) and part.judged else {}

@@ -169,12 +169,12 @@ class Sheet:
 
     @cached_property
     def rows(self) -> list[Key]:
-        """The labels of its rows, from top to bottom."""
+        """The labels of the table's rows, from top to bottom."""
         return self.numbers.rows(self.part.rows)
 
     @cached_property
     def texts(self) -> dict[Key, dict[Key, str]]:
-        """Its numbers as texts, by column and row."""
+        """The table's numbers as texts, by column and row."""
         columns = self.numbers.keys(self.part.columns)
         return {column: {row: self.text(row + column) for row in self.rows} for column in columns}
 
@@ -255,6 +255,6 @@ def span(numbers: Iterable[int]) -> str:
 
 
 def latex_of(part: Rows | Table) -> str:
-    """A table as LaTeX, with what it says."""
+    """A table as LaTeX, with its sentence as the caption."""
     frame = Sheet(part).frame if isinstance(part, Table) else pd.DataFrame(part.rows, columns=list(part.header))
     return to_latex(frame, part.says.replace("`", ""))

@@ -93,7 +93,8 @@ class Measuring(AnyJob):
 
     @property
     def states(self) -> list[int | None]:
-        """Where it is measured: after a run's last step there are no states."""
+        """The steps after which the cell is measured, or None for its end: there are no states after a run's last
+        step."""
         return [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
 
     @property

@@ -106,7 +106,7 @@ class SplitOptions(ModelOptions, StudyOptions):
         return next(iter(self.files)).kind if self.split else self.recipe_given.kind
 
     def label(self, test: str) -> str:
-        """A test for people: with its hold-out rule, where it has one."""
+        """The name of a test for people, with its hold-out rule if it has one."""
         rules = {data.hold_out for data in self.files} if self.split else {self.hold_out}
         return test_label(test, rules.pop()) if len(rules) == 1 else test  # several files may have several of one name
 

@@ -123,7 +123,7 @@ class Records(Known):
         return replace(self, groups=tuple(groups), group=group)
 
     def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
-        """With further labels of each finished arm."""
+        """These records, with further labels of each finished arm."""
         finished = {arm.id for arm, _ in self.results}
         arms = (a._replace(labels={**a.labels, **more(a, self)}) if a.id in finished else a for a in self.arms)
         return replace(self, arms=tuple(arms))
@@ -179,7 +179,7 @@ class Records(Known):
         return points.assign(subset=tests)[tests.notna()]
 
     def _scores_of_points(self) -> "pd.DataFrame":
-        """What `scores` has, counted from the records."""
+        """The table of `scores`, computed from the records."""
         points = self.points
         labels = [name for name in points if name not in ("scene", "caption", "animals", "value")]
         found = points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count") if len(points) else points

@@ -89,7 +89,7 @@ def check_labels(parts: Iterable[Part]) -> None:
 
 
 def is_mistake(error: Exception, measured: bool) -> bool:
-    """Whether an error would come of real results too. Of measures (`measured`) there are no invented rows, so that
+    """Whether an error would also occur with real results. There are no invented rows of measures (`measured`), so that
     their columns are missing here."""
     if isinstance(error, UserError):
         return bool(error.what)  # a value that isn't among those allowed; else a file may be missing

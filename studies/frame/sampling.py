@@ -65,7 +65,7 @@ def from_cube(point: Sequence[float], space: Space) -> Params:
 
 
 def nearest(values: BaseDistribution, share: float) -> Any:
-    """The value so far between the least and the most of a parameter, or in the list of its choices."""
+    """The value at `share` of the way from the least to the most of a parameter, or along the list of its choices."""
     if isinstance(values, CategoricalDistribution):
         return values.choices[min(int(share * len(values.choices)), len(values.choices) - 1)]
     if values.log:

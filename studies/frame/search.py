@@ -36,7 +36,7 @@ SETTINGS = "settings"  # of a search, kept with it
 
 
 class Tried(NamedTuple):
-    """What parameters came to so far."""
+    """The result of a trial's parameters so far."""
 
     arms: "Sequence[Arm]"
     values: tuple[float, ...] | None = None
@@ -58,14 +58,15 @@ class Search:
     sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
     """The sampler of the trial with a number. What it draws depends on the number and on the batches before."""
     first: Sequence[Params] = ()
-    """The first trials, which nothing draws."""
+    """Parameters of the first trials, which the sampler doesn't draw."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings that decide results. A study in the same storage with other settings is refused."""
 
     def follow(
         self, known: "Known", storage: str, judge: Callable[[FrozenTrial], Tried]
     ) -> list[tuple[FrozenTrial, Tried]]:
-        """Tell what has ended, ask for what then is to be tried, and return all trials with what they came to.
+        """Tell Optuna the results of trials that have ended, ask it for the trials that are due, and return all trials
+        with their results.
 
         `storage` is as the user gave it. The only part of a plan that writes; called again before a run has ended, it
         writes nothing more. `judge` says what a trial came to, from its parameters and what is known. The trials of
@@ -103,7 +104,8 @@ class Search:
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
     def abandon(self, known: "Known", storage: str) -> int:
-        """Fail what others left running, and return how many: whoever asks next tries others in their place."""
+        """Fail the trials that other commands left running, and return how many; whoever asks next gets other trials in
+        their place."""
         place = known.storage(storage)
         with alone(place):
             study = self.study(opened(place))
@@ -134,8 +136,8 @@ class Search:
         return study
 
     def ask(self, study: optuna.Study, owner: str) -> bool:
-        """Write the trials that are due, one after the other, and fail those of an owner that came after somebody
-        else's, who asked at the same instant; whether there were any."""
+        """Write the trials that are due, one after the other; returns whether there were any. Where two owners asked at
+        the same instant, the trials of the one that came second are failed."""
         asked = False
         while True:
             there = study.get_trials(deepcopy=False)
@@ -154,7 +156,7 @@ class Search:
         return len(trials) < self.trials and (bool(len(mine) % self.at_once) or ended)
 
     def drawn(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
-        """A trial with the parameters of the next of the first points, or with what the sampler draws from the trials
+        """A trial with the next of the `first` parameters, or with parameters that the sampler draws from the trials
         that ended before its batch."""
         there = [trial for trial in trials if counts(trial)]
         carried = {OWNER: owner, NUMBER: len(trials)}

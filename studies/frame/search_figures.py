@@ -202,7 +202,7 @@ class Parallel(OwnFigure):
 
 
 def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -> None:
-    """The line of a parameter, with its choices, or with its least, middle and most value."""
+    """Draw the line of a parameter, with its choices, or with its least, middle and greatest value."""
     axis.axvline(place, color="0.4", linewidth=1)
     for value in marks(parameter):
         text = f"{value:.0%}" if share else f"{value:.2g}" if isinstance(value, float) else str(value)

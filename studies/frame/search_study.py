@@ -74,6 +74,6 @@ class SearchStudy(SplitStudy):
 
 
 def write_trials(records: Records, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write all trials as CSV, which have the same columns."""
+    """Write all trials as CSV; their rows have the same columns."""
     if rows:
         write_csv(records.out / "trials.csv", list(rows[0]), (list(row.values()) for row in rows))

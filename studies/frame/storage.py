@@ -150,7 +150,7 @@ def check_journal(path: Path) -> None:
 
 
 def cut_torn(path: Path) -> None:
-    """Cut off what a writer that died left of its last line."""
+    """Cut off the incomplete last line of a writer that died."""
     with path.open("rb+") as file:
         if file.seek(0, 2) and (file.seek(-1, 2), file.read(1))[1] != b"\n":
             file.seek(0)

@@ -61,7 +61,7 @@ class Looking(AnyJob):
     """The job of measuring the attention of a finished run of another command."""
 
     cell: Path
-    """Its folder."""
+    """Folder of the finished run."""
     model: str
     """Its scorer's name, or the user's class as it is found here."""
     seed: int

@@ -112,7 +112,7 @@ def read_captions(
 def read_layers(
     encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
-    """Of each layer the mean token, or all tokens side by side, of which each image has as many."""
+    """By layer and what is read of it: the mean token, or all tokens side by side, of which each image has as many."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
         found = encode(range(start, min(start + BLOCK, count)))

@@ -1,4 +1,4 @@
-"""What two papers claim of diversity and language, held against the runs of a study; and the records that it has."""
+"""What two papers claim of diversity and language, compared with the runs of a study; and the records of these runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields

@@ -63,7 +63,8 @@ class Page:
         place: Mapping[str, Any],
         images: tuple[str, int],
     ) -> None:
-        """`place` is that at which all models are compared; `images` are a world and a side in pixels."""
+        """`place` is the place of the grid at which all models are compared; `images` are the world and the side in
+        pixels."""
         self.geometry, conditions = map(records.measured, measures)
         self.held = Held(conditions, place)
         every = cells(records, self.geometry)

@@ -14,7 +14,7 @@ FACTORS = ("loss", "fusion", "tokens")
 ORDER = ("contrastive", "generative", "late", "early", "pooled", "patches")
 Key = tuple[Any, ...]
 Runs = Mapping[tuple[str, Any], Mapping[int, Sequence[Arm]]]
-"""By split and kind: the budgets of which all seeds are finished, with their runs."""
+"""By split and combination, then by budget: the runs of the budgets of which all seeds are finished."""
 
 
 class Choice(NamedTuple):

@@ -162,7 +162,7 @@ def step_words(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
-    """The numbers of a question; of how many images are worth how many, for each target."""
+    """The table of a question; for the question how many images photographs are worth, a row for each target."""
     if part == WORTH:
         return Rows(part, HEADERS[part], [worth_cells(row) for row in worths(rows, study.targets)], says=WORTHS)
     cells = ((short(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)

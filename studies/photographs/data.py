@@ -107,7 +107,7 @@ class TransferData:
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """What it is trained on, and all that it is tested on."""
+        """The split that it is trained on, and all splits that it is tested on."""
         return tuple(dict.fromkeys((self.train, *(test.split for test in self.tested))))
 
     def counts(self) -> dict[str, int]:

@@ -57,7 +57,7 @@ class Numbers(OwnFigure):
         return [dict(zip(self.sides, key, strict=True)) | its._asdict() for key, its in self.found.items()]
 
     def values(self, side: str) -> list[Any]:
-        """What there is of one side, in order."""
+        """The values of one side, in order."""
         return list(dict.fromkeys(key[self.sides.index(side)] for key in self.found))
 
     def panels(self, size: tuple[float, float], **shared: Any) -> tuple[Figure, Iterator[tuple[Axes, Any]]]:

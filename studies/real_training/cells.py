@@ -113,7 +113,7 @@ class Described:
 
 
 Photos = Mapping[tuple[str, str], Described]
-"""By sources and parser."""
+"""The photographs of a study, by their sources and parser."""
 
 
 def arms_of(study: Any, photos: Photos) -> list[Arm]:
@@ -188,7 +188,8 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
 
 
 def pieces_of(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
-    """A finished cell on each benchmark, as the parser that it was trained with reads it; nothing before."""
+    """Yield a finished cell on each benchmark, whose texts are read by the parser that the cell was trained with;
+    nothing for an unfinished cell."""
     subjects = study.prepared.subjects.get(arm.labels["parser"], ())
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():

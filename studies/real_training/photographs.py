@@ -136,7 +136,7 @@ class HeldOut(Benchmark):
         return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
 
     def _caption(self, name: str) -> Caption:
-        """The one caption that the item of a photograph has of it."""
+        """The one of a photograph's captions that its item uses."""
         s, i = self.places[name]
         return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
 

@@ -66,7 +66,7 @@ class CellData(Protocol):
 
     @property
     def splits(self) -> "tuple[SplitData, ...]":
-        """What has to be rendered before it can be opened; the first is what `open` is given the file of."""
+        """The splits that have to be rendered before the data can be opened; `open` is given the file of the first."""
 
     def counts(self) -> dict[str, int]:
         """Numbers that describe the data, for reports."""

@@ -175,7 +175,8 @@ def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None])
 
 
 def go_on_from(job: Job, scorer: "Scorer", branch: int) -> None:
-    """Let a cell continue from the state that a shorter one kept, with those that `--keep-states` wants before it."""
+    """Let a cell continue from the state that a shorter cell kept, and take over the earlier states that
+    `--keep-states` wants."""
     from menagerie.models.training.state import StateFile, hand_on
 
     before = (step for step in job.lacking if step <= branch)

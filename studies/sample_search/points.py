@@ -133,7 +133,7 @@ def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
 
 
 def done(study: Any, point: Point) -> bool:
-    """Whether a setting has all its runs here, and its value."""
+    """Whether all runs of a setting were made here, and it has a value."""
     return point.state(study) == "complete" and point.here(study)
 
 

@@ -137,7 +137,7 @@ def gaps(scored: Scored) -> Iterator[Part]:
 
 
 def beside_papers(scored: Scored) -> Iterator[Part]:
-    """The paper's tables, those of which any benchmark was scored."""
+    """The paper's tables of which any benchmark was scored."""
     if found := paper_tables(scored):
         yield Heading("Beside the paper", PAPERS)
     for layout, frame in found:

@@ -68,7 +68,7 @@ class Subject:
 
 
 class OwnFiles:
-    """The user's own files: where this is unpickled they are run, so that what follows can be had there."""
+    """The user's own files. Unpickling this runs them, so that what is pickled after it can be loaded."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self.files = files

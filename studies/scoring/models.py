@@ -182,7 +182,7 @@ def training_line(result: Mapping[str, Any]) -> str:
 
 
 def about(models: Sequence[Model]) -> dict[str, str]:
-    """A line on each scorer that the models are, cells and classes by its name and others by their own."""
+    """A line of explanation for each short name of these models; cells and classes go by their scorer's name."""
     return dict(map(line_of, models))
 
 

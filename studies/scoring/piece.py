@@ -100,7 +100,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def questions(self) -> int:
-        """Questions that it takes, of a model that is asked."""
+        """Number of questions that the piece asks a judge; 0 for other models."""
         return 0
 
     def prepared(self) -> Any:

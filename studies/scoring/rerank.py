@@ -72,7 +72,7 @@ class Reranker:
 
 
 def reranked_pools(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """For each result by name in which not all pairs were read, the sentence for pages."""
+    """By the name of each result in which not all pairs were read: the sentence for pages."""
     return {name: "; ".join(map(said, its.values())) for name, one in results.items() if (its := one.get("reranked"))}
 
 

@@ -148,7 +148,7 @@ def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, An
 
 
 def unread_texts(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """For each result by name whose texts weren't all read whole, the sentence for pages."""
+    """By the name of each result whose texts weren't all read whole: the sentence for pages."""
     said = {name: words_of(result) for name, result in results.items()}
     return {name: text for name, text in said.items() if text}
 
