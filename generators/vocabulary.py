@@ -55,8 +55,8 @@ class Vocabulary:
         return cls(**{name: tuple(words) for name, words in names.items()})
 
     def to_json(self, *tables: np.ndarray) -> str:
-        """All names as one JSON object; without the places of crowds unless a scene of `tables` has one, so that files
-        and names of what has no crowds stay as they were, byte for byte."""
+        """All names as one JSON object. The places of crowds are left out unless a scene of `tables` is in one: so
+        files and names without crowds stay as they were, byte for byte."""
         crowded = any(has_crowds(table) for table in tables)
         return json.dumps(asdict(self if crowded else replace(self, slots=self.slots[: len(PAIR_SLOTS)])))
 

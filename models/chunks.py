@@ -20,7 +20,7 @@ CHUNK_BYTES = 256 << 20
 
 
 def fits(images: int, bytes_each: int) -> bool:
-    """Whether so many images are compared at once, each of which needs so many bytes."""
+    """Whether so many images can be compared at once, if each needs `bytes_each` bytes."""
     return images * bytes_each <= MOST_BYTES
 
 

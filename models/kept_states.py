@@ -19,7 +19,7 @@ STATES, RECORD = "states", "state.json"
 
 
 class StateRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """The last file of a state; whose it is and of which step is part of its digest."""
+    """The last file of a state; its digest also covers the state's owner and step."""
 
     weights: str
     """Digest of the file of weights."""

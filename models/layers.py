@@ -111,7 +111,7 @@ class Layered(nn.Module):
         return {}
 
     def text_rows(self, texts: Tensors) -> Rows | None:
-        """Which rows of its tower make up each text, of what `reader` gave; override it if they aren't one for one."""
+        """Which rows of the tower make up each text that `reader` gave; override it if they aren't one for one."""
         return None
 
     def paired_slots(self, images: Tensors, texts: Tensors) -> Layer:

@@ -44,7 +44,7 @@ class Ranks:
     """torch's group for tensors on the CPU. In it a process may wait for others as long as it takes."""
 
     def gather(self, part: Tensor) -> Tensor:
-        """The rows of all ranks in their order, each of which has as many; without gradient."""
+        """The rows of all ranks, in the order of ranks; each rank must give equally many. Without gradient."""
         every = part.new_empty(self.share.count * len(part), *part.shape[1:])
         dist.all_gather_into_tensor(every, part.contiguous(), group=self.group)
         return every

@@ -78,9 +78,9 @@ class Config(SampleStudy):
         return Judged(arms, chosen, values, accuracy, diverged, **more)
 
     def converged(self, known: Known, model: str, setting: Setting) -> Judged:
-        """The runs of the budget that is best on validation, of equal ones the smallest; beside them those of the
-        budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's validation
-        is a few hundred records, whose noise would stop runs or drive them on."""
+        """The runs of the budget that is best on validation, of equal ones the smallest; and beside these the runs of
+        the budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's
+        validation is a few hundred records, whose noise would stop runs or drive them on."""
         arms: list[Arm] = []
         ended: list[Judged] = []
         for steps in self.budgets:
@@ -99,7 +99,7 @@ class Config(SampleStudy):
         return best._replace(arms=arms, equal=equal, capped=not stopped)
 
     def tried(self, known: Known, model: str, question: str, trial: "FrozenTrial") -> "Tried":
-        """What a trial came to: distinct images, and accuracy on validation."""
+        """The result of a trial: distinct images, and accuracy on validation."""
         from menagerie.studies.frame.search import Tried
 
         setting = self.setting_of(trial.params)

@@ -121,7 +121,7 @@ class SlotStudy(SplitStudy):
 
     @cached_property
     def arms(self) -> list[Arm]:
-        """Every row, and the models beside; rows that come to the same are the same cell."""
+        """Every row, and the models beside; rows with equal options are the same cell."""
         rows = {model: self.lines if model == MODEL else (title_of(model),) for model in self.models}
         return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in range(self.seeds)]
 

@@ -150,7 +150,8 @@ class Tune(CaptionOptions, SearchStudy):
         return Arm(cell_of(varied, model, file, file.seed + seed), file.axes, path)
 
     def tried(self, known: Known, model: str, trial: "FrozenTrial") -> "Tried":
-        """What a trial came to: its one seed on validation; pruned if its scorer is too large or its loss no number."""
+        """The result of a trial: accuracy of its one seed on validation; pruned if its scorer is too large or its loss
+        isn't finite."""
         from menagerie.studies.frame.search import Tried
 
         arm = self.arm_of(model, trial, 0)
@@ -228,7 +229,7 @@ class Tune(CaptionOptions, SearchStudy):
         return parts(self.all_searched(records), self.seeds)
 
     def export(self, records: Records) -> None:
-        """Write all trials, and the best recipes as `--tuned` reads them; raise if a model comes to have none."""
+        """Write all trials, and the best recipes as `--tuned` reads them; raise if a model has none in the end."""
         searched = self.all_searched(records)
         write_trials(records, rows_of(searched))
         entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}

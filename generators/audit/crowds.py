@@ -182,8 +182,8 @@ def check_crowd_swaps(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_draws(split: Split) -> Iterator[Finding]:
-    """Check that animals, textures, cells, places, backgrounds and views are equally frequent and go with nothing else,
-    and that phrasings do not either."""
+    """Check that animals, textures, cells, places, backgrounds and views are equally frequent and independent of
+    everything else, and that phrasings are independent too."""
     tallies = Tallies()
     for name, records in split.subsets.items():
         for what, word, count, chance, number in phrasings(split, records):

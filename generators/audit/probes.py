@@ -208,7 +208,7 @@ def check_probe_answers(split: Split) -> Iterator[Finding]:
 
 
 def check_probe_draws(split: Split) -> Iterator[Finding]:
-    """Check that backgrounds and sizes, drawn for each bag in a view, go with no animal, texture, view or each
+    """Check that backgrounds and sizes, drawn for each bag in a view, depend on no animal, texture or view, nor on each
     other; and that things of a crowd are in all places."""
     tallies, v = Tallies(), split.vocabulary
     one_of_each = {(scene.view, bag(scene)): scene for scene in split.subsets[FIRST].scenes}

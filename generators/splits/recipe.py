@@ -204,7 +204,8 @@ class SplitRecipe(ABC):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The tests that a search reports: of held-out scenes if there are rules, else of what train never shows."""
+        """The tests that a search reports: of held-out scenes if there are rules, else of scenes that train never
+        shows."""
         if self.hold_out:
             return (HELD_OUT,)
         pairs = tuple(test for test in self.tests if test.endswith("unseen_pairs"))

@@ -49,7 +49,7 @@ class HuggingFaceModel:
         return Answer(first=first, tokens_in=inputs["input_ids"].shape[1], tokens_out=1)
 
     def likelihood(self, question: Question, picture: Image.Image | None) -> Answer:
-        """The mean log-probability of the reply's tokens behind the question."""
+        """The mean log-probability of the reply's tokens after the question."""
         _, processor = self.loaded
         inputs = self.inputs(question.text, picture)
         reply = processor.tokenizer(question.reply, add_special_tokens=False, return_tensors="pt")["input_ids"]
@@ -91,7 +91,7 @@ class HuggingFaceModel:
 
 
 def followed(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
-    """The inputs with further tokens behind them: attended to, and of text's kind."""
+    """The inputs with further tokens after them: attended to, and of text's kind."""
     out, shape = dict(inputs), inputs["input_ids"].shape
     for name, value in inputs.items():
         if value.shape == shape:

@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
     problem: str = ""
     """"refused", "unparsable", "cut off" or "unanswered"."""
     graded: bool = True
-    """Whether it is a difference of log-probabilities; else 1 or -1."""
+    """Whether the value is a difference of log-probabilities; else it is 1 or -1."""
     bounded: bool = False
     """Whether a word wasn't among the alternatives, so that its log-probability is the most that it can be."""
 

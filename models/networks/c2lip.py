@@ -63,7 +63,7 @@ class PhrasedReader(CaptionReader):
     def __call__(
         self, texts: Texts, generator: torch.Generator | None = None
     ) -> Int64[Tensor, "m context"] | PhrasedTexts:
-        """Token ids of every caption; in training also those of the phrases behind them."""
+        """Token ids of every caption; in training also those of the captions' phrases."""
         if generator is None:
             return super().__call__(texts)
         first = len(texts.captions) - (texts.targets.phrases if texts.targets else 0)

@@ -33,7 +33,7 @@ class Shares(NamedTuple):
     of_nodes: Float[Tensor, "i c m p"]
     """A: each node's share of each patch; 0 for padding."""
     of_defaults: Float[Tensor, "i t p"]
-    """Each default token's share of what the default tokens have together."""
+    """Each default token's share of what all default tokens together have."""
 
 
 def node_cosines(

@@ -49,7 +49,7 @@ def rows_in(code: Tensors) -> int:
 
 
 def gathered(ranks: Ranks, code: Tensors, own: int, total: int) -> Tensors:
-    """All rows of a code of which this process has its own."""
+    """All rows of a code, of which this process has its `own`."""
     if any(len(part) != own for part in leaves(code)):
         raise UserError(f"a scorer whose codes have no row for each of {own} images or texts can't share them out")
     return mapped(code, lambda part: ranks.gathered(part, total))

@@ -149,7 +149,7 @@ class Parts:
     """Phrases of a text's graph, each with a relation to the next, none of which another text has; 0 reads captions of
     the world, whose few phrases are encoded once each."""
     world: str = "pug"
-    """World of those captions: two animals, a background and a relation each."""
+    """World of the captions that are read with --nodes 0: two animals, a background and a relation each."""
     timed: Annotated[int, Range(0, 1_000_000)] = 0
     """Images to time a forward pass of; 0 only counts, which needs no weights and takes seconds."""
     repeats: Annotated[int, Range(1, 100_000)] = 3

@@ -94,7 +94,7 @@ def write_card(
 
 
 def read_card(path: Path) -> tuple[Card, str]:
-    """A card with its seal; raises `UserError` if it was changed since it was written, or is none."""
+    """Read a card and its seal; raises `UserError` if it was changed since it was written, or isn't a card."""
     text = read_text(path)
     content = unsealed(text, path, "", dict[str, Any])
     try:

@@ -53,7 +53,7 @@ class Command:
 
     @property
     def is_gone(self) -> bool:
-        """Whether this task must end because the command has ended."""
+        """Whether the command has ended, so that this task must end too."""
         return is_local() and not self.process.lives
 
     def wait(self) -> None:

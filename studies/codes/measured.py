@@ -33,6 +33,6 @@ def refused(reason: str, chance: float | None = None) -> Measured:
 
 
 def rows(found: tuple) -> Iterator[dict[str, Any]]:
-    """A row for each number of what a measure returns, a named tuple: measure, value, chance, refused."""
+    """Yield a row (measure, value, chance, refused) for each number of a measure's result, a named tuple."""
     for name, measured in found._asdict().items():
         yield {"measure": name, "value": measured.value, "chance": measured.chance, "refused": measured.refused}

@@ -82,7 +82,8 @@ def of_rows(
 def texture_margins(
     logits: Float[np.ndarray, "v p q 2 t"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Bool[np.ndarray, "v p q 2"]]:
-    """The scene's margin; whether each thing's texture is first among all; and whether it is above the other's."""
+    """The scene's margin; whether each thing's own texture scores highest of all; and whether it scores above the other
+    thing's."""
     wanted, other = (
         np.broadcast_to(t[..., None], (*logits.shape[:4], 1)) for t in (axes.textures, axes.textures[:, ::-1])
     )

@@ -57,7 +57,7 @@ class Audit:
         return failed
 
     def print_findings(self, path: Path, findings: "list[Finding]") -> bool:
-        """Print the findings on a file and how many hold; whether one fails."""
+        """Print the findings on a file and how many hold; returns whether one fails."""
         table = Table("check", "", "detail", title=str(path))
         for finding in findings:
             word = "skipped" if finding.skipped else "ok" if finding.holds else "FAILED"

@@ -157,7 +157,8 @@ def sides_of(part: HeatMap, name: str) -> list[Key]:
 
 
 def blocks_of(down: int, right: int, squares: tuple[int, int]) -> tuple[Figure, list[np.ndarray]]:
-    """A figure with an array of axes for each of `down` blocks of `right` panels, of so many squares across and up."""
+    """A figure with an array of axes for each of `down` blocks of `right` panels; `squares` are the squares of a panel,
+    across and up."""
     width = 1.0 + 0.85 * squares[0]
     columns = max(1, min(right, int((WIDEST - NAMES) / width)))
     lines = -(-right // columns)

@@ -34,7 +34,7 @@ class Tuned(NamedTuple):
     architecture: str
     fields: dict[str, Any]
     options: dict[str, Any]
-    """The model's own, where they were searched too."""
+    """The model's own options, where they were searched too."""
     conditions: dict[str, Any]
 
 

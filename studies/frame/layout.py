@@ -91,7 +91,7 @@ class Numbers:
 
     @cached_property
     def awaited(self) -> set[Key]:
-        """The combinations of labels of which no run is finished yet."""
+        """The combinations of labels for which no run is finished yet."""
         sides: tuple[set[Key], set[Key]] = (set(), set())
         for place in self.places:
             if place.labels.keys() >= {*self.names}:

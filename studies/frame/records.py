@@ -52,7 +52,7 @@ class Records(Known):
         return self.out / getattr(arm.cell, "below", "cells") / arm.id
 
     def diverged(self, arm: Arm) -> bool:
-        """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
+        """Whether an arm's loss, weights or scores weren't finite, so that it has no result and never will."""
         return (self.folder(arm) / DIVERGED).exists()
 
     def left_out(self, arm: Arm) -> str:

@@ -42,7 +42,7 @@ class Tried(NamedTuple):
     values: tuple[float, ...] | None = None
     """The values by which the trial is judged; None until its arms have ended, and if it is pruned."""
     pruned: str = ""
-    """Why it will never have values."""
+    """Why the trial will never have values; empty if it may have some."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Search:
     """Trials of a batch, which is drawn when the one before it has ended."""
     directions: tuple[str, ...] = ("maximize",)
     sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
-    """The sampler of the trial with a number. What it draws depends on the number and on the batches before."""
+    """Makes the sampler for the trial with a given number. What it draws depends on this number and on the batches
+    before."""
     first: Sequence[Params] = ()
     """Parameters of the first trials, which the sampler doesn't draw."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -100,7 +101,7 @@ class Search:
             return []
 
     def over(self, trials: Sequence[FrozenTrial]) -> bool:
-        """Whether all of them have ended, on whatever machine."""
+        """Whether all trials of the search have ended, on whatever machine."""
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
     def abandon(self, known: "Known", storage: str) -> int:
@@ -115,7 +116,7 @@ class Search:
         return len(left)
 
     def study(self, storage: optuna.storages.BaseStorage) -> optuna.Study:
-        """The search in a storage, made where there is none; one of other settings raises."""
+        """The search in a storage, created if it isn't there; raises for a search with other settings."""
         try:
             study = optuna.load_study(study_name=self.name, storage=storage)
         except KeyError:

@@ -50,7 +50,7 @@ def open_once(url: str, _file: int) -> BaseStorage:
 
 @contextlib.contextmanager
 def alone(place: Place) -> Iterator[None]:
-    """Keep other commands from asking and telling meanwhile, where the storage is a file; what a server says is one
+    """Keep other commands from using the storage meanwhile, if it is a file; an error of a server is raised as one
     clear line.
 
     The lock dies with its holder; Optuna's own are files that a killed process leaves behind.
@@ -124,7 +124,7 @@ def unopened(url: str, error: Exception) -> UserError:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of what an error and its causes say, the innermost first."""
+    """The first line of an error and of each of its causes, the innermost first."""
     while error.__cause__ is not None:
         error = error.__cause__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

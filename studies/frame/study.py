@@ -65,7 +65,7 @@ class AnyStudy(AnyOptions, ABC):
         return test
 
     def check(self) -> None:
-        """Raise on what can't work, beside what the frame checks of options and arms."""
+        """Raise for what can't work, apart from options and arms, which the frame checks."""
 
     def check_given(self, preset: "AnyStudy") -> None:
         """Raise for options that differ from their preset's and change nothing."""

@@ -205,8 +205,8 @@ def mask_verdicts(masks: Mapping[MaskRow, pd.DataFrame], task: str) -> Iterator[
 
 
 def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, ours: pd.DataFrame | None) -> Verdict:
-    """A claim on the second of two masks, in points, whose interval decides, and beside that in the paper's measure: a
-    claim that only one of both confirms, or contradicts, is undecided."""
+    """A verdict on how the second of two masks differs from the first. The interval in points decides, and so does the
+    paper's measure: a claim that only one of the two confirms or contradicts is undecided."""
     if theirs is None or ours is None:
         return verdict(claim, row, DASH, None, 1)
     sides = [sides_of(items, task) for items in (theirs, ours)]

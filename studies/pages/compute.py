@@ -52,7 +52,7 @@ the dotted line is chance. All numbers: `cells/*/training.csv`."""
 
 
 class Point(NamedTuple):
-    """A model at one budget, all seeds of which are finished."""
+    """A model at one budget with which all seeds are finished."""
 
     steps: int
     arms: tuple[Arm, ...]

@@ -145,7 +145,7 @@ def of_level(claim: str, title: str, runs: Records, enough: float, sign: int) ->
 
 
 def table(name: str, found: Found, levels: Levels, factors: int, text: str = "") -> Rows:
-    """A row for each effect of so many factors of each model."""
+    """A row for each effect of `factors` factors of each model."""
     rows = [
         [title_of(model), called(effect), *(change(each, levels) for each in effect), str(its)]
         for model, of_model in found.items()

@@ -149,7 +149,7 @@ def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def step_words(rows: Sequence[Compared]) -> Iterator[str]:
-    """The findings on photographs in training, for the largest number of those of the tested animals."""
+    """The findings on photographs in training, for the largest number of photographs of the tested animals."""
     of_tested = [row for row in rows if row.place.world == OWN and row.place.count]
     most = max((row.place.count for row in of_tested), default=0)
     for row in of_tested:

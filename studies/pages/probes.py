@@ -67,7 +67,7 @@ def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> M
 
 
 def found(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":
-    """All rows of the measure, after the last step ("step" is none) and at the states that were kept."""
+    """All rows of the measure: after the last step, whose "step" is None, and at the states that were kept."""
     rows = records.measured(bits, (None, *states))
     return rows if "step" in rows else rows.assign(step=None)
 

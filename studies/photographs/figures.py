@@ -48,7 +48,7 @@ SAYS = {
 
 @dataclass(frozen=True)
 class Numbers(OwnFigure):
-    """A figure of numbers by what stands in `sides`, a panel for each of the first."""
+    """A figure of numbers by the labels in `sides`, with a panel for each value of the first of them."""
 
     found: Mapping[tuple[Any, ...], Estimate] = field(kw_only=True)
 

@@ -29,7 +29,7 @@ class Training(NamedTuple):
     images: int = 0
     """Number of distinct images, drawn from all; 0: all."""
     tuned: bool = False
-    """Whether it starts from the synthetic run of its model and seed."""
+    """Whether the training starts from the synthetic run of its model and seed."""
     factor: str = ""
     """The factor that is changed in the synthetic world."""
 
@@ -115,7 +115,7 @@ def factors(config: Any, material: Material, plain: Training) -> list[Training]:
 
 
 def counts(wanted: Sequence[int], most: int) -> list[int]:
-    """Cut the wanted numbers to what there is; equal ones are kept once, and none if there is nothing."""
+    """Cut the wanted numbers to what is there; equal ones are kept once, and none if there is nothing."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []
 
 

@@ -31,7 +31,7 @@ class ProbePiece(Piece):
 
     measure: Bits
     called: str
-    """What it is called in tables: cells that differ in their seed alone share a name."""
+    """The model's name in tables: cells that differ in their seed alone share a name."""
     number: int
     """Seed of the model's training."""
     tests: ClassVar[tuple[str, ...]] = ()

@@ -200,7 +200,7 @@ class Job(AnyJob):
 
     @property
     def problem(self) -> str:
-        """Why it has no result and never will: its loss, weights or scores were no numbers."""
+        """Why the cell has no result and never will: its loss, weights or scores weren't finite."""
         return reason_in(self.folder, DIVERGED)
 
     @property

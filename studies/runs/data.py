@@ -188,7 +188,7 @@ def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
 
 @lru_cache(maxsize=4096)
 def counts_of(recipe: SplitRecipe) -> PairCounts:
-    """How many pairs the fractions of a recipe come to."""
+    """To how many pairs the fractions of a recipe amount."""
     return recipe.counts()
 
 

@@ -14,7 +14,7 @@ class AnyJob:
     name: str
     """Short text for people who wait."""
     folder: Path
-    """Where its files go; nobody else writes there meanwhile."""
+    """Where the job's files go; nobody else writes there while it runs."""
     group: str = ""
     """Jobs of one group load the same files, so one worker runs them one after another where it can; empty: no group."""
     steps: int = 1
@@ -23,9 +23,9 @@ class AnyJob:
     """Threads of torch; 0 leaves torch the choice."""
     device: str = "cpu"
     has_processes: bool = False
-    """Whether it has processes of its own, so that it may only be ended when it reports a step."""
+    """Whether the job has processes of its own, so that it may only be ended when it reports a step."""
     problem: str = ""
-    """Why it ended without a result; empty if it has one, or hasn't ended."""
+    """Why the job ended without a result; empty if it has one, or hasn't ended."""
 
     @property
     def ended(self) -> bool:

@@ -26,7 +26,7 @@ class Setting(NamedTuple):
     pairs: float
     """Fraction of the trainable animal pairs in train."""
     hard_negatives: float
-    """Fraction of those that also have their hard negatives."""
+    """Fraction of these pairs that also have their hard negatives."""
     singles_views: int
     """Views of each lone animal."""
     singles_share: float
@@ -177,7 +177,7 @@ def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> 
 
 
 def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
-    """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
+    """The interval of the ratio to another model; a dash where either model has no setting whose seeds all ended."""
     both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
     curves = [curve_of(study, its, ("validation",)) for its in both]
     return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH

@@ -61,7 +61,8 @@ class SampleStudy(SearchStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """The options of which a folder may have more: seeds decide what a setting is judged by."""
+        """The options that may have more values when a folder is continued. Seeds aren't among them: they decide by
+        what a setting is judged."""
         return super().growing() - {"seeds"}
 
     @property

@@ -220,7 +220,7 @@ def scored_pool(
 
 
 def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """The numbers of each group; how many of its tests were left out, for want of their images or of a word."""
+    """The numbers of each group, and how many of its tests were left out for want of their images or of a word."""
     parts = by_group([result.item for result in results], [result.outcome for result in results])
     every, missing = bench.tests(), bench.untested()
     return {

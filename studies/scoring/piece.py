@@ -69,7 +69,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def problem(self) -> str:
-        """Why it was left out."""
+        """Why the piece was left out."""
         return left_out(self.folder)
 
     @property
@@ -116,7 +116,7 @@ class Piece(AnyJob, ABC):
 
 
 def images_of(test: Benchmark) -> set[int]:
-    """The images that scoring of its items reads, by number."""
+    """The numbers of the images that one reads to score a test's items."""
     return {number for item in test.items for number in item.images}
 
 

@@ -252,7 +252,7 @@ def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
 
 
 def counts(name: str, numbers: Any) -> Rows:
-    """A row for each subset, a column for each task."""
+    """A table of the numbers of records: a row for each subset, a column for each task."""
     tasks = sorted(numbers.task.unique(), key=by_task)
     most = numbers.groupby(["subset", "task"], sort=False)["n"].max().to_dict()
     subsets = numbers.subset.unique()

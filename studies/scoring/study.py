@@ -45,7 +45,7 @@ class ScoringStudy(AnyStudy):
     """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
     chat:URL#MODEL, file.py:Class."""
     code: Annotated[tuple[str, ...], MODEL] = ()
-    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
+    """Classes of your own (file.py:Class) whose checkpoints may be loaded: their files are run."""
     architecture: Annotated[str, MODEL] = "micro"
     """Towers of a file.py:Class without a checkpoint, at --resolution."""
     resolution: Annotated[int, DATA, SIDE] = 64
@@ -83,7 +83,7 @@ class ScoringStudy(AnyStudy):
 
     @abstractmethod
     def pieces(self) -> "Iterable[Piece]":
-        """Each model on each of what it is scored on."""
+        """Each model on each thing that it is scored on."""
 
     def plan(self, known: Known) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
