@@ -107,7 +107,7 @@ class Diversity(SplitStudy):
                     yield self.run(model, seed, "captions", min(self.coverage), images, self.world, self.classes)
 
     def run(self, model: str, seed: int, supervision: str, share: float, images: int, world: str, classes: int) -> Arm:
-        """A run, with labels that every run has."""
+        """The training run with these settings, under the labels that all runs of the study have."""
         names = load_world(world)
         fields: dict[str, Any] = {"coverage": share, "classes": classes, "world": world, "train_scenes": images}
         fields["attributes"] = float(supervision == "captions")

@@ -64,7 +64,7 @@ class Kind(NamedTuple):
 
     @property
     def model(self) -> str:
-        """The scorer that it is a configuration of."""
+        """The name of the scorer that the combination is a configuration of."""
         if self.loss == "generative":
             return "captioner"
         return "filip" if self.fusion == "late" else "fusion"

@@ -91,7 +91,7 @@ class PhotoTransfer(SplitStudy):
     seeds: int = 3
     """Number of seeds, from 0. Each decides split, training, and which photographs are held out."""
     prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)
-    """The photographs and the worlds of its folder, once it has one."""
+    """The photographs, and the worlds in the study's folder, once they are written."""
 
     @property
     def with_factors(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class PhotoTransfer(SplitStudy):
         return self.runs(known).values() if self.prepared else grid(self)
 
     def runs(self, known: Known) -> dict[Training, Arm]:
-        """All runs but those whose weights to start with aren't there yet."""
+        """All runs, except those whose weights to start with aren't there yet."""
         from menagerie.studies.photographs.cells import cell_in
 
         arms: dict[Training, Arm] = {}

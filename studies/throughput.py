@@ -66,7 +66,7 @@ class Rendering:
     scenes: Annotated[int, Range(1, 10_000)] = 24
     """Random scenes that every renderer draws in every round."""
     rounds: Annotated[int, Range(1, 10_000)] = 5
-    """Rounds; the figures are medians over them."""
+    """Number of rounds; the figures are medians over them."""
     cycles_samples: Annotated[int, Range(1, 100_000)] = 16
     """Samples a pixel of Blender's Cycles, if it is installed."""
 

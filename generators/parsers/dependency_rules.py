@@ -17,9 +17,9 @@ class Word(NamedTuple):
     part: str
     """Part of speech: NOUN, VERB, ADP, …"""
     label: str
-    """Label of its dependency on another word: nsubj, amod, prep, …"""
+    """Label of the word's dependency on another word: nsubj, amod, prep, …"""
     head: int
-    """Index of the word that it depends on; a root has its own index."""
+    """Index of the word that this one depends on; a root has its own index."""
 
 
 NOUNS = {"NOUN", "PROPN"}

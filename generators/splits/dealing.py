@@ -54,7 +54,7 @@ class Table:
         cells: Iterable[Cell],
         random: np.random.Generator,
     ) -> None:
-        """`cells` are those of all things but the ones that are given for a scene."""
+        """`cells` are dealt to the things whose cells aren't given for a scene."""
         self.world, self.things, self.random = world, things, random
         self.places = Deck(layout.choices(things), random)
         self.backgrounds, self.views = Deck(world.backgrounds, random), Deck(views, random)

@@ -40,7 +40,7 @@ class StoreIndex:
     """The index of a store, as it was when it was read; `append` is for who holds the store's lock."""
 
     def __init__(self, folder: Path, identity: str) -> None:
-        """Read it; raises if it is damaged, or another store's."""
+        """Read the index; raises if it is damaged, or another store's."""
         self.folder, self.identity = folder, identity
         for left in reversed(range(TRIES)):
             try:

@@ -29,7 +29,7 @@ class Respondent(Protocol):
     name: str
 
     def identity(self) -> Mapping[str, Any]:
-        """Everything that decides its answers, but the image and the question, as JSON values."""
+        """Everything that decides the model's answers, but the image and the question, as JSON values."""
 
     def answers(
         self, questions: Sequence[Question], picture: Callable[[int], Picture]

@@ -29,7 +29,7 @@ class Question(NamedTuple):
     """Number of the image in a benchmark; None if the model sees none."""
     text: str
     words: tuple[str, ...] = ()
-    """The two answers between which it chooses."""
+    """The two answers between which the model chooses."""
     reply: str = ""
     """In place of words: the answer whose likelihood is asked for."""
 

@@ -45,7 +45,7 @@ class WordCode(NamedTuple):
 
     tokens: TokenBatch
     states: Float[Tensor, "m t w"]
-    """What predicts each token, before it has seen an image."""
+    """The states that predict each token, before they have seen an image."""
     prior: Float[Tensor, " m"]
     """log P(t); 0 where no score needs it."""
 

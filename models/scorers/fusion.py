@@ -28,7 +28,7 @@ class FusionConfig:
     """Draw similar wrong pairs more often: similar by vectors that CLIP's loss trains beside the scores. If false, all
     wrong pairs are equally likely, and there are no vectors."""
     logit_scale: float = 1 / 0.07
-    """Initial inverse temperature of these vectors."""
+    """Initial inverse temperature of the vectors by which hard pairs are drawn."""
 
 
 FUSION = ScorerSpec(

@@ -104,7 +104,7 @@ class Parts(NamedTuple):
     model: nn.Module
     tokenizer: Any
     pictures: dict[str, Any]
-    """Settings of its image processor."""
+    """Settings of the model's image processor."""
 
 
 @quiet()

@@ -32,7 +32,7 @@ class Claims:
         return self._rows[graph]
 
     def table(self, graphs: Sequence[SceneGraph]) -> csr_matrix:
-        """A sparse matrix with a row of ones and zeros for each graph."""
+        """A sparse matrix with a row for each graph: 1 in the columns of the claims that the graph makes, else 0."""
         rows = [self.row(graph) for graph in graphs]
         starts = np.cumsum([0, *map(len, rows)])
         columns = np.fromiter((number for row in rows for number in row), np.int64, starts[-1])

@@ -15,7 +15,7 @@ class Rung:
     """A setting: another rung, with changes."""
 
     after: str
-    """The rung that it changes; empty for the first."""
+    """The rung that this one changes; empty for the first."""
     says: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the split, of training and of towers."""

@@ -41,7 +41,7 @@ class Pairs:
     relation: bool = False
     """Relate a text's first two phrases."""
     architecture: str = "nano"
-    """Towers, which aren't measured; their patches are."""
+    """Towers. They aren't measured, but their patches are compared."""
     resolution: Annotated[int, SIDE] = 112
     """Side of the images in pixels; with nano 14 x 14 patches."""
     device: str = "cpu"

@@ -153,7 +153,7 @@ class Parts:
     timed: Annotated[int, Range(0, 1_000_000)] = 0
     """Images to time a forward pass of; 0 only counts, which needs no weights and takes seconds."""
     repeats: Annotated[int, Range(1, 100_000)] = 3
-    """Timed passes; figures are medians over them."""
+    """Number of timed passes; figures are medians over them."""
     device: str = "cpu"
     """Where passes are timed: cpu (one thread) or cuda."""
 

@@ -60,7 +60,7 @@ class Training:
     grad_checkpointing: bool = False
     """Keep only the input of each transformer block in a step."""
     repeats: Annotated[int, Range(1, 100_000)] = 30
-    """Steps; the figures are medians over them."""
+    """Number of timed steps; figures are medians over them."""
     store: Path = Path("store")
     """Folder of the image stores."""
     device: str = "cpu"

@@ -36,10 +36,10 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str
     weights: str
-    """Hash of all that decides its scores: weights, settings, code."""
+    """Hash of all that decides the model's scores: weights, settings, code."""
     about: str
     trained_on: str
-    """What a study here trained it on, and for how long; empty for other models."""
+    """What a study here trained the model on, and for how long; empty for other models."""
     unread: int
     """Number of texts that are longer than the model reads."""
 

@@ -26,7 +26,7 @@ class Verified(NamedTuple):
     path: Path
     card: Card
     recomputed: bool
-    """Whether its numbers were computed anew, from the scores beside it."""
+    """Whether the card's numbers were computed anew, from the scores beside it."""
 
 
 def verified(path: Path) -> Verified:

@@ -216,11 +216,11 @@ class ImportHf:
     data_root: Path = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md); what is there stays."""
     benchmark: str = ""
-    """Which benchmark it is, if its columns don't tell."""
+    """Name of the benchmark, if the columns don't tell."""
     part: str = ""
-    """Which part of a benchmark with several files it is, such as swap_obj, if no name tells."""
+    """Part of a benchmark with several files, such as swap_obj, if no name tells."""
     split: str = ""
-    """Which split to read; default: test, or the only one unless it is called train, validation or dev."""
+    """Split to read; default: test, or the only one unless it is called train, validation or dev."""
 
     def run(self) -> None:
         """Print what was made, what wasn't read, and what else is needed."""

@@ -21,7 +21,7 @@ class Arm(NamedTuple):
     labels: Mapping[str, Any]
     """Columns of the results beside model and seed."""
     file: Path | None = None
-    """The file of its data; None where the frame makes the split of the cell's recipe."""
+    """The split file of the arm's data; None where the frame makes the split of the cell's recipe."""
 
     @property
     def id(self) -> str:
@@ -29,7 +29,7 @@ class Arm(NamedTuple):
 
     @property
     def trains(self) -> bool:
-        """Whether it is a training run. A piece of an evaluation is none, and makes its own job."""
+        """Whether the arm is a training run. A piece of an evaluation isn't, and makes its own job."""
         return not hasattr(self.cell, "job")
 
     @property

@@ -49,7 +49,7 @@ class Estimate(NamedTuple):
     deviation: float
     """Standard deviation of the seeds' own values; nan for one seed."""
     signed: bool = False
-    """Whether it is a difference, which is written with its sign."""
+    """Whether the estimate is a difference, which is written with its sign."""
 
     @property
     def bounds(self) -> str:

@@ -27,9 +27,9 @@ class Place(NamedTuple):
     labels: dict[str, Any]
     """The labels of the number, with subset and task."""
     test: int
-    """The number of its test in the order of tables."""
+    """The number of the test that the number belongs to, in the order of tables."""
     finished: bool
-    """Whether its run is finished."""
+    """Whether the run that the number belongs to is finished."""
 
 
 def places(records: Records) -> list[Place]:

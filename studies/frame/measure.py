@@ -60,7 +60,7 @@ class Measure(ABC):
         return known | ({} if ours else {"source": digest(source_of(kind))})
 
     def file(self, step: int | None = None) -> str:
-        """The name of its file in a cell's folder."""
+        """The name of the measure's file in a cell's folder."""
         after = "" if step is None else f"-step{step}"
         return f"{type(self).__name__.lower()}-{digest(self.settings)}{after}.jsonl"
 

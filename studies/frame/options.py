@@ -58,7 +58,7 @@ class SplitOptions(ModelOptions, StudyOptions):
     """The options of a study on splits of one kind in one world."""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
-    """The recipe of its splits; its fields that are options too are replaced by these."""
+    """The recipe of the study's splits. Options of the study replace its fields of the same names."""
     searched: ClassVar[frozenset[str]] = frozenset()
     """Fields of the recipe that the study searches over: no recipe of a user's decides them."""
 
@@ -82,7 +82,7 @@ class SplitOptions(ModelOptions, StudyOptions):
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names; None takes the study's own."""
     graph_source: Annotated[GraphSource, tyro.conf.arg(name=""), DATA] = field(default_factory=GraphSource)
-    """The graphs that models read, of those that read any."""
+    """The graphs that models read, for models that read any."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(
         # Chosen on validation, hardest cell of a world of six animals, 4 seeds: without the first phase
         # the few training pairs' fixed textures are memorised before textures themselves are learnt.

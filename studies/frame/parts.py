@@ -62,7 +62,7 @@ class Named(Part):
     """A part that has files of its own."""
 
     name: str
-    """The name of its files."""
+    """The name of the part's files."""
     says: str = field(default="", kw_only=True)
     """The sentence above the part that says what it shows."""
     folded: str = field(default="", kw_only=True)
@@ -88,7 +88,7 @@ class OwnFigure(Named, ABC):
         """The figure; None where there is nothing to draw yet."""
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
-        """The numbers that it shows, a row each."""
+        """The numbers that the figure shows, a row each."""
         return ()
 
 

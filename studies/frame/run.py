@@ -167,7 +167,7 @@ class Trained(NamedTuple):
     """A finished run."""
 
     records: Records
-    """Accuracies and records of all its tests."""
+    """Accuracies and records of all tests of the run."""
     scorer: "Scorer"
     """The trained model, on its device, in evaluation mode."""
 

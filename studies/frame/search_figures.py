@@ -121,7 +121,7 @@ class ByModel(OwnFigure):
     models: Sequence[str]
     sides: Sequence[Side]
     rows: Sequence[Mapping[str, Any]] = ()
-    """The numbers that it shows."""
+    """The numbers that the figure shows."""
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
         return self.rows

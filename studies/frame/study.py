@@ -46,7 +46,7 @@ class AnyStudy(AnyOptions, ABC):
     """The options of every study, and the two questions that each answers for itself: what to run, and what it says."""
 
     called: ClassVar[str] = "runs"
-    """What its arms are, in words."""
+    """What the study's arms are called, in words."""
 
     @abstractmethod
     def plan(self, known: Known) -> Iterable[Arm]:

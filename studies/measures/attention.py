@@ -66,7 +66,7 @@ class Looking(AnyJob):
     """Its scorer's name, or the user's class as it is found here."""
     seed: int
     split: Path
-    """The file that it was trained on."""
+    """The split file that the cell was trained on."""
     measure: Attention
 
     @property

@@ -25,7 +25,7 @@ MEAN, ALL = "mean", "all tokens"
 CODE, SCORE = "code", "score"
 BLOCK = 64  # images or texts that are encoded at once
 Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
-"""Reads the codes (v, p, q, d) of a part's layer."""
+"""A function of a part's name, a layer, what is read of it, its codes (v, p, q, d) and their axes; it yields rows."""
 
 
 @dataclass(frozen=True)

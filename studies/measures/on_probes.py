@@ -33,7 +33,7 @@ class ProbeMeasure(Measure):
     store: Path
     """Folder of the image stores."""
     resolution: int
-    """Side of its images, in pixels."""
+    """Side of the probe set's images, in pixels."""
 
     @cached_property
     def settings(self) -> Row:

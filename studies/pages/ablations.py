@@ -103,7 +103,7 @@ class Section:
 
     @property
     def data(self) -> CellData:
-        """The data of its first row; other rows may have further tests."""
+        """The data of the section's first row; other rows may have further tests."""
         return self.arms[0].cell.data
 
     @cached_property

@@ -51,11 +51,11 @@ class Tested:
     """The tests of what is unseen of one split."""
 
     label: str
-    """The world that its images show: the first part of the names of its tests."""
+    """The world that the tests' images show: the first part of the names of the tests."""
     split: SplitData
     file: Path = field(compare=False)
     bare: bool = False
-    """Whether its captions leave out textures: "a lion left of a bear"."""
+    """Whether the tests' captions leave out textures: "a lion left of a bear"."""
 
     @property
     def subsets(self) -> dict[str, str]:

@@ -23,7 +23,7 @@ class Training(NamedTuple):
     seed: int
     kind: str = BINDING
     world: str = SYNTHETIC
-    """What it is trained on: rendered animals; photographs of the tested animals; those of other animals."""
+    """What the run is trained on: rendered animals; photographs of the tested animals; those of other animals."""
     count: int = 0
     """Photographs of each tested animal, or number of other animals."""
     images: int = 0
@@ -35,7 +35,7 @@ class Training(NamedTuple):
 
     @property
     def start(self) -> "Training | None":
-        """The run that it starts from."""
+        """The run from whose weights this one starts."""
         return Training(self.model, self.seed, self.kind) if self.tuned else None
 
     @property
@@ -127,7 +127,7 @@ def world_name(training: Training) -> str:
 
 
 def worlds_tested(training: Training) -> tuple[str, ...]:
-    """The worlds of photographs that a run is tested on, of binding."""
+    """The worlds of photographs on which the binding of a run is tested."""
     held_out = f"{HELD_OUT}-{training.seed}"
     if training.world == OWN:
         return (held_out,)

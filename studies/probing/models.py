@@ -42,8 +42,8 @@ class ProbeModels(ScoringStudy):
     world: Annotated[str, DATA, FIRST] = ""
     """World of the probe set; empty takes the one that the models were trained in, or pug."""
     resolution: Annotated[int, DATA, FIRST, Range(0, SIDE.high)] = 0
-    """Side of its images, in pixels, which each model reads in its own size; 0 takes what our models were trained with,
-    or 64."""
+    """Side of the probe set's images, in pixels, which each model reads in its own size; 0 takes what our models were
+    trained with, or 64."""
     probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Animals of the probe set; empty: all of the world."""
     probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()

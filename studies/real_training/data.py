@@ -21,15 +21,15 @@ class RealData:
     """Photographs of one source or several with their captions, and a share of a split in every batch."""
 
     photographs: str
-    """Identity of their images, captions and graphs."""
+    """Identity of the photographs' images, captions and graphs."""
     sources: str
     parser: str
     mix: float
-    """Share of the split."""
+    """Share of the split in each batch."""
     synthetic: CellData | None
-    """The split; None where it has no share."""
+    """The split that is mixed in; None where it has no share."""
     closed: bool
-    """Whether models have a vocabulary of their own, which then has words without capitals and punctuation."""
+    """Whether models have a closed vocabulary, which has words without capitals and punctuation."""
     opening: Opening = field(compare=False, repr=False)
     numbers: Numbers = field(compare=False)
     relational: bool = field(default=False, compare=False)
@@ -49,7 +49,7 @@ class RealData:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The photographs, the split and its share."""
+        """The photographs, the split that is mixed in, and its share."""
         photographs = {"photographs": self.photographs, "version": VERSION}
         return photographs | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
 

@@ -163,9 +163,9 @@ class Numbers:
     held_out: int
     captions: int
     left_out: tuple[tuple[str, int], ...] = ()
-    """Photographs by why they are left out."""
+    """Number of photographs that are left out, by reason."""
     refused: tuple[tuple[str, int], ...] = ()
-    """Texts by why they are left out."""
+    """Number of texts that are left out, by reason."""
     parsed: str = ""
     """How many captions the parser parsed, and how many are one node, in words."""
 

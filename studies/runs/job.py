@@ -42,5 +42,5 @@ class AnyJob:
 
     @property
     def outcome(self) -> str:
-        """What is said when it has ended."""
+        """What is said when the job has ended."""
         return f"no result of {self.name}: {self.problem}" if self.problem else f"finished {self.name}"

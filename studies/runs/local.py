@@ -144,7 +144,8 @@ class Pool:
         worker.inbox.put(job)
 
     def stop(self) -> None:
-        """End all workers; their last saved states stay. Those without a job give back what their libraries hold."""
+        """End all workers; their last saved states stay. Workers without a job may end by themselves first, so that
+        their libraries give back what they hold."""
         for worker in self.idle:
             worker.inbox.put(None)
         for worker in self.idle:

@@ -90,11 +90,11 @@ class Point(NamedTuple):
 
     @property
     def images_seen(self) -> int:
-        """Images of all steps, those of the stage that the model starts from among them."""
+        """Images of all steps, including those of the stage that the model starts from."""
         return self.judged.chosen[0].cell.images_seen
 
     def row(self) -> list[str]:
-        """Images, passes over them, and the setting, as texts."""
+        """The trial's images, passes over them, and the setting, as texts."""
         fractions = [f"{share:.0%}" for share in self.setting[:2]]
         lone = [str(self.setting.singles_views), f"{self.setting.singles_share:.0%}"]
         return [str(self.images), f"{self.images_seen / self.images:.0f}", *fractions, *lone]

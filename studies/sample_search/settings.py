@@ -35,7 +35,7 @@ class SampleStudy(SearchStudy):
     pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
     """Smallest and largest fraction of the animal pairs. One value fixes it."""
     hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Smallest and largest fraction of these with hard negatives. One value fixes it."""
+    """Smallest and largest fraction of these pairs that have hard negatives. One value fixes it."""
     singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
     """Smallest and largest share of a batch that shows single animals; replaces `singles_share`."""
     views: int = 8

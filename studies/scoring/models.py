@@ -49,7 +49,7 @@ class Model:
 
     @cached_property
     def weights(self) -> str:
-        """Hash of all that decides its scores."""
+        """Hash of all that decides the model's scores."""
         return self.source.identity()
 
 

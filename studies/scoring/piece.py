@@ -30,7 +30,7 @@ class Piece(AnyJob, ABC):
     id: str
     """Hash of the model's weights, and of the content of what it is scored on."""
     steps: int = field()  # else the class above would give it a default
-    """Images that it is scored on."""
+    """Number of images that the model is scored on, for progress bars."""
     out: Path = field(default=Path(), kw_only=True)
     """Folder of the study."""
     below: str = field(default="cells", kw_only=True)

@@ -60,7 +60,7 @@ class CrowdContext:
 
     @classmethod
     def of(cls, recipe: Mapping[str, Any], words: Vocabulary) -> "CrowdContext":
-        """Make it from a split's recipe and its vocabulary."""
+        """Make the context from a split's recipe and its vocabulary."""
         return cls(telling_of(recipe), cells_of(recipe, words.animals, words.textures), recipe["coverage"])
 
 
