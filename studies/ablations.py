@@ -171,7 +171,7 @@ class AblationStudy(Study):
         return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:
-        """A run of a row. The row doesn't change a stage that is trained before the model itself."""
+        """A run of a row. A stage that is trained before the model itself is the same in all rows."""
         grid, line = self.grids[split], self.lines[row]
         model, values = model_of(self.spec, line), changes(self.spec, line)
         training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}

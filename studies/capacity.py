@@ -71,7 +71,7 @@ class Capacity(SplitStudy):
 
     @property
     def trained(self) -> list[tuple[int, ...]]:
-        """The numbers of things that training shows, for each value of `most`."""
+        """For each value of `most`, the numbers of things that training shows."""
         return [tuple(range(1, most + 1)) for most in self.most]
 
     def page(self, records: Records) -> Iterator[Part]:

@@ -69,7 +69,7 @@ class Config(SampleStudy):
         return judged
 
     def scored(self, known: Known, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any) -> Judged:
-        """What a setting is judged by, from a run of each seed."""
+        """The number by which a setting is judged, from a run of each seed."""
         scores = [known.score(arm) for arm in chosen]
         values = [score for score in scores if score is not None]
         over = len(values) == len(scores)
@@ -167,7 +167,7 @@ class Config(SampleStudy):
         write_trials(records, trial_rows(self, self.points(records)))
 
     def notes(self) -> dict[str, str]:
-        """Each model's recipe, in which the share of single-object scenes is the setting's."""
+        """Each model's recipe; the share of single-object scenes is that of the setting."""
         return {f"recipe of {m}": recipe_line(self, m, self.training_of(m, None)) for m in self.models}
 
 

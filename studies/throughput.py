@@ -152,7 +152,7 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
 
 
 def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
-    """Every renderer in every round, the first of which (compiling, loading) doesn't count."""
+    """Time every renderer in every round; the first round (compiling, loading) doesn't count."""
     from rich.progress import track
 
     timings: dict[str, list[Timing]] = {name: [] for name in draws}
@@ -237,7 +237,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
 
 
 def main() -> int:
-    """Run the measurement named first."""
+    """Run the measurement that the first argument names."""
     command = started_as()
     name = chosen_command(command, __doc__, tuple(MEASUREMENTS))
     options, measure = MEASUREMENTS[name]

@@ -106,7 +106,7 @@ class Tune(CaptionOptions, SearchStudy):
         return known.mean(arms)
 
     def first_point(self, model: str) -> Row:
-        """The study's own recipe and options, as far as the space holds them, for the first trial of every model."""
+        """The study's own recipe and options, as far as the space has them: the first trial of every model."""
         from menagerie.studies.frame.sampling import holds
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
@@ -136,7 +136,7 @@ class Tune(CaptionOptions, SearchStudy):
         return list(map(self.search, self.models))
 
     def run(self, model: str, params: Params, seed: int) -> Arm:
-        """The training run of a model with what was drawn for it."""
+        """The training run of a model with the parameters that were drawn for it."""
         recipe = {item.name: params[item.name] for item in fields(Recipe) if item.name in params}
         places = {name: params[name] for name in PLACES if name in params}
         data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}

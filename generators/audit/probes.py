@@ -161,7 +161,8 @@ def entropy(counts: Iterable[int]) -> float:
 
 
 def check_probe_entropies(split: Split) -> Iterator[Finding]:
-    """Check that the recorded entropies are those of the scenes, and of all pairs the known ones."""
+    """Check that the recorded entropies are those of the scenes, that the textures' assignment is exactly 1 bit, and
+    that without a layout all bags of animals and textures are there."""
     recorded = split.recipe[ENTROPIES]
     animals, textures = (split.recipe[name] or getattr(split.vocabulary, name) for name in ("animals", "textures"))
     for name, records in tested(split).items():

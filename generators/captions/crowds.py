@@ -38,7 +38,7 @@ class Telling(NamedTuple):
     most: int
     """The most things that captions mention."""
     relations: int
-    """Edges of a caption, as far as it mentions enough things."""
+    """Number of relations that a caption states, as far as it mentions enough things."""
 
 
 def telling_of(recipe: Mapping[str, Any]) -> Telling:

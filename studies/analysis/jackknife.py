@@ -13,11 +13,13 @@ PARTS = 20  # more take longer, and change Student's quantile little
 def intervals(
     clusters: Sequence[Hashable], numbers: Callable[[Sequence[int]], Mapping[str, Summary]]
 ) -> dict[str, tuple[float, float]]:
-    """Intervals, nominally of 95 %, of the official accuracies that `numbers` gives of the records with some indices.
+    """Intervals, nominally of 95 %, of official accuracies; `numbers` gives these for the records with the given
+    indices.
 
     A delete-a-group jackknife (Kott 2001, "The delete-a-group jackknife", J. Official Statistics 17, section 2):
-    clusters are dealt out to parts in turn, and each number is computed without one part after another. They speak of
-    new records for the same model. A number of fewer than five parts with records has none, nor has one without spread.
+    clusters are dealt out to parts in turn, and each number is computed without one part after another. The intervals
+    speak of new records for the same model. A number whose records are in fewer than five parts has no interval, nor
+    has one without spread.
     """
     from scipy.special import stdtrit
 

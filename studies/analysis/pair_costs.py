@@ -53,7 +53,7 @@ class Pass(NamedTuple):
 
     seconds: float
     gib: float
-    """Memory above that of the codes, at most; gradients included."""
+    """Peak memory in GiB beyond that of the codes, gradients included."""
     results: list["torch.Tensor"]
     """The scores, then the gradients of the codes."""
 

@@ -65,7 +65,7 @@ def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
 
 
 def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Callable[[], object]]:
-    """The three parts of a forward pass; each uses the results of the ones before."""
+    """Make the three parts of a forward pass, as functions; each uses the results of the ones before."""
     import torch
 
     texts = scorer.read([c.text for c in captions], [c.graph for c in captions])
@@ -101,8 +101,7 @@ def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> t
 
 
 def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, repeats: int, device: str) -> float:
-    """Images per second, in batches with as many texts as images. The median over repeats; the first one doesn't
-    count."""
+    """Images per second, in batches with as many texts as images: the median over repeats, without the first."""
     import torch
 
     spans = []

@@ -47,7 +47,7 @@ def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
 
 
 def row_of(found: Verified, folder: Path) -> list[str]:
-    """A model's row; it says so where the numbers weren't computed anew."""
+    """A model's row; it says so where the numbers weren't recomputed."""
     card = found.card
     swaps, every = card.means
     link = f"[card]({Path(relpath(found.path, folder)).as_posix()})" + ("" if found.recomputed else ", scores not seen")

@@ -15,11 +15,12 @@ MEANS: Mapping[str, Callable[[str], bool]] = {
     "swaps of all tests": lambda task: task == "swap",
     "all tasks but quads, of all tests": lambda task: not task.startswith(QUAD),
 }
-"""The means of a card, and which tasks each takes. Quads ask about the captions of swaps again."""
+"""The means of a card, and the tasks that each is over. Quads aren't among them: they ask about the captions of swaps
+again."""
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True):
-    """An accuracy from 0 to 1. There is no interval (None) of fewer than five animal pairs."""
+    """An accuracy from 0 to 1. Without an interval (None) if there are fewer than five animal pairs."""
 
     test: str
     task: str

@@ -41,7 +41,7 @@ class Point(NamedTuple):
     task: str
     animals: str
     value: float
-    """1 where all true texts are above all false ones, a share of it for ties, else 0."""
+    """1 where all true texts score above all false ones, a share of 1 for ties, else 0."""
     chance: float
 
 

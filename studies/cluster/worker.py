@@ -115,7 +115,7 @@ class Task:
 
 
 def may_go_on() -> bool:
-    """Whether to queue again. A job that Slurm is ending was cancelled, or Slurm itself requeues it."""
+    """Whether to queue again: not if Slurm is ending the job, as it was then cancelled or Slurm requeues it itself."""
     if os.environ.get("SUBMITIT_EXECUTOR") != "slurm":
         return True
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ['SLURM_JOB_ID']}"]

@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class ProbeAxes:
-    """The ordered pairs of a probe set. Every pair stands there in both orders, else `UserError`.
+    """The ordered pairs of a probe set. Raises `UserError` unless every pair is there in both orders.
 
     Animals and textures are numbers from 0.
     """
@@ -50,18 +50,18 @@ class ProbeAxes:
 
     @cached_property
     def swaps(self) -> Int[np.ndarray, " q"]:
-        """The number of the pair of textures in the other order."""
+        """For each ordered pair of textures, the number of the pair in the other order."""
         return turned(self.textures)
 
     @cached_property
     def mirrors(self) -> Int[np.ndarray, " p"]:
-        """The number of the pair of animals in the other order."""
+        """For each ordered pair of animals, the number of the pair in the other order."""
         return turned(self.animals)
 
     @cached_property
     def groups(self) -> Int[np.ndarray, " p"]:
-        """The number of the unordered pair of animals, by which scenes are held out: a scene, its swap, its mirror and
-        their views share it. Random splits of scenes leak."""
+        """For each ordered pair of animals, the number of the unordered pair. Scenes are held out by it: a scene, its
+        swap, its mirror and their views share it. Random splits of scenes leak."""
         return np.unique(np.sort(self.animals, 1), axis=0, return_inverse=True)[1].reshape(-1)
 
     @cached_property

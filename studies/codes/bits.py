@@ -14,7 +14,7 @@ SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, where m
 
 
 def bits(margins: Float[np.ndarray, "..."]) -> Measured:
-    """1 - min over b >= 0 of mean log2(1 + exp(-b m)), in bits; chance is 0, and 1 is all.
+    """The bits that margins m tell: 1 - min over b >= 0 of mean log2(1 + exp(-b m)). Chance is 0, and 1 is all.
 
     A lower bound of the mutual information between margins and a fair coin that they are positive for, by the entropy
     less the loss of a reader (2606.03976); ours conditions on which things and textures a scene has, so that exactly 1

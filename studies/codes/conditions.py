@@ -183,7 +183,8 @@ def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) ->
 
 
 def replaced(axes: ProbeAxes, side: int) -> Num[np.ndarray, " p"]:
-    """The pair in which the left (0) or the right animal gives way to the next one that the pair doesn't show."""
+    """For each pair of animals, the pair in which the left (0) or the right one is replaced by the next animal that the
+    pair doesn't show."""
     number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}
     kinds, found = axes.kinds[0], []
     if kinds < 3:

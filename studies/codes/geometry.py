@@ -34,7 +34,7 @@ class Geometry(NamedTuple):
     concepts: Measured
     """R2 of codes as animals + textures + background, which predicts D = 0."""
     components: Measured
-    """k95: principal components of D with 95 % of it; chance is a D that is spread evenly."""
+    """k95: how many principal components have 95 % of D; chance is that of a D that is spread evenly."""
     cosine: Measured
     """Mean |cos| of an animal's and a texture's direction."""
     leak: Measured
@@ -43,9 +43,9 @@ class Geometry(NamedTuple):
 
 @one_core
 def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
-    """The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2, k95 and |cos| as in 2602.24264;
-    sums over objects as in Uselis et al. (2605.31503). For codes of more than some hundred dimensions, give their
-    principal components (`readable` scales them; that is another geometry)."""
+    """Measure geometry. The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2, k95 and |cos|
+    are as in 2602.24264; sums over objects as in Uselis et al. (2605.31503). For codes of more than some hundred
+    dimensions, give their principal components (`readable` scales them; that is another geometry)."""
     axes.check(codes, least=2)
     z = codes.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
@@ -170,7 +170,7 @@ def concepts(z: Codes, axes: ProbeAxes) -> Measured:
 
 
 def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
-    """The codes of animals and of textures, less their means."""
+    """The fitted codes of each animal and of each texture, less the mean over animals and over textures."""
     weights = ridge(flat(counted(axes)), flat(z), PENALTY)
     animals, textures = axes.kinds
     alpha, tau = weights[:animals], weights[animals : animals + textures]

@@ -60,7 +60,7 @@ def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
 
 
 def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q 2 t"]:
-    """For the left and the right thing, the logits of all textures by the probe of its animal."""
+    """The logits of all textures, for the left and the right thing, by the probe of the thing's animal."""
     logits = np.zeros((*x.shape[:3], 2, axes.kinds[1]))
     folds = axes.folds(FOLDS)
     for animal in range(axes.kinds[0]):
@@ -94,8 +94,8 @@ def texture_margins(
 def left_margins(
     x: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Float[np.ndarray, "v p q"]]:
-    """Margins that the left animal is left, and that the left texture is: by a probe of each animal and of each
-    texture, which says whether it is left."""
+    """By how much probes say that the left animal is left, and that the left texture is: there is a probe for each
+    animal and each texture, which says whether it is left."""
     folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
     of_animals = sides_told(x, axes.animals, folds, axes.kinds[0])
     of_textures = sides_told(x.swapaxes(1, 2), axes.textures, folds.T, axes.kinds[1])
@@ -138,7 +138,7 @@ def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -
 
 
 def in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
-    """Share of things whose label a probe of the animal tells in the views that it wasn't trained in."""
+    """Share of things whose label is told rightly by a probe of their animal, in views in which it wasn't trained."""
     right = []
     for animal in range(axes.kinds[0]):
         rows, side = axes.sides(animal)
@@ -152,7 +152,7 @@ class Shared(NamedTuple):
     """One probe for the textures of all animals."""
 
     right: Measured
-    """Share of things whose texture is first among all, on pairs of animals that training lacks."""
+    """Share of things whose own texture scores highest of all, on pairs of animals that training lacks."""
     right_of_two: Measured
     right_objects: Measured
     """The same on objects (animal with texture) that training lacks."""

@@ -20,7 +20,8 @@ MOST = 0.95  # of pairs that places alone may tell, so that there is something t
 
 
 def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarray, "v p q n 2"]:
-    """How much of each patch is of the left (1 in masks) and of the right thing (2), patches row by row."""
+    """The shares of each patch that are of the left thing (1 in masks) and of the right thing (2), patches row by
+    row."""
     side, (height, width) = round(patches**0.5), masks.shape[-2:]
     if side**2 != patches or height % side or width % side:
         raise UserError(f"{patches} patches don't divide masks of {height} x {width} into equal squares")

@@ -34,7 +34,7 @@ class Arm(NamedTuple):
 
     @property
     def place(self) -> dict[str, Any]:
-        """All labels, model and seed among them, as columns have them: lists as text."""
+        """All labels, with model and seed, as columns have them: lists become text."""
         named = {name: as_column(value) for name, value in self.labels.items()}
         return {"model": self.cell.model, "seed": self.cell.seed} | named
 
@@ -81,7 +81,7 @@ class Known(Protocol):
 
 
 def text_of(name: str, value: Any) -> str:
-    """The value of a label in the words that all parts of a page use."""
+    """The text for the value of a label, the same in all parts of a page."""
     if name == "model":
         return short_name(str(value))
     if name in FRACTIONS and isinstance(value, float):

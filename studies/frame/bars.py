@@ -108,7 +108,7 @@ def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
 
 
 def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[Key]) -> None:
-    """Label the rows with the labels that vary, and the axis with what its numbers are."""
+    """Label the rows with the labels that vary, and the axis with what the part's numbers are."""
     shown = varying(rows)
     names = [part.rows[k] for k in shown]
     texts = [title(part, names, tuple(row[k] for k in shown)) for row in rows]
@@ -150,7 +150,7 @@ def heat_map(part: HeatMap) -> Drawn:
 
 
 def sides_of(part: HeatMap, name: str) -> list[Key]:
-    """The values of a side, numbers upwards; one without a name has a single one."""
+    """The values of a side of a heat map, numbers in rising order; a side without a name has a single value."""
     values = part.records.labels(name) if name else []
     numbers = all(isinstance(value, int | float) for value in values)
     return [(value,) for value in (sorted(values) if numbers else values)] or [()]

@@ -199,7 +199,7 @@ def differ(first: object, second: object, name: str) -> bool:
 
 
 def replaced(study: SplitOptions, model: str) -> Sequence[str]:
-    """The options of which a model doesn't take the study's values."""
+    """The options for which a model doesn't take the study's values."""
     if model in tuned(study):
         return (*SEARCHED, "architecture", "pretrained")
     return PAPER_FIELDS if paper_recipe(study, model) else ()

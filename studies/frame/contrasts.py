@@ -88,7 +88,7 @@ def shares(records: Records, levels: Levels, by: str) -> dict[Any, dict[Effect, 
 
 
 def helps(its: Estimate | None) -> int:
-    """1 for an effect above 0 by more than chance, -1 for one below, else 0."""
+    """1 for an effect whose interval is above 0, -1 for one whose interval is below, else 0."""
     return {"confirmed": 1, "contradicted": -1}.get(judged(its, 1), 0)
 
 

@@ -118,7 +118,7 @@ def kept_of(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int
 
 
 def without_weights(cell: Cell) -> Cell:
-    """The cell with random weights in place of its own, which may not be here yet. A step takes as long."""
+    """The cell with random weights in place of pretrained ones, which may not be here yet. A step takes as long."""
     return replace(cell, towers=replace(cell.towers, pretrained="", load=True))
 
 

@@ -28,9 +28,9 @@ from menagerie.studies.analysis.two_levels import (
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
-"""A record of one arm is the same as one of another where these agree: differences are paired by them."""
+"""A record of one arm and one of another are the same if they agree in these: differences are paired by them."""
 Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
-"""One number for each row of means, which stand along the last axis in the order of the plan."""
+"""Maps means, which stand along the last axis in the order of the plan, to one number for each row."""
 Key = tuple[Any, ...]
 Groups = Mapping[Key, pd.DataFrame]
 
@@ -64,8 +64,8 @@ class Estimate(NamedTuple):
 
     @property
     def conclusive(self) -> bool:
-        """Whether the interval may decide on which side of a value the number lies. Few pairs that are all alike may
-        be so by chance."""
+        """Whether the interval may decide on which side of a value the number lies. Few pairs that are all alike may be
+        alike by chance."""
         return self.known or self.clusters >= MANY_PAIRS
 
     def __str__(self) -> str:

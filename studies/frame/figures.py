@@ -46,7 +46,7 @@ def axis_name(name: str) -> str:
 
 
 def heading(part: Shown, names: Sequence[str], key: Key, width: int = 24) -> str:
-    """The title of a panel: a line for each of its labels, but for the task that all know."""
+    """The title of a panel: a line for each of its labels, except the task swap, which needs no words."""
     said = [pair for pair in zip(names, key, strict=True) if pair != ("task", "swap")]
     known = {value: text for value, text in TITLES.items() if value not in part.words.get("subset", {})}
     texts = (known.get(value if name == "subset" else "") or title(part, [name], (value,)) for name, value in said)
@@ -128,7 +128,7 @@ def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
 
 
 def ordinals(part: Along) -> dict[Any, int]:
-    """The numbers of the values of `x` where these are words on an axis of lines."""
+    """The number of each value of `x`, where the values are words on an axis of lines."""
     values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
     return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
 

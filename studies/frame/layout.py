@@ -110,16 +110,16 @@ class Numbers:
         return {key for key, values in quads if values.mean() < NEAR}
 
     def base_of(self, names: Sequence[str], key: Key) -> Key:
-        """The combination with which another is compared: the same except for the labels of `against`."""
+        """The key with which another is compared: the same, except for the labels in `against`."""
         return tuple(self.against.get(name, value) for name, value in zip(names, key, strict=True))
 
     def keys(self, names: Sequence[str]) -> list[Key]:
-        """The combinations of some labels, except those with which others are compared."""
+        """The combinations of some labels, except those against which others are compared."""
         compared = {*names} & {*self.against}
         return [key for key in keys(self.places, names) if not compared or self.base_of(names, key) != key]
 
     def rows(self, names: Sequence[str]) -> list[Key]:
-        """Rows in which of three models or more the best comes first, at each place of all else."""
+        """The keys of rows. Among three models or more the best comes first, wherever all other labels are the same."""
         rows, at = self.keys(names), list(names).index("model") if "model" in names else -1
         models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
         if len(models) <= FEW:

@@ -119,7 +119,7 @@ def row_of(measure: Measure, row: Mapping[str, Any]) -> Row:
 
 
 def measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
-    """The rows that were measured of the cell in a folder; None where none were yet.
+    """The rows that were measured of the cell in a folder; None where it wasn't measured yet.
 
     Of states `at` steps, each row begins with its "step". Raises `UserError` for a file that is damaged, or is of
     another cell.

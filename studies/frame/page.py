@@ -111,7 +111,7 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 def curves_of(records: Records) -> list[Part]:
-    """How all runs trained, by the labels that vary, if these are few."""
+    """A part on how all runs trained, a curve for each combination of the labels that vary, if these are few."""
     places = [arm.place for arm in records.arms if arm.trains]
     names = [
         name
@@ -177,7 +177,7 @@ def is_scorer(model: str) -> bool:
 
 
 def tests_explained(study: AnyStudy, records: Records) -> dict[str, Any]:
-    """What subsets and tasks are, as far as runs have them."""
+    """Explain the subsets and tasks that the runs have."""
     tests = tests_of(records) if on_splits(records) else []
     swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
     subsets = subsets_explained([subset for subset, _ in tests])
@@ -272,7 +272,7 @@ def step_time(of_model: Sequence[dict[str, Any]]) -> str:
 
 
 def negatives_seen(of_model: Sequence[dict[str, Any]]) -> str:
-    """Name the negatives of a model's losses beside the other images and captions of a batch."""
+    """Name the negatives in a model's losses, besides the other images and captions of a batch."""
     lists = [result["loss_negatives"] for result in of_model]
     names = dict.fromkeys(name for seen in lists for name in seen)
     texts = [name if all(name in seen for seen in lists) else f"{name} (where training has them)" for name in names]

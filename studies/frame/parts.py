@@ -76,12 +76,12 @@ class Rows(Named):
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     shaded: bool = field(default=False, kw_only=True)
-    """Whether all but the first column are accuracies, which get colours."""
+    """Whether all columns but the first are accuracies, which get colours."""
 
 
 @dataclass(frozen=True)
 class OwnFigure(Named, ABC):
-    """A figure that a study draws itself; importing matplotlib there, so that `--help` is shown without."""
+    """A figure that a study draws itself. It imports matplotlib only when it draws, so that `--help` works without."""
 
     @abstractmethod
     def figure(self) -> "Figure | None":
@@ -125,7 +125,7 @@ class Figured(Shown):
 
     panels: Sequence[str] = field(default=("subset",), kw_only=True)
     chances: Mapping[str, float] = field(default_factory=dict, kw_only=True)
-    """Chance in percent of tasks that have one of their own here."""
+    """Chance in percent, for tasks whose chance differs here."""
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,10 @@ class Lines(Figured):
     stroke: str = field(default="", kw_only=True)
     """A label whose values are told apart by dashes."""
     at: str = field(default="", kw_only=True)
-    """The measured column whose mean is where a value of `x` stands, such as its cost."""
+    """The measured column, such as the cost, whose mean is the position of a value of `x`."""
     log: bool = field(default=False, kw_only=True)
     along: str = field(default="", kw_only=True)
-    """What the axis of `x` is called, if not by its label."""
+    """The name of the axis of `x`, if it isn't the label's."""
     level: float | None = field(default=None, kw_only=True)
     """A share at which a dashed line stands."""
     beside: "Records | None" = field(default=None, kw_only=True)
@@ -156,7 +156,7 @@ class Bars(Figured):
 
     rows: Sequence[str] = ("model",)
     colour: str = field(default="", kw_only=True)
-    """A label whose values stand in one row, in colours."""
+    """A label whose values share a row, each in its colour."""
     dots: bool = field(default=False, kw_only=True)
     """A dot with its interval, and a pale one for each seed, in place of a bar from 0."""
     against: Mapping[str, Any] | None = field(default=None, kw_only=True)

@@ -37,7 +37,7 @@ class Records(Known):
     groups: tuple[str, ...] = ()
     """The tests of `regrouped`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None
-    """The test of each scene of an arm, by its key, in place of the test that its split names."""
+    """Gives the test of each scene of an arm, by the scene's key, in place of the test that its split names."""
 
     @property
     def owner(self) -> str:

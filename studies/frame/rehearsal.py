@@ -104,7 +104,7 @@ def is_mistake(error: Exception, measured: bool) -> bool:
 
 
 def described(error: Exception, file: str) -> UserError:
-    """The error with the line of the page that it comes from."""
+    """The error, with the line of the page from which it comes."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
     said = " ".join(f"{kind}{error}".split())  # pandas' errors have several lines

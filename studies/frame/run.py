@@ -169,7 +169,7 @@ class Trained(NamedTuple):
     records: Records
     """Accuracies and records of all tests of the run."""
     scorer: "Scorer"
-    """The trained model, on its device, in evaluation mode."""
+    """The trained model, on its device and in evaluation mode."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Search:
     space: Mapping[str, BaseDistribution]
     trials: int
     at_once: int = 1
-    """Trials of a batch, which is drawn when the one before it has ended."""
+    """Number of trials in a batch, which is drawn when the one before it has ended."""
     directions: tuple[str, ...] = ("maximize",)
     sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
     """Makes the sampler for the trial with a given number. What it draws depends on this number and on the batches
@@ -151,7 +151,7 @@ class Search:
             asked = True
 
     def is_due(self, trials: Sequence[FrozenTrial], owner: str) -> bool:
-        """Whether a trial is to be asked for: one that its batch lacks, or the first of the next batch."""
+        """Whether to ask for a trial: the batch lacks one, or the next batch may begin."""
         mine = [trial for trial in trials if trial.user_attrs[OWNER] == owner]
         ended = all(trial.state.is_finished() for trial in mine)
         return len(trials) < self.trials and (bool(len(mine) % self.at_once) or ended)
@@ -181,7 +181,7 @@ class Search:
 
 
 def counts(trial: FrozenTrial) -> bool:
-    """Whether a trial is one of its search: not failed, and with the number for which it was drawn."""
+    """Whether a trial counts in its search: it didn't fail, and has the number for which it was drawn."""
     return trial.state is not TrialState.FAIL and trial.user_attrs.get(NUMBER) == trial.number
 
 

@@ -105,7 +105,7 @@ def connect(url: str, attempts: int = 5) -> RDBStorage:
 
 
 def check_storage(url: str) -> None:
-    """Raise for a `--storage` that can't be one, before anything is made; nothing is connected to."""
+    """Raise if `--storage` can't be a storage, before anything is made; nothing is connected to."""
     if url and "://" not in url:
         check_journal(Path(url))
     elif url:
@@ -118,7 +118,7 @@ def check_storage(url: str) -> None:
 
 
 def unopened(url: str, error: Exception) -> UserError:
-    """A storage that can't be opened, without its password."""
+    """The error for a storage that can't be opened; it doesn't show the password."""
     why = error_without_passwords(reason(error), url)
     return UserError(f"--storage {without_passwords(url)} can't be opened: {why}; docs/studies.md shows what it may be")
 

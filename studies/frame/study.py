@@ -111,7 +111,7 @@ class AnyStudy(AnyOptions, ABC):
         """Print the main results when the study has ended."""
 
     def recorded(self) -> "AnyStudy":
-        """The study as its folder and its page show it: without passwords, and without what it has prepared."""
+        """The study as its folder and its page show it: without passwords, and without what `prepare` made."""
         return self
 
     def notes(self) -> dict[str, str]:
@@ -126,7 +126,8 @@ class Study(StudyOptions, AnyStudy):
 
 @dataclass(frozen=True)
 class SplitStudy(SplitOptions, Study):
-    """A study whose arms are splits of one kind in one world, all trained alike but for what it varies."""
+    """A study whose arms are splits of one kind in one world. All are trained alike, except for what the study
+    varies."""
 
     def at(self, model: str, seed: int, **place: Any) -> Arm:
         """The run of a model at a place.

@@ -63,7 +63,7 @@ class Looking(AnyJob):
     cell: Path
     """Folder of the finished run."""
     model: str
-    """Its scorer's name, or the user's class as it is found here."""
+    """Name of the run's scorer, or the user's class under the name by which it can be loaded here."""
     seed: int
     split: Path
     """The split file that the cell was trained on."""

@@ -50,7 +50,7 @@ class Bits(ProbeMeasure):
         return self.read(scorer)
 
     def read(self, scorer: "Scorer") -> Iterator[Row]:
-        """The rows of a scorer in evaluation, whatever trained it. Images are framed for it."""
+        """Yield the rows of a scorer in evaluation mode, whatever trained it. Images are framed for it."""
         from menagerie.studies.measures.related import RelatedSplit, which_is_left
 
         kind, probe = (RelatedSplit, which_is_left) if self.relation else (None, probed)
@@ -102,7 +102,7 @@ def text_rows(
 def read_captions(
     scorer: "Scorer", data: "SplitDataset", some: range, layers: Sequence[str] | None = None
 ) -> "Features":
-    """The layers of the captions of some records; None: all."""
+    """The layers of the captions of some records: those in `layers`, or all if that is None."""
     from menagerie.models.texts import Texts
 
     captions, graphs = zip(*data.captions(some, [0] * len(some)), strict=True)
@@ -123,7 +123,7 @@ def read_layers(
 
 
 def probed(part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: "ProbeAxes") -> Iterator[Row]:
-    """What probes read of a layer, and the geometry of a code."""
+    """Yield what probes read of a layer, and the geometry of its code."""
     from menagerie.studies.codes.geometry import geometry
     from menagerie.studies.codes.probes import bound
 
@@ -151,7 +151,7 @@ def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> I
 
 
 def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:
-    """The score of each image with its caption less that with the swapped one, in both orders of mention."""
+    """The score of each image with its caption, less its score with the swapped caption, in both orders of mention."""
     import torch
 
     def score(images: "Tensors", texts: Sequence[Any]) -> "torch.Tensor":

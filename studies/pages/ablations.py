@@ -98,7 +98,7 @@ class Section:
 
     @cached_property
     def arms(self) -> list[Arm]:
-        """The planned runs, some of which may wait for others."""
+        """The planned runs; some of them may not be trained yet because they wait for others."""
         return [arm for arm in self.study.arms if arm.labels["split"] == self.split]
 
     @property

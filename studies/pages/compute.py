@@ -233,6 +233,6 @@ def choice_rows(study: Any, records: Records) -> list[list[str]]:
 
 
 def percent(level: "Estimate") -> str:
-    """An accuracy with its interval, also that of many pairs that are all alike."""
+    """An accuracy with its interval, which is given even if many pairs are all alike."""
     bounds = f"{100 * level.low:.1f}, {100 * level.high:.1f}" if level.conclusive else level.bounds
     return f"{100 * level.value:.1f} % [{bounds}]"

@@ -21,7 +21,7 @@ SIZE = (3.3, 2.9)
 
 @dataclass(frozen=True)
 class Dots(OwnFigure):
-    """A dot a cell, in the colour of its model: what was measured to the right, accuracy upwards."""
+    """A dot for each cell, in its model's colour: the measure along x, accuracy along y."""
 
     cells: "pd.DataFrame"
     across: Sequence[str]

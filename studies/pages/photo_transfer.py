@@ -182,7 +182,7 @@ def placed(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
 
 def worth_cells(row: Worth) -> list[str]:
     """The fewest images with which a model reaches a target, and how many times more it needs from scratch: a bound
-    where one of both never reaches it."""
+    where it never reaches the target in one of the two ways."""
     tuned, ratio = "0" if str(row.tuned) == "1" else str(row.tuned), row.scratch.images / row.tuned.images
     sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
     neither = row.scratch.censored and row.tuned.censored

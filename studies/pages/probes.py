@@ -129,7 +129,7 @@ def sentence(name: str, rows: "pd.DataFrame") -> str:
 
 
 def narrow(image: Mean | None, text: Mean | None) -> str:
-    """Which of two codes holds less, if their intervals decide it."""
+    """Say which of two codes holds less, if their intervals decide it."""
     if image is None or text is None:
         return ""
     if text.high < image.low:

@@ -77,7 +77,8 @@ def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy
 
 
 def share_of(tests: Records, base: str, row: str, upper: str) -> Estimate:
-    """The share of the lead that a row recovers. All three are drawn together, by seeds and their animal pairs."""
+    """The share of the lead that a row recovers. The three rows' records are drawn together, by seeds and their animal
+    pairs."""
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))

@@ -93,7 +93,7 @@ def own_options(params: Mapping[str, Any]) -> Row:
 
 
 def leaders(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
-    """The best of the trials that have a value, best first."""
+    """The best of the trials that have a value, the best one first."""
     return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
 
 

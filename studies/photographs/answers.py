@@ -149,14 +149,14 @@ class Answers:
         return {part: rows for part, rows in found.items() if rows}
 
     def gaps(self, model: str) -> Iterator[Compared]:
-        """Models that saw rendered animals only, on photographed ones."""
+        """Compare rendered and photographed animals, for models that saw rendered animals only."""
         for kind, synthetic, photographs, test in TESTS:
             run = Training(model, 0, kind)
             both = self.points(run, synthetic), self.points(run, photographs)
             yield from (row for row in self.each(model, test, *both, measures=MEASURES) if row.first.clusters)
 
     def steps(self, model: str) -> Iterator[Compared]:
-        """More and more photographs, from scratch and after synthetic training."""
+        """Compare from scratch and after synthetic training, at more and more photographs."""
         several, most = self.material.several, self.material.others
         places = [Step(OWN, n, HELD_OUT) for n in (0, *counts(self.study.photographs, several))] if several else []
         for test in ([HELD_OUT, PHOTOGRAPHS] if several else [PHOTOGRAPHS]) if most else ():
@@ -188,7 +188,7 @@ class Answers:
             yield Ladder(model, measure, images, *sides, measured(points[base], measure))
 
     def changes(self, model: str) -> Iterator[Compared]:
-        """Each factor, on records of pairs that neither world's training shows."""
+        """Compare each factor changed and not, on records of pairs that neither world's training shows."""
         if model not in self.study.with_factors:
             return
         base = Training(model, 0)

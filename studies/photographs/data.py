@@ -59,7 +59,7 @@ class Tested:
 
     @property
     def subsets(self) -> dict[str, str]:
-        """Subsets of the split by the names that the study has for them."""
+        """Subsets of the split, by the names that they have in the study."""
         return {f"{self.label}/{subset}": subset for subset in self.split.recipe.judged}
 
     @property

@@ -60,7 +60,7 @@ class Photographs(NamedTuple):
 
 
 class Material(NamedTuple):
-    """The amount of photographs that there is to train on."""
+    """How many photographs there are to train on."""
 
     several: int
     """The most photographs of an animal beside the one that is held out; 0 where too few animals have several."""

@@ -191,7 +191,7 @@ class Shared(NamedTuple):
 
 
 def shared_photographs(config: Any, material: Material, files: Worlds) -> list[Shared]:
-    """Each world of photographs that is trained on beside each that its runs are tested on, as the files have them.
+    """Compare each world of photographs that is trained on with each that its runs are tested on, as their files are.
 
     Raises for a photograph that is in both, whatever it is called.
     """

@@ -103,7 +103,8 @@ def described(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Described:
-    """Photographs of some sources with one parser's graphs, which were read once to find out what they are."""
+    """Photographs of some sources with one parser's graphs, known by their identity: they were read once and needn't be
+    read again for it."""
 
     photographs: str
     """Identity of the photographs with their captions and graphs."""

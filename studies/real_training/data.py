@@ -62,7 +62,7 @@ class RealData:
         return {"photographs": self.numbers.images, "captions": self.numbers.captions}
 
     def open(self, file: Path) -> Material:
-        """The photographs, and the split's training subset from `file`; raises if they are others by now."""
+        """Open the photographs, and the split's training subset from `file`; raises if the photographs have changed."""
         opened = open_photographs(self.opening)
         if opened.identity != self.photographs:
             raise UserError(

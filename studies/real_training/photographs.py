@@ -62,7 +62,7 @@ class Opening:
 
 
 class Opened(NamedTuple):
-    """Photographs by source, and what made their graphs; None where each caption is one node."""
+    """Photographs by source, and the parser that made their graphs; None where each caption is one node."""
 
     sources: Sequence[Photographs]
     parser: CaptionParser | None
@@ -110,7 +110,8 @@ def held_out(names: Iterable[str]) -> frozenset[str]:
 
 
 class HeldOut(Benchmark):
-    """Items of one photograph with its caption and those of some others, all of them held out."""
+    """A benchmark of held-out photographs: an item has a photograph with its caption and those of some others, which
+    are held out too."""
 
     looked_at = GROUP
 

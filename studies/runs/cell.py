@@ -62,7 +62,7 @@ class Cell:
     start: Start | None = None
     """Weights trained before, in another study."""
     graphs: GraphSource = field(default_factory=GraphSource)
-    """Graphs that the model reads; the default source for a model that reads none."""
+    """Source of the graphs that the model reads; the default source for a model that reads none."""
     parser: str = ""
     """Hash of everything that decides a parser's graphs; empty for the generator."""
 
@@ -143,7 +143,7 @@ class Execution(NamedTuple):
     keep_states: tuple[int, ...] = ()
     """Steps after which the run's weights are kept (see menagerie.models.kept_states)."""
     grad_checkpointing: bool = False
-    """Whether the backward pass computes what is within transformer blocks again."""
+    """Whether the backward pass recomputes what is within transformer blocks."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
@@ -153,7 +153,7 @@ class Execution(NamedTuple):
 
 @dataclass(frozen=True)
 class Job(AnyJob):
-    """A cell, the file of its data, and the run's folder, below which it makes its own.
+    """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
 
     It is of no group: cells on the same data are trained side by side, so that the phases they share are ready soon.
     """

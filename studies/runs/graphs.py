@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Graphs(NamedTuple):
-    """Sources of the graphs read in training and in tests; None means the caption's own graph."""
+    """Sources of the graphs that are read in training and in tests; None means the caption's own graph."""
 
     train: ReadGraphs | None = None
     test: ReadGraphs | None = None

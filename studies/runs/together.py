@@ -29,7 +29,7 @@ ENDLESS = timedelta(days=365)
 LOST = "another process of torchrun has ended: killed, or out of memory; the same command goes on from the last state"
 
 JOINED: dict[str, "Ranks"] = {}
-"""This process among torchrun's, by the kind of device that its trainings use; none without torchrun."""
+"""This process among those of torchrun, by the kind of device that its trainings use; empty without torchrun."""
 
 
 def processes() -> int:
@@ -65,7 +65,8 @@ def ranks_on(device: str) -> "Ranks | None":
 
 @contextmanager
 def leading(job: Job, scorer: "Scorer") -> Iterator["Ranks | None"]:
-    """While inside, the other processes follow a training of this job; they take each step for which they are told to.
+    """While inside, the other processes take part in a training of this job: they take each step that they are told to
+    take.
 
     Of an error within a step they aren't told, because they wait for this process there: it must end.
     """

@@ -69,7 +69,8 @@ class Point(NamedTuple):
         return self.trial.values[1] if self.trial.values else 0.0
 
     def state(self, study: Any) -> str:
-        """complete; missed, where a target was out of reach with all seeds, or pruned before that; or running."""
+        """The state of the trial in a word: complete; missed, where a target was out of reach with all seeds, or pruned
+        before that; or running."""
         if not self.trial.values:
             return "pruned" if self.trial.state.is_finished() else "running"
         if self.question == "front" or study.budgets or self.accuracy >= study.target:
@@ -77,7 +78,7 @@ class Point(NamedTuple):
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
     def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
-        """Points and number of swaps by animal pair, for each seed; of the test unless others are named."""
+        """Points and number of swaps by animal pair, for each seed: in the test, or in the tests that are named."""
         return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
 
     def here(self, study: Any) -> bool:
@@ -157,7 +158,8 @@ def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
 
 
 def importances(points: Sequence[Point], model: str) -> dict[str, float]:
-    """Functional analysis of variance (Hutter et al. 2014), Optuna's; empty for too few settings, or equal ones."""
+    """The importance of each parameter by functional analysis of variance (Hutter et al. 2014), as Optuna computes it;
+    empty for too few settings, or equal ones."""
     import optuna
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 

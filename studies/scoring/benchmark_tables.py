@@ -182,7 +182,7 @@ def paper_tables(scored: Scored) -> list[tuple[PaperTable, pd.DataFrame]]:
 
 
 def chance_of(scored: Scored, column: Column) -> float | None:
-    """Chance for a column, whose number is a headline or of a group."""
+    """Chance for a column, whose number is a headline or that of a group."""
     both = (scored.chances.get((column.benchmark, kind, column.name)) for kind in ("headline", "group"))
     return next(filter(None, both), None)
 

@@ -43,7 +43,7 @@ class Model:
 
     @property
     def steps(self) -> int:
-        """The steps that a study here trained it for; 0 where none did."""
+        """The steps that a study here trained the model for; 0 where none did."""
         recipe = trained(self).get("settings", {}).get("recipe")
         return 0 if recipe is None else recipe.get("steps", Recipe.steps)
 
@@ -101,7 +101,7 @@ def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """A model, called as if its seed were no part of its place, and that seed."""
+    """A model without the seed in its place, and the seed."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)

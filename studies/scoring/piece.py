@@ -121,7 +121,7 @@ def images_of(test: Benchmark) -> set[int]:
 
 
 HELD: dict[str, Any] = {}
-"""The model that this process has loaded, by its weights, or the mistake in it."""
+"""The model that this process has loaded, by its weights, or the error from loading it."""
 
 
 def held(group: str, prepare: Callable[[], Any]) -> Any:

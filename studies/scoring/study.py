@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoringStudy(AnyStudy):
-    """A study that trains nothing: its arms are pieces, which say why where they can't be scored."""
+    """A study that trains nothing: its arms are pieces of an evaluation. A piece that can't be scored records why."""
 
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]

@@ -154,7 +154,7 @@ def says_false(subject: Thing, predicate: str, other: Thing) -> bool:
 
 
 def paraphrase(scene: Scene, context: CrowdContext) -> Question | None:
-    """Two captions that say the same in two orders, above the swap, which has one of the two; None if a template
+    """Two true captions that say the same in two orders, against the swap in one of these orders; None if a template
     prescribes the order."""
     telling = context.telling
     if telling.template.mention_order != "random":
