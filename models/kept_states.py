@@ -72,7 +72,8 @@ def keeper(
     scorer: "Scorer",
     aside: Callable[[Callable[[], None]], object] = lambda action: action(),
 ) -> Callable[[int], None]:
-    """A function to be called after each step, which keeps some; `aside` calls what takes time that is no training."""
+    """Make a function to be called after each step, which keeps the states of some; `aside` calls what takes time but
+    isn't training."""
 
     def keep(step: int) -> None:
         if step in steps:

@@ -139,7 +139,7 @@ class Layered(nn.Module):
         parts: Parts,
         code: Tensors,
     ) -> Features:
-        """The wanted layers, or all; raises for the first that there isn't."""
+        """The wanted layers, or all; raises for the first wanted layer that doesn't exist."""
         if CODE in parts:
             raise UserError(f"{type(self).__name__} adds a layer {CODE!r}, which is taken; call it otherwise")
         found = seen | parts
@@ -179,7 +179,7 @@ def watched(
     count: int,
     rows: Rows | None = None,
 ) -> tuple[Tensors, Parts]:
-    """The code of `count` images or texts, and the layers of the tower that were seen meanwhile."""
+    """The code of `count` images or texts, and the tower's layers that were seen while it was encoded."""
     if places is None:
         return encode(), {}
     passes = Passes(places, wanted)

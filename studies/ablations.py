@@ -57,7 +57,7 @@ class AblationStudy(Study):
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
     """Rows by name, lines such as "dim=32 layers=1", or groups: coefficients, dimensions, partial, oracle, negatives,
-    losses. None takes all rows that the model names, without these groups."""
+    losses. Without any, all rows that the model names, but not these groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding. A recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()

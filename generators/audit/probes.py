@@ -44,7 +44,7 @@ def mirror(scene: Scene) -> Scene:
 
 
 def bag(scene: Scene) -> Hashable:
-    """The animals and the textures of a scene, without which has which."""
+    """The animals and the textures of a scene, without saying which texture belongs to which animal."""
     return frozenset(thing.animal for thing in scene.things), frozenset(thing.texture for thing in scene.things)
 
 

@@ -168,8 +168,8 @@ def reached(tree: Tree, place: int) -> tuple[str, list[int]]:
 
 
 def starts(tree: Tree, head: int) -> Iterator[tuple[str, int]]:
-    """Yield the words that start a preposition's relation, and its subject; `head` is the word that the preposition
-    depends on."""
+    """Yield the words that start a preposition's relation, with the relation's subject; `head` is the word that the
+    preposition depends on."""
     part = tree.words[head].part
     if part in NOUNS:
         yield "", head

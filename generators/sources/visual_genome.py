@@ -141,7 +141,8 @@ def read_regions(entry: Entry, refused: Refused) -> Annotations:
 
 
 def read_relations(entry: Entry, refused: Refused) -> Annotations:
-    """The things of an image and their relations; things without a text and relations without a thing are left out."""
+    """The things of an image and their relations; leaves out things without a text, and relations of which a thing is
+    missing."""
     things: dict[int, str] = {}
     if "objects" in entry.content:
         things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in inner(entry, "objects")}

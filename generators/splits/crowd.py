@@ -70,8 +70,8 @@ class CrowdRecipe(CrowdOptions):
         return true, caption_of(scene, swapped(scene, things), self.telling)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
-        """Whether a training scene has a hard negative, if its caption mentions the things in these slots with their
-        textures."""
+        """Whether a training scene has a hard negative, given the slots of the things that its caption mentions with
+        their textures."""
         if len(scene.things) < 2 or not {scene.things[i].slot for i in exchanged(scene)} <= textured:
             return False
         world = load_world(self.world)
@@ -180,7 +180,7 @@ class CrowdRecipe(CrowdOptions):
     def tests_of_rules(
         self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
     ) -> dict[str, list[Scene]]:
-        """The scenes of the tests of rules, with the numbers of things of the other tests as far as rules allow."""
+        """The scenes of the tests of rules, with as many things as the other tests have, as far as rules allow."""
         tests = {}
         for name, texts in self.held_out_tests.items():
             tested = self.matching(world, name, [rule for rule in rules if rule.text in texts])
@@ -207,8 +207,8 @@ class CrowdRecipe(CrowdOptions):
         return lambda scene: not matched(rules, scene)
 
     def counts(self) -> PairCounts:
-        """All pairs of animals, and none swapped for certain: `hard_negatives` is a share of scenes here. Raises for a
-        world with too few names."""
+        """All pairs of animals; none is counted as swapped, because `hard_negatives` is a share of scenes here. Raises
+        for a world with too few names."""
         world = load_world(self.world)
         check_names(self, world)
         number = len(world.pairs)

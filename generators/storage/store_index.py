@@ -37,7 +37,7 @@ TRIES = 3
 
 
 class StoreIndex:
-    """The index of a store, as it was when it was read; `append` is for who holds the store's lock."""
+    """The index of a store, as it was when it was read. Only the holder of the store's lock may call `append`."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         """Read the index; raises if it is damaged, or another store's."""
@@ -133,7 +133,7 @@ class StoreIndex:
         self._rows += len(records)
 
     def move(self, vocabulary: Vocabulary) -> bool:
-        """Bring the files to the form for this number of rows; returns whether anything was to be done."""
+        """Bring the files to the form for this number of rows; returns whether there was anything to do."""
         if len(self) <= LARGE:
             return self._move_to_tables(vocabulary)
         return self._move_to_journal(vocabulary) or self._keep_keys()
@@ -162,7 +162,8 @@ class StoreIndex:
 
 
 def index_to_extend(folder: Path, identity: str, vocabulary: Vocabulary) -> StoreIndex:
-    """The index, its files in the form for its number of rows. Only for who holds the store's lock."""
+    """The index, after bringing its files to the form for its number of rows. Only for the holder of the store's
+    lock."""
     index = StoreIndex(folder, identity)
     while index.move(vocabulary):
         index = StoreIndex(folder, identity)

@@ -23,8 +23,8 @@ GREY = np.full((224, 224, 3), 128, np.uint8)
 
 
 class ChatModel:
-    """A model by its name on a server. Before its first question it is asked about a grey square, so that what it
-    can't do is one error and not as many refusals as there are questions."""
+    """A model by its name on a server. Before its first question it is asked about a grey square: if it can't do what
+    is needed, that is one error, and not as many refusals as there are questions."""
 
     def __init__(self, url: str, name: str, options: JudgeOptions) -> None:
         """Sends nothing; raises for an invalid address, and for a key that the environment doesn't have."""

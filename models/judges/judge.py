@@ -54,7 +54,7 @@ class Judge:
         return AnswerStore(self.options.answers, self.respondent.name, {**self.respondent.identity(), **how})
 
     def begin(self, report: Callable[[int], None]) -> None:
-        """Count anew; `report` is called with numbers of images about which everything is answered."""
+        """Start counting anew; `report` is called with the number of images about which all questions are answered."""
         self.report, self.reported = report, 0
         self.counts: Counter[str] = Counter()
         self.models: dict[str, None] = {}

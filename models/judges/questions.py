@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
     text: str = ""
     first: Mapping[str, float] | None = None
-    """Log-probabilities of alternatives for the first token, the answered one among them; None if not given."""
+    """Log-probabilities of the alternatives for the first token, including the answered one; None if not given."""
     likelihood: float | None = None
     """Mean log-probability of the tokens of the question's reply."""
     refused: str = ""
@@ -103,7 +103,8 @@ def plain(word: str, words: tuple[str, ...]) -> Verdict:
 
 
 def pattern(word: str) -> re.Pattern[str]:
-    """Finds a word in any case; of letters only capitals that no word follows, because "A" is an article too."""
+    """A pattern that finds a word in any case. A letter is found only as a capital without a word after it, because "A"
+    is an article too."""
     return re.compile(rf"\b{word}\b", re.IGNORECASE) if len(word) > 1 else re.compile(rf"\b{word}\b(?![ \t]+\w)")
 
 
@@ -129,7 +130,7 @@ def between(first: Mapping[str, float], words: tuple[str, ...]) -> Verdict | Non
 
 
 def means(token: str, word: str) -> bool:
-    """Whether a token is a word, whatever spaces and punctuation are around it; letters are capitals."""
+    """Whether a token is a word, whatever spaces and punctuation are around it; single letters must be capitals."""
     bare = re.sub(r"[\W_]", "", token)
     return (bare.lower() if len(word) > 1 else bare) == word
 

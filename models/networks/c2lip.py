@@ -56,7 +56,7 @@ class TextCode(NamedTuple):
 
 @dataclass(frozen=True)
 class PhrasedReader(CaptionReader):
-    """Reads captions as token ids, in training with phrases, each distinct one once."""
+    """Reads captions as token ids; in training also phrases, each distinct one once."""
 
     phrases: ClassVar[bool] = True
 

@@ -54,7 +54,7 @@ class Sides(NamedTuple):
 
 
 class FILIPScorer(CLIPScorer):
-    """The scorer FILIP: a unit vector for each patch and each word, of which each takes its best on the other side."""
+    """The scorer FILIP: a unit vector for each patch and each word; each takes the best fit on the other side."""
 
     config_class = FILIPConfig
     needs = "tokens"
@@ -134,7 +134,7 @@ class FILIPScorer(CLIPScorer):
 
 
 def few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
-    """InfoNCE of each image's own text among it and `count` wrong texts, and of its text's image likewise."""
+    """InfoNCE of each image's own text among that text and `count` wrong texts, and of each text's image likewise."""
     texts, images = wrong_texts(targets, count), wrong_images(targets, count)
     by_image = info_nce(logits.by_patches.diagonal(), logits.by_patches.gather(1, texts.number), texts.usable)
     rows = logits.by_words[:, : len(logits.by_words)].T

@@ -95,8 +95,7 @@ def targets_of(
 
 
 def phrases_in(captions: Sequence[Caption]) -> list[tuple[int, Caption]]:
-    """The nodes of captions' graphs as captions, each with the number of the caption; what a caption denies isn't
-    one."""
+    """The nodes of captions' graphs as captions, each with the number of its caption; negated nodes are left out."""
     nodes = ((k, node) for k, text in enumerate(captions) for node in text.graph.nodes if not node.startswith("no "))
     return [(k, Caption(node, SceneGraph((node,)))) for k, node in nodes]
 

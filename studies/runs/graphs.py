@@ -1,4 +1,4 @@
-"""What a model reads and compares with beside images and captions: graphs not of the generator, and negatives."""
+"""What a model reads and compares beside images and captions: graphs that aren't the generator's, and negatives."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple

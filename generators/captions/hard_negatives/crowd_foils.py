@@ -96,8 +96,8 @@ def two_mentioned(scene: Scene, context: CrowdContext) -> Question | None:
 
 
 def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | None:
-    """All ways in which so many drawn things may have their textures, the true one first; None if captions of the scene
-    mention another number, up to four, if train doesn't show all cells, or if things share a texture."""
+    """All ways in which so many drawn things may have their textures, the true one first. None if captions of the scene
+    mention another number of things (up to four), if train doesn't show all cells, or if things share a texture."""
     telling = context.telling
     alone = len({thing.texture for thing in scene.things}) == len(scene.things)
     if context.coverage < 1 or not alone or number != assigned(len(scene.things), telling.most):
@@ -111,7 +111,8 @@ def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | N
 
 
 def illusion(scene: Scene, context: CrowdContext) -> Question:
-    """ "A red cat" against "a white cat", where both words are shown, the texture on another thing."""
+    """For a scene whose exchanged things are a red cat and a white dog: "a red cat" against "a white cat", all of whose
+    words are true of something."""
     pair = [scene.things[i] for i in exchanged(scene)]
     first = int(generator(context.telling.seed, "illusion", scene.key).integers(2))
     one, other = pair[first], pair[1 - first]
