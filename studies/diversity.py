@@ -118,7 +118,7 @@ class Diversity(SplitStudy):
         return arm._replace(labels=labels | {"values": min(sides(names)), "combinations": round(shown, 2)})
 
     def name_of(self, supervision: str, model: str) -> str:
-        """A supervision by its name in tables, with the model where there are several of captions."""
+        """A supervision by its name in tables, with the model's name if several models train on captions."""
         return supervision if supervision == "classes" or len(self.models) == 1 else f"{supervision}, {model}"
 
     def measurements(self, arm: Arm) -> Sequence[Recognition]:

@@ -172,7 +172,7 @@ def index_to_extend(folder: Path, identity: str, vocabulary: Vocabulary) -> Stor
 
 def read_tables(path: Path, identity: str) -> tuple[bool, list[Shard], np.ndarray]:
     """What index.h5 holds: whether the store is a large one, which lists its shards elsewhere; else its shards and the
-    scene table. A store without the file is empty.
+    scene table.
 
     A store without the file is empty.
     """

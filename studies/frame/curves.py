@@ -125,7 +125,7 @@ def draw(axis: Axes, column: str, table: dict[str, Column], **style: Any) -> Non
 
 
 def finish(axis: Axes, column: str, chance: float) -> None:
-    """Limits of one panel."""
+    """Set the limits of one panel."""
     show_hidden(axis)
     dress(axis)
     if column == PERCENT:

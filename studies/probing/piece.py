@@ -1,4 +1,4 @@
-"""Models on a probe set: what each can know of it, and each probed once."""
+"""Models on a probe set: what its images and words ask of a model, and a piece that probes one model."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
