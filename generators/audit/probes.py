@@ -190,7 +190,7 @@ def check_probe_mentions(split: Split) -> Iterator[Finding]:
 
 
 def follows(scene: Scene, nodes: tuple[str, ...], left_first: bool) -> bool:
-    """Whether the things of a graph go from left to right, or from right to left."""
+    """Whether the things of a graph go from left to right in the scene (`left_first`), or from right to left."""
     column = {"left": -1.0, "right": 1.0} | {slot: place.column for slot, place in CROWD.items()}
     at = {phrase(thing): column[place_of(thing.slot)] for thing in scene.things}
     columns = [at[node] for node in nodes if node in at]

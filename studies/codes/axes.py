@@ -66,7 +66,7 @@ class ProbeAxes:
 
     @cached_property
     def half(self) -> Int[np.ndarray, " h"]:
-        """One order of each pair of textures."""
+        """The numbers of one order of each pair of textures."""
         return np.flatnonzero(self.textures[:, 0] < self.textures[:, 1])
 
     def folds(self, count: int) -> Int[np.ndarray, " p"]:

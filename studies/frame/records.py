@@ -262,7 +262,7 @@ def result_of(folder: Path) -> dict[str, Any] | None:
 
 @cache  # what is finished doesn't change, and weights are long
 def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
-    """A checkpoint as what another run begins with."""
+    """A checkpoint as the start of another run."""
     from menagerie.models.library.sources import Checkpoint
 
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)

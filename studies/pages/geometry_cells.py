@@ -91,7 +91,8 @@ def predicted(found: "pd.DataFrame") -> list[Tested]:
 
 
 def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
-    """Over all cells, within places, and within places and models; a model's cells of one seed are drawn together."""
+    """The rank correlations of a predictor with accuracy: over all cells, within places, and within places and models;
+    a model's cells of one seed are drawn together."""
     x, y = (found[name].to_numpy(float) for name in (its.name, ACCURACY))
     places = list(map(tuple, found[[name for name in PLACE if name in found]].itertuples(index=False)))
     models = list(found["model"])
