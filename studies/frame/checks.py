@@ -101,7 +101,7 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
 
 
 def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
-    """Raise where false captions are to be compared with, and no model's loss does so."""
+    """Raise where the recipe wants false captions, and no model's loss compares with them."""
     idle = {cell.model: None for cell in cells if not takes_negatives(cell)}
     if isinstance(study, SplitStudy) and study.recipe.text_negatives:
         left_out = [model for model in study.models if not spec_of(model).takes_negatives]

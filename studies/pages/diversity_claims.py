@@ -128,7 +128,7 @@ class Claims:
             yield self.said("jump", row, COMPOSITION, contrast(unseen, found, signed=True), 1)
 
     def quantity(self) -> Verdict:
-        """More compositions in as many images, against more images of as few compositions."""
+        """The verdict on more compositions in as many images, against more images of as few compositions."""
         least, following = self.coverages[:2]
         images = max(self.study.more_scenes)
         both = [

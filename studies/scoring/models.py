@@ -109,8 +109,8 @@ def less_seed(model: Model) -> tuple[Model, int]:
 
 
 def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
-    """For each label the model without its seed, and the seed: cells that differ in nothing else share a label. Others
-    keep theirs."""
+    """For each label, the model without its seed, and the seed: cells that differ in their seed alone share a label,
+    other models keep their own."""
     found = {model.label: less_seed(model) for model in models}
     ways: dict[str, set[str]] = {}
     for model in models:
