@@ -102,7 +102,7 @@ def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
 
 
 def judged(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
-    """"confirmed" or "contradicted" where p is below the level, else "undecided"."""
+    """The verdict: "confirmed" or "contradicted" where p is below the level, else "undecided"."""
     if np.isnan(p) or p >= level:
         return "undecided"
     return "confirmed" if its.value * sign > 0 else "contradicted"

@@ -16,7 +16,7 @@ class AnyJob:
     folder: Path
     """Where the job's files go; nobody else writes there while it runs."""
     group: str = ""
-    """Jobs of one group load the same files, so one worker runs them one after another where it can; empty: no group."""
+    """Jobs of one group load the same files, so one worker runs them in turn where it can; empty: no group."""
     steps: int = 1
     """Number of steps, for progress bars."""
     threads: int = 1
