@@ -35,8 +35,8 @@ def names(folder: str) -> tuple[str, ...]:
 
 
 def check_free(folder: str, kind: str, name: str) -> None:
-    """Raise for a name that is built in, but for textures that came after the first: worlds may have had textures of
-    their own by these names, which they keep (`World.replaced`)."""
+    """Raise for a built-in name. Textures that came after the first are exempt: worlds may have had textures of their
+    own by these names, which they keep (`World.replaced`)."""
     if name in names(folder) and (folder != "textures" or name in TEXTURES):
         raise UserError(f"{kind} {name!r} is built in; list it by its name in {folder}, or give your own another name")
 

@@ -31,7 +31,7 @@ class Captioned(ABC):
     names: frozenset[str] = frozenset()
     """Names of several words in complete captions that stand for one thing (`captions.relations.names_in`)."""
     has_partners: bool = False
-    """Whether each image has a partner: the image of which its negative is true."""
+    """Whether each image has a partner: the image of which the first one's negative is true."""
     text_negatives: tuple[str, ...] = ()
     """Kinds of negatives available (`hard_negatives.false_captions.TEXT_NEGATIVES`); empty if there are none."""
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
@@ -73,11 +73,12 @@ class Captioned(ABC):
     def false_of(
         self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
     ) -> list[Caption | None]:
-        """As `negatives`, of captions that `several` gave."""
+        """For each index a caption that is false of its image, made from one of `captions`, which `several` gave; None
+        if there is none."""
         return [None for _ in zip(indices, draws, strict=True)]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index, the index of its partner, of which its negative is true; -1 if there is none."""
+        """For each index, the index of its partner: the image of which its negative is true; -1 if there is none."""
         return np.full(len(indices), -1, np.int64)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:

@@ -30,7 +30,8 @@ class Cells:
     """Train shows the distances 0 to `shown` - 1."""
 
     def distance(self, animal: str, texture: str) -> int:
-        """From 0, which train shows at every coverage, to `classes` - 1, which it shows at none but 1."""
+        """The cell's distance: from 0, which train shows at every coverage, to `classes` - 1, which it shows at
+        coverage 1 alone."""
         return (self.textures[texture] - self.animals[animal]) % self.classes
 
     def seen(self, animal: str, texture: str) -> bool:
@@ -42,8 +43,8 @@ class Cells:
         return [(a, t) for a in self.animals for t in self.textures if self.distance(a, t) in distances]
 
     def alike(self, one: Cell, other: Cell) -> bool:
-        """Whether both cells, and those with the textures exchanged, are all seen or all unseen: with everything seen,
-        or of one class of animals and one of textures."""
+        """Whether both cells, and the cells after exchanging their textures, are all seen or all unseen. They are if
+        everything is seen, or if both animals are of one class and both textures of one class."""
         (animal, texture), (other_animal, other_texture) = one, other
         same = self.animals[animal] == self.animals[other_animal]
         return self.shown == self.classes or (same and self.textures[texture] == self.textures[other_texture])
@@ -67,7 +68,8 @@ def _cells(seed: int, coverage: float, classes: int, animals: tuple[str, ...], t
 
 
 def round_coverage(coverage: float, classes: int) -> int:
-    """The number of distances that train shows; raises unless it is whole. Three digits of a share are enough."""
+    """The number of distances that train shows; raises unless `coverage` is a whole number of them. Three digits of a
+    share are enough."""
     shown = round(coverage * classes)
     if not shown or abs(coverage - shown / classes) > 0.0011:
         allowed = ", ".join(f"{k / classes:.3g}" for k in range(1, classes + 1))

@@ -55,8 +55,8 @@ class Vocabulary:
         return cls(**{name: tuple(words) for name, words in names.items()})
 
     def to_json(self, *tables: np.ndarray) -> str:
-        """All names as one JSON object; without the places of crowds unless a scene of `tables` has one, so that files
-        and names of what has no crowds stay as they were, byte for byte."""
+        """All names as one JSON object. The places of crowds are left out unless a scene of `tables` is in one: so
+        files and names without crowds stay as they were, byte for byte."""
         crowded = any(has_crowds(table) for table in tables)
         return json.dumps(asdict(self if crowded else replace(self, slots=self.slots[: len(PAIR_SLOTS)])))
 
@@ -97,7 +97,7 @@ class Vocabulary:
 
 
 def numbers(known: tuple[str, ...], words: Iterable[str], or_none: bool = False) -> Int16[np.ndarray, " n"]:
-    """The place of each word among the known ones; -1 for an empty word if there may be `or_none`."""
+    """The index of each word among the known ones; -1 for an empty word if there may be `or_none`."""
     place_of = {word: place for place, word in reversed(list(enumerate(known)))} | ({"": -1} if or_none else {})
     try:
         return np.array([place_of[word] for word in words], np.int16)
@@ -106,7 +106,7 @@ def numbers(known: tuple[str, ...], words: Iterable[str], or_none: bool = False)
 
 
 def words_at(known: tuple[str, ...], places: Int16[np.ndarray, " n"], or_none: bool = False) -> list[str]:
-    """The known word at each place; an empty word for -1 if there may be `or_none`."""
+    """The known word at each index; an empty word for -1 if there may be `or_none`."""
     if len(places) and (places.min() < -or_none or places.max() >= len(known)):
         raise IndexError(f"a scene has the number {places.min()} or {places.max()}, of {len(known)} names")
     return [known[place] if place >= 0 else "" for place in places.tolist()]

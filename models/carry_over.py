@@ -112,7 +112,8 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
 
 
 def what_differs(weight: Tensor, before: TextSpace, now: TextSpace) -> str:
-    """What of the texts a weight's shape depends on: the words, of which it predicts each, or the longest text."""
+    """Say on what of the texts a weight's shape depends: on the words, each of which it predicts, or on the longest
+    text."""
     if before.words and len(weight) == len(before.words) + 2:
         return f"the words of texts, of which there are {len(before.words)} there and {len(now.words)} here"
     return f"the longest text, of which there are {before.context} tokens there and {now.context} here"

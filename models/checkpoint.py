@@ -126,7 +126,8 @@ def config_in(folder: Path) -> CheckpointConfig:
 
 
 def config_of(description: Mapping[str, Any]) -> CheckpointConfig:
-    """What a scorer was `described` with, to be built without weights: the checkpoint has them."""
+    """The config of a scorer from what `described` gave. The scorer is built without weights, which the checkpoint
+    has."""
     towers = TowerConfig(**description["towers"] | {"load": False})
     return msgspec.convert({"weights": "", **description, "towers": asdict(towers)}, CheckpointConfig)
 

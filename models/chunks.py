@@ -20,7 +20,7 @@ CHUNK_BYTES = 256 << 20
 
 
 def fits(images: int, bytes_each: int) -> bool:
-    """Whether so many images are compared at once, each of which needs so many bytes."""
+    """Whether so many images can be compared at once, if each needs `bytes_each` bytes."""
     return images * bytes_each <= MOST_BYTES
 
 
@@ -30,7 +30,8 @@ def rows_in_chunk(bytes_each: int) -> int:
 
 
 def by_images(score: Callable[[Tensors], Tensors], images: Tensors, bytes_each: int) -> Tensors:
-    """What `score` gives for images, a row each, whose code has a row each too. `score` draws no random numbers.
+    """What `score` gives for images: a row for each. Their code has a row for each too, and `score` draws no random
+    numbers.
 
     `bytes_each` is what it keeps of an image for the backward pass.
     """
@@ -49,6 +50,6 @@ def joined(parts: Sequence[Tensors]) -> Tensors:
 
 
 def filled(code: Tensors, parts: Iterable[Tensor]) -> Tensors:
-    """A code with other tensors in the places of its own."""
+    """A code whose tensors are replaced by others."""
     others = iter(parts)
     return mapped(code, lambda _: next(others))

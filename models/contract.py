@@ -66,7 +66,7 @@ def check_config(subject: Subject) -> None:
 
 
 def check_names(subject: Subject) -> None:
-    """Check that no method of the scorer has taken the place of one that others call."""
+    """Check that the class has the scorer's own `read`, `cut_texts` and `logit_scale`, which others call."""
     for name in ("read", "cut_texts", "logit_scale"):
         if getattr(type(subject.scorer), name) is not getattr(Scorer, name):
             subject.refuse(f"self.{name} of a scorer is taken (models/scorer.py); call yours otherwise")

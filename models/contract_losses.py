@@ -63,7 +63,8 @@ def check_scored(subject: Subject) -> None:
 
 
 def another(value: Any, hint: Any) -> Any:
-    """Another value of an option: a truth value, a number, or one of several words; the same if there is no telling."""
+    """Another value for an option: a truth value, a number, or one of several words; the same value if none can be
+    derived."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):

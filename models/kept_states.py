@@ -19,7 +19,7 @@ STATES, RECORD = "states", "state.json"
 
 
 class StateRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """The last file of a state; whose it is and of which step is part of its digest."""
+    """The last file of a state; its digest also covers the state's owner and step."""
 
     weights: str
     """Digest of the file of weights."""
@@ -31,7 +31,7 @@ def state_folder(folder: Path, step: int) -> Path:
 
 
 def owner(folder: Path, step: int) -> str:
-    """Whose state it is: the cell's, by its result, else, while it has none, by the name of its folder."""
+    """The owner of a state: its cell, known by its result or, while there is none, by the name of its folder."""
     try:
         name = read_record(folder / RESULT)["id"]
     except (Unreadable, KeyError):
@@ -72,7 +72,8 @@ def keeper(
     scorer: "Scorer",
     aside: Callable[[Callable[[], None]], object] = lambda action: action(),
 ) -> Callable[[int], None]:
-    """A function to be called after each step, which keeps some; `aside` calls what takes time that is no training."""
+    """Make a function to be called after each step, which keeps the states of some; `aside` calls what takes time but
+    isn't training."""
 
     def keep(step: int) -> None:
         if step in steps:
@@ -82,7 +83,8 @@ def keeper(
 
 
 def take_over_states(source: Path, folder: Path, steps: Iterable[int], model: str, scorer: "Scorer") -> None:
-    """Keep as a cell's the states that the folder `source` has of these steps, which both have taken alike."""
+    """Keep the states that the folder `source` has of these steps as a cell's own: both have taken these steps
+    alike."""
     for step in steps:
         if not lacking(source, [step]):
             with contextlib.suppress(Unusable):

@@ -30,7 +30,7 @@ class Layered(nn.Module):
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse the names below for attributes: a module of that name would be out of reach."""
+        """Refuse attributes with the names of the methods below: these couldn't be called any more."""
         if name in PUBLIC:
             raise UserError(f"self.{name} of a scorer is taken (models/layers.py); call yours otherwise")
         super().__setattr__(name, value)
@@ -111,7 +111,7 @@ class Layered(nn.Module):
         return {}
 
     def text_rows(self, texts: Tensors) -> Rows | None:
-        """Which rows of its tower make up each text, of what `reader` gave; override it if they aren't one for one."""
+        """Which rows of the tower make up each text that `reader` gave; override it if they aren't one for one."""
         return None
 
     def paired_slots(self, images: Tensors, texts: Tensors) -> Layer:
@@ -119,7 +119,7 @@ class Layered(nn.Module):
         raise UserError(f"in {type(self).__name__} texts take no slots of images; see its layers in `features`")
 
     def _towers(self) -> Towers | None:
-        """The towers, or those of the scorer below."""
+        """The scorer's towers, or those of the scorer that it is built on; None without either."""
         towers, base = getattr(self, "towers", None), getattr(self, "base", None)
         return towers or (base._towers() if isinstance(base, Layered) else None)
 
@@ -139,7 +139,7 @@ class Layered(nn.Module):
         parts: Parts,
         code: Tensors,
     ) -> Features:
-        """The wanted layers, or all; raises for the first that there isn't."""
+        """The wanted layers, or all; raises for the first wanted layer that doesn't exist."""
         if CODE in parts:
             raise UserError(f"{type(self).__name__} adds a layer {CODE!r}, which is taken; call it otherwise")
         found = seen | parts
@@ -179,7 +179,7 @@ def watched(
     count: int,
     rows: Rows | None = None,
 ) -> tuple[Tensors, Parts]:
-    """The code of `count` images or texts, and the layers of the tower that were seen meanwhile."""
+    """The code of `count` images or texts, and the tower's layers that were seen while it was encoded."""
     if places is None:
         return encode(), {}
     passes = Passes(places, wanted)

@@ -13,7 +13,7 @@ class Block(NamedTuple):
     """Which rows of a batch's targets a process has, if several share the batch."""
 
     first: int
-    """Number of its first image."""
+    """Number of the process's first image in the batch."""
     images: int
     """Number of images in the batch."""
     right: Int64[Tensor, " m"]

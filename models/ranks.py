@@ -44,21 +44,22 @@ class Ranks:
     """torch's group for tensors on the CPU. In it a process may wait for others as long as it takes."""
 
     def gather(self, part: Tensor) -> Tensor:
-        """The rows of all ranks in their order, each of which has as many; without gradient."""
+        """The rows of all ranks, in the order of ranks; each rank must give equally many. Without gradient."""
         every = part.new_empty(self.share.count * len(part), *part.shape[1:])
         dist.all_gather_into_tensor(every, part.contiguous(), group=self.group)
         return every
 
     def own(self, rows: Tensor) -> Tensor:
-        """This rank's share of rows that all ranks know. All have as many: who has too few has the last row again."""
+        """This rank's share of rows that all ranks know. All shares are equally long: too short ones are filled up with
+        the last row."""
         each = -(-len(rows) // self.share.count)
         number = torch.arange(self.share.rank * each, (self.share.rank + 1) * each, device=rows.device)
         return rows[number.clamp_max(len(rows) - 1)]
 
     def gathered(self, part: Tensor, n: int) -> Tensor:
-        """The n rows of which `part` is what was made of this rank's `own`.
+        """All n rows of a result, of which `part` is what this rank made of its `own` rows.
 
-        A row's gradient is the sum of those that all ranks have for it; rows that a rank had again have none.
+        A row's gradient is the sum of those that all ranks have for it; rows that only fill up a share have none.
         """
         return (Gathered.apply(part, self) if part.is_floating_point() else self.gather(part))[:n]
 
@@ -107,7 +108,7 @@ class Ranks:
 
 
 class Gathered(torch.autograd.Function):
-    """`Ranks.gathered`."""
+    """The autograd function behind `Ranks.gathered`."""
 
     @staticmethod
     def forward(ctx, part, ranks):

@@ -49,9 +49,10 @@ class Scorer(Layered, ABC):
     capabilities: ClassVar[frozenset[str]] = frozenset()
     config_class: ClassVar[type]
     references: ClassVar[int] = 0
-    """Number of training images that it keeps."""
+    """Number of training images that the scorer keeps (`keep_references`)."""
     sharing: Sharing | None = None
-    """How several processes share its steps; None: they can't. A class with a loss or a reader of its own must say."""
+    """How several processes share the scorer's steps; None: they can't. A class with a loss or a reader of its own must
+    say."""
     reader: TextReader
     """Turns texts into the scorer's input."""
     training_reader: TextReader | None = None

@@ -37,7 +37,7 @@ class Stage:
     scorer: str
     """Name of a registered scorer."""
     frozen: bool = True
-    """Whether its weights are frozen from then on."""
+    """Whether the first scorer's weights are frozen from then on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +76,8 @@ class ScorerSpec:
     """Options that only matter for a loss that compares graphs with altered ones: `local_weight`, `local_negatives` and
     others; empty if there is no such loss."""
     takes_negatives: bool = True
-    """Whether its loss compares with texts that belong to no image; grids with `--text-negatives` leave out a scorer
-    whose loss doesn't."""
+    """Whether the scorer's loss compares with texts that belong to no image; grids with `--text-negatives` leave out a
+    scorer whose loss doesn't."""
     scored: tuple[str, ...] = ()
     """Options that only change scores: another value scores the same trained weights again."""
     stage: Stage | None = None

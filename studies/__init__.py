@@ -2,7 +2,7 @@
 
 
 def __getattr__(name: str) -> object:
-    """`menagerie.studies.read(FOLDER)`: the records of finished runs. Loaded at its first use."""
+    """Load `read` at its first use: `menagerie.studies.read(FOLDER)` gives the records of finished runs."""
     if name == "read":
         from menagerie.studies.frame.records import read
 

@@ -57,14 +57,14 @@ class AblationStudy(Study):
     """The model whose parts are varied."""
     rows: Annotated[tuple[str, ...], WHAT, FIRST, GROWS] = ()
     """Rows by name, lines such as "dim=32 layers=1", or groups: coefficients, dimensions, partial, oracle, negatives,
-    losses. None takes all rows that the model names, without these groups."""
+    losses. Without any, all rows that the model names, but not these groups."""
     splits: Annotated[tuple[str, ...], DATA, FIRST] = tuple(GRIDS)
     """Splits to train on: spatial, binding. A recipe or a file of yours takes their place."""
     hold_out: Annotated[tuple[str, ...], DATA, FIRST] = ()
     """Rules such as "texture=red & animal=cat": matches are only in tests. Each rule has a test of its own
     (docs/splits.md)."""
     split: Annotated[tuple[Path, ...], DATA, FIRST] = ()
-    """A split file that exists already, a packed one too."""
+    """An existing split file, packed or not."""
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names."""
     cell: Annotated[str, DATA, FIRST] = "laptop"
@@ -98,7 +98,7 @@ class AblationStudy(Study):
 
     @cached_property
     def grids(self) -> dict[str, SplitStudy]:
-        """The grid that each split is the one cell of."""
+        """For each split, the grid whose only cell it is."""
         return {split: self.grid(split)[0] for split in self.split_names}
 
     @property
@@ -106,8 +106,8 @@ class AblationStudy(Study):
         return ("own",) if self.base or self.split else self.splits
 
     def grid(self, split: str) -> tuple[SplitStudy, str]:
-        """The grid of a split, reduced to its hardest cell or to the user's recipe or file. Also the reason why it has
-        no tuned recipes, or "": unless all rows have one, a row would differ from the others by the search too."""
+        """The grid of a split, reduced to its hardest cell or to the user's recipe or file; and why it has no tuned
+        recipes, or "". It has them only if all rows do: else a row would differ from the others by the search too."""
         kind = "spatial" if self.base is not None and self.base.relational else "binding"
         presets = GRIDS[kind if self.split_names == ("own",) else choose("split", split, GRIDS)]
         grid = self.narrowed(presets[choose("preset of the grids", self.cell, presets)])
@@ -161,7 +161,7 @@ class AblationStudy(Study):
 
     @cached_property
     def first(self) -> dict[int, Arm]:
-        """For arms that only score with other graphs: the arm that trains their weights, by number."""
+        """For each arm (by its number) that only scores with other graphs, the arm that trains its weights."""
         by_id = {arm.id: arm for arm in self.arms}
         others = {k: arm.cell for k, arm in enumerate(self.arms) if arm.cell.graphs.trained_with != arm.cell.graphs}
         found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}
@@ -171,7 +171,7 @@ class AblationStudy(Study):
         return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:
-        """A run of a row. The row doesn't change a stage that is trained before the model itself."""
+        """A run of a row. A stage that is trained before the model itself is the same in all rows."""
         grid, line = self.grids[split], self.lines[row]
         model, values = model_of(self.spec, line), changes(self.spec, line)
         training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}

@@ -96,7 +96,7 @@ def name_of(model: str, code: Sequence[str]) -> str:
 
 
 def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]]":
-    """The job of each finished cell whose code may be run."""
+    """Yield the measuring job of each finished cell whose code may be run."""
     from menagerie.studies.measures.attention import Attention, Looking
 
     store, given = read_config(config.run)
@@ -110,7 +110,7 @@ def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]
 
 
 def place_text(place: Mapping[str, Any]) -> str:
-    """A cell for people, by its model, its place in the study and its seed."""
+    """A cell in words: its model, its place in the study and its seed."""
     fractions = {"pairs": "pairs", "hard_negatives": "negatives"}
     named = {name: value for name, value in place.items() if name not in ("model", "seed")}
     words = [f"{v:.0%} {fractions[n]}" if n in fractions else f"{n} {v}" for n, v in named.items()]

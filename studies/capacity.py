@@ -38,7 +38,7 @@ class Capacity(SplitStudy):
     plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
 
     most: Annotated[Axis[int], Range(1, MOST)] = (1, 2, 3)
-    """Largest numbers of things in training scenes: a run for each, whose scenes have from one thing to so many."""
+    """Largest numbers of things in training scenes, a run for each: its scenes have from one thing to that number."""
     test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
     """Numbers of things in tests."""
     triplets: Annotated[tuple[int, ...], DATA, Several(), Range(0, 2)] = (0, 1, 2)
@@ -71,7 +71,7 @@ class Capacity(SplitStudy):
 
     @property
     def trained(self) -> list[tuple[int, ...]]:
-        """The numbers of things that training shows, for each value of `most`."""
+        """For each value of `most`, the numbers of things that training shows."""
         return [tuple(range(1, most + 1)) for most in self.most]
 
     def page(self, records: Records) -> Iterator[Part]:

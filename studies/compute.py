@@ -144,7 +144,7 @@ class Compute(Study):
         return run(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
-        """What runs have in common whose steps cost the same."""
+        """A key that is the same for runs whose steps cost the same."""
         return arm.cell.model, arm.labels["split"], self.setup_of(arm)
 
     def setup_of(self, arm: Arm) -> Setup:

@@ -148,7 +148,7 @@ def flag(factor: str) -> str:
 
 
 def up_to(most: int) -> tuple[int, ...]:
-    """The numbers of things in images that show at most so many."""
+    """The numbers of things in images that show at most `most`."""
     return tuple(range(1, most + 1))
 
 

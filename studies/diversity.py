@@ -107,7 +107,7 @@ class Diversity(SplitStudy):
                     yield self.run(model, seed, "captions", min(self.coverage), images, self.world, self.classes)
 
     def run(self, model: str, seed: int, supervision: str, share: float, images: int, world: str, classes: int) -> Arm:
-        """A run, with labels that every run has."""
+        """The training run with these settings, under the labels that all runs of the study have."""
         names = load_world(world)
         fields: dict[str, Any] = {"coverage": share, "classes": classes, "world": world, "train_scenes": images}
         fields["attributes"] = float(supervision == "captions")
@@ -118,14 +118,14 @@ class Diversity(SplitStudy):
         return arm._replace(labels=labels | {"values": min(sides(names)), "combinations": round(shown, 2)})
 
     def name_of(self, supervision: str, model: str) -> str:
-        """A supervision by its name in tables, with the model where there are several of captions."""
+        """A supervision by its name in tables, with the model's name if several models train on captions."""
         return supervision if supervision == "classes" or len(self.models) == 1 else f"{supervision}, {model}"
 
     def measurements(self, arm: Arm) -> Sequence[Recognition]:
         return (self.recognition(arm),)
 
     def recognition(self, arm: Arm) -> Recognition:
-        """What is measured of a run: animals with textures where captions name these."""
+        """The measure of a run: which animals it recognises, with their textures where captions name these."""
         return Recognition(textures=str(arm.labels["supervision"]).startswith("captions"))
 
     def page(self, records: Records) -> Iterable[Part]:

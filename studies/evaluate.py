@@ -41,7 +41,7 @@ class Evaluate(ScoringStudy):
     splits: Annotated[tuple[str, ...], WHAT, FIRST] = ()
     """Split files, recipes by name, TOML files."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/evaluate")
-    """Folder of the results; one of before is continued, also with other models and splits."""
+    """Folder of the results; an earlier one is continued, also with other models and splits."""
     world: Annotated[str, DATA] = ""
     """World of recipes, a name or a TOML file; empty takes each recipe's own."""
     resolution: Annotated[int, DATA, SIDE] = 64

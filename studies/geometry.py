@@ -108,7 +108,7 @@ class Geometry(SplitStudy):
 
     @cached_property
     def probed(self) -> "tuple[ProbeMeasure, ...]":
-        """Both measures, their probe set rendered."""
+        """Both measures, after rendering their probe set."""
         self.geometry.make(self.cores)
         return self.geometry, self.conditions
 

@@ -64,13 +64,13 @@ class Kind(NamedTuple):
 
     @property
     def model(self) -> str:
-        """The scorer that it is a configuration of."""
+        """The name of the scorer that the combination is a configuration of."""
         if self.loss == "generative":
             return "captioner"
         return "filip" if self.fusion == "late" else "fusion"
 
     def options(self, batch: int, alpha: float) -> dict[str, Any]:
-        """Its options as that scorer has them."""
+        """The options of the combination, as its scorer has them."""
         if self.loss == "generative":
             fixed = {"null_share": 0.0, "parallel": 0.0, "prior": "images"}
             return {"fusion": self.fusion, "tokens": self.tokens, "alpha": alpha, **fixed}
@@ -122,7 +122,7 @@ class LossOrArchitecture(Compute):
 
     @property
     def kinds(self) -> list[Kind]:
-        """What is trained, each once."""
+        """The combinations that are trained, each once."""
         named = [choose("combination", name, ALL).split("-") for name in self.combinations]
         found = [Kind(*levels, 0 if levels[0] == "generative" else n) for n in self.negatives for levels in named]
         return list(dict.fromkeys(found))
@@ -138,7 +138,7 @@ class LossOrArchitecture(Compute):
                     yield from (run(self, split, *at, alpha) for alpha in self.alphas if alpha)
 
     def equally_dear(self, split: str, kind: Kind, setup: Setup | None) -> list[Arm]:
-        """The runs with which a combination takes as many operations as CLIP with `equal_operations`."""
+        """The runs in which a combination takes as many operations as CLIP takes in `equal_operations` steps."""
         steps = [self.steps_for(split, kind, setup, each) for each in self.equal_operations] if setup else []
         return [self.run(split, kind, setup, seed, each) for each in filter(None, steps) for seed in range(self.seeds)]
 

@@ -52,7 +52,7 @@ class PhotoTransfer(SplitStudy):
     photos: Annotated[Path | None, DATA, FIRST, GROWS] = None
     """Folder that `menagerie photos` wrote; empty takes the package."""
     package: Annotated[Path | None, DATA, FIRST, GROWS] = None
-    """Where the package was unpacked; empty takes the installed one."""
+    """Folder where the package tuxpaint-stamps-default was unpacked; empty takes the installed one."""
     rehearsal: Annotated[bool, DATA] = False
     """Without --photos and --package, cut-outs of rendered animals take the place of photographs, to try the study: the
     numbers mean nothing."""
@@ -91,7 +91,7 @@ class PhotoTransfer(SplitStudy):
     seeds: int = 3
     """Number of seeds, from 0. Each decides split, training, and which photographs are held out."""
     prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)
-    """The photographs and the worlds of its folder, once it has one."""
+    """The photographs, and the worlds in the study's folder, once they are written."""
 
     @property
     def with_factors(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class PhotoTransfer(SplitStudy):
         return self.rehearsal and not self.photos and not self.package
 
     def prepare(self, out: Path) -> "PhotoTransfer":
-        """The study with the worlds of its folder, which are written."""
+        """Write the worlds into the study's folder; returns the study with them."""
         from menagerie.studies.photographs.cells import prepared
 
         study = prepared(self, out)
@@ -119,7 +119,7 @@ class PhotoTransfer(SplitStudy):
         return self.runs(known).values() if self.prepared else grid(self)
 
     def runs(self, known: Known) -> dict[Training, Arm]:
-        """All runs but those whose weights to start with aren't there yet."""
+        """All runs, except those whose weights to start with aren't there yet."""
         from menagerie.studies.photographs.cells import cell_in
 
         arms: dict[Training, Arm] = {}

@@ -65,7 +65,7 @@ class Probes(SplitStudy):
         super().check_given(preset)
 
     def check(self) -> None:
-        """Raise for animals and textures of which there is no probe set."""
+        """Raise for animals and textures that can't make up a probe set."""
         from menagerie.envs.worlds import load_world
 
         super().check()
@@ -84,7 +84,7 @@ class Probes(SplitStudy):
 
     @cached_property
     def probed(self) -> "list[Bits]":
-        """The measure, its probe set rendered."""
+        """The measure, after rendering its probe set."""
         self.bits.make(self.cores)
         return [self.bits]
 

@@ -94,7 +94,7 @@ class RealTraining(ModelOptions, Study):
 
     @property
     def folders(self) -> "Given":
-        """`--images` by what they replace."""
+        """The folders of `--images`, by the folder that each replaces."""
         from menagerie.studies.real_training.check import folders_of
 
         return folders_of(self)

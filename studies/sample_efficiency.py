@@ -69,7 +69,7 @@ class Config(SampleStudy):
         return judged
 
     def scored(self, known: Known, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any) -> Judged:
-        """What a setting is judged by, from a run of each seed."""
+        """The number by which a setting is judged, from a run of each seed."""
         scores = [known.score(arm) for arm in chosen]
         values = [score for score in scores if score is not None]
         over = len(values) == len(scores)
@@ -78,9 +78,9 @@ class Config(SampleStudy):
         return Judged(arms, chosen, values, accuracy, diverged, **more)
 
     def converged(self, known: Known, model: str, setting: Setting) -> Judged:
-        """The runs of the budget that is best on validation, of equal ones the smallest; beside them those of the
-        budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's validation
-        is a few hundred records, whose noise would stop runs or drive them on."""
+        """The runs of the budget that is best on validation, of equal ones the smallest; and beside these the runs of
+        the budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's
+        validation is a few hundred records, whose noise would stop runs or drive them on."""
         arms: list[Arm] = []
         ended: list[Judged] = []
         for steps in self.budgets:
@@ -99,7 +99,7 @@ class Config(SampleStudy):
         return best._replace(arms=arms, equal=equal, capped=not stopped)
 
     def tried(self, known: Known, model: str, question: str, trial: "FrozenTrial") -> "Tried":
-        """What a trial came to: distinct images, and accuracy on validation."""
+        """The result of a trial: distinct images, and accuracy on validation."""
         from menagerie.studies.frame.search import Tried
 
         setting = self.setting_of(trial.params)
@@ -112,8 +112,8 @@ class Config(SampleStudy):
         return Tried(arms, None if judged.accuracy is None else (images, judged.accuracy))
 
     def search(self, question: str, model: str) -> "Search":
-        """One of both searches of a model. The first trials are the same for all: all data, as far as the space has it,
-        which says whether a target can be reached; then evenly spread settings."""
+        """One of a model's two searches. The first trials are the same for all models: all data, as far as the space
+        has it, which says whether a target can be reached; then evenly spread settings."""
         from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread, to_cube
         from menagerie.studies.frame.search import Search
 
@@ -167,13 +167,13 @@ class Config(SampleStudy):
         write_trials(records, trial_rows(self, self.points(records)))
 
     def notes(self) -> dict[str, str]:
-        """Each model's recipe, in which the share of single-object scenes is the setting's."""
+        """Each model's recipe; the share of single-object scenes is that of the setting."""
         return {f"recipe of {m}": recipe_line(self, m, self.training_of(m, None)) for m in self.models}
 
 
 def over_seeds(study: Config, values: Sequence[float]) -> float:
-    """What a setting is judged by: the median over seeds, which one lucky seed of three does not move; of settings that
-    are trained until they stop rising the mean, of which there is an interval for new seeds."""
+    """The number by which a setting is judged: the median over seeds, which one lucky seed of three does not move. For
+    settings that are trained until they stop rising it is the mean, which has an interval for new seeds."""
     return float((statistics.mean if study.budgets else statistics.median)(values))
 
 

@@ -66,7 +66,7 @@ class SlotStudy(SplitStudy):
     mask_tasks: Annotated[tuple[str, ...], WHAT] = ("swap", "replace texture")
     """Tasks that masks are trained on, each by itself, on validation."""
     random_halves: Annotated[int, WHAT, RUNS] = 20
-    """Random halves of the slots, of which the control is the mean."""
+    """Number of random halves of the slots; the control is the mean over them."""
     scenes: Annotated[int, WHAT, Range(1, 1000)] = 4
     """Scenes in the pictures of slots."""
     pairs: Annotated[Axis[float], SHARE] = (0.4,)
@@ -121,7 +121,7 @@ class SlotStudy(SplitStudy):
 
     @cached_property
     def arms(self) -> list[Arm]:
-        """Every row, and the models beside; rows that come to the same are the same cell."""
+        """Every row, and the models beside; rows with equal options are the same cell."""
         rows = {model: self.lines if model == MODEL else (title_of(model),) for model in self.models}
         return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in range(self.seeds)]
 

@@ -80,7 +80,7 @@ class TextCodes(AblationStudy):
                 raise UserError(f"--{flag} changes nothing beside --recipe or --split, which decide it; leave it out")
 
     def check(self) -> None:
-        """Raise without the row that others are measured by."""
+        """Raise if the study lacks the row whose lead counts as 100 %."""
         first, *others = self.lines
         if self.upper not in others:
             raise UserError(
@@ -110,7 +110,7 @@ class TextCodes(AblationStudy):
 
     @cached_property
     def probed(self) -> "Mapping[str, Bits]":
-        """The measures, their probe sets rendered."""
+        """The measures, after rendering their probe sets."""
         for bits in self.bits.values():
             bits.make(self.cores)
         return self.bits

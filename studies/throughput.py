@@ -66,7 +66,7 @@ class Rendering:
     scenes: Annotated[int, Range(1, 10_000)] = 24
     """Random scenes that every renderer draws in every round."""
     rounds: Annotated[int, Range(1, 10_000)] = 5
-    """Rounds; the figures are medians over them."""
+    """Number of rounds; the figures are medians over them."""
     cycles_samples: Annotated[int, Range(1, 100_000)] = 16
     """Samples a pixel of Blender's Cycles, if it is installed."""
 
@@ -125,7 +125,7 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
-    """All that can draw here; what can't says why."""
+    """All renderers that can draw here; of the others it prints why they can't."""
     from menagerie.envs.checks.direct import render_directly
     from menagerie.envs.checks.external_renderers import open_external_renderer
 
@@ -152,7 +152,7 @@ def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
 
 
 def measure(draws: dict[str, Draw], scenes: list["Scene"], rounds: int) -> dict[str, list[Timing]]:
-    """Every renderer in every round, the first of which (compiling, loading) doesn't count."""
+    """Time every renderer in every round; the first round (compiling, loading) doesn't count."""
     from rich.progress import track
 
     timings: dict[str, list[Timing]] = {name: [] for name in draws}

@@ -48,9 +48,9 @@ class Transfer(ScoringStudy):
     check_only: Annotated[bool, tyro.conf.arg(name="check"), WHAT, FIRST] = False
     """Report which benchmarks are complete on disk, and what to get for the others; scores nothing."""
     store: Annotated[Path, tyro.conf.Fixed, tyro.conf.Suppress] = Path("store")
-    """Of rendered scenes, of which it has none."""
+    """Folder of the image stores. It isn't used here: no scene is rendered."""
     out: Annotated[Path, PLACE, FIRST] = Path("runs/transfer")
-    """Folder of the results; one of before is continued, also with other models and benchmarks."""
+    """Folder of the results; an earlier one is continued, also with other models and benchmarks."""
     data_root: Annotated[Path, DATA, FIRST] = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md)."""
     images: Annotated[tuple[str, ...], DATA] = ()
@@ -82,7 +82,8 @@ class Transfer(ScoringStudy):
 
     @cached_property
     def first_pass(self) -> "FirstPass | None":
-        """What ranks candidates before models that read pairs. Raises unless it is one model."""
+        """The model that ranks candidates before models that read pairs; None without `--rerank`. Raises unless it is
+        one model."""
         from menagerie.studies.scoring.rerank import FirstPass
 
         if not self.rerank:
@@ -93,7 +94,7 @@ class Transfer(ScoringStudy):
 
     @property
     def folders(self) -> Given:
-        """`--images` by what they replace."""
+        """The folders of `--images`, by the folder that each replaces."""
         from menagerie.studies.scoring.check import folders_given
 
         every = (*names(), *self.benchmarks) if self.images else ()

@@ -106,7 +106,7 @@ class Tune(CaptionOptions, SearchStudy):
         return known.mean(arms)
 
     def first_point(self, model: str) -> Row:
-        """The study's own recipe and options, as far as the space holds them, for the first trial of every model."""
+        """The study's own recipe and options, as far as the space has them: the first trial of every model."""
         from menagerie.studies.frame.sampling import holds
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
@@ -136,7 +136,7 @@ class Tune(CaptionOptions, SearchStudy):
         return list(map(self.search, self.models))
 
     def run(self, model: str, params: Params, seed: int) -> Arm:
-        """The training run of a model with what was drawn for it."""
+        """The training run of a model with the parameters that were drawn for it."""
         recipe = {item.name: params[item.name] for item in fields(Recipe) if item.name in params}
         places = {name: params[name] for name in PLACES if name in params}
         data = {name: params[name] for name in params.keys() - {*recipe, *places} if not name.startswith(OWN)}
@@ -150,7 +150,8 @@ class Tune(CaptionOptions, SearchStudy):
         return Arm(cell_of(varied, model, file, file.seed + seed), file.axes, path)
 
     def tried(self, known: Known, model: str, trial: "FrozenTrial") -> "Tried":
-        """What a trial came to: its one seed on validation; pruned if its scorer is too large or its loss no number."""
+        """The result of a trial: accuracy of its one seed on validation; pruned if its scorer is too large or its loss
+        isn't finite."""
         from menagerie.studies.frame.search import Tried
 
         arm = self.arm_of(model, trial, 0)
@@ -228,7 +229,7 @@ class Tune(CaptionOptions, SearchStudy):
         return parts(self.all_searched(records), self.seeds)
 
     def export(self, records: Records) -> None:
-        """Write all trials, and the best recipes as `--tuned` reads them; raise if a model comes to have none."""
+        """Write all trials, and the best recipes as `--tuned` reads them; raise if a model has none in the end."""
         searched = self.all_searched(records)
         write_trials(records, rows_of(searched))
         entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}

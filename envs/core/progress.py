@@ -43,7 +43,7 @@ class PlainLines:
     last: float = field(default_factory=time.monotonic)
 
     def due(self) -> bool:
-        """Whether it is time for a line; if so, schedules the next one `seconds` later."""
+        """Whether the next line is due; if so, the one after it is due `seconds` later."""
         if sys.stdout.isatty() or time.monotonic() - self.last < self.seconds:
             return False
         self.last = time.monotonic()

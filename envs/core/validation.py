@@ -99,13 +99,13 @@ class Rule(NamedTuple):
 
     field: str
     name: str
-    """Its name on the command line."""
+    """The field's name on the command line."""
     limits: Range | None
     known: tuple[Any, ...]
     """The choices; empty where there are none."""
     several: Several | None
     hidden: bool
-    """Whether it is no command-line option."""
+    """Whether the field is no command-line option."""
 
 
 @cache

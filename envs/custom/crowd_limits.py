@@ -73,7 +73,7 @@ def clearance(points: Float32[np.ndarray, "n 3"], place: str) -> float:
 
 
 def in_sun(points: Float32[np.ndarray, "n 3"]) -> float:
-    """The least distance in texels to the border of the sun's depth map, under every sun."""
+    """The least distance of points to the border of the sun's depth map, in texels, over all suns."""
     across = np.concatenate([light_space(points, sun)[:, :2] for sun in SUNS])
     return float(min(across.min(), TEXELS - across.max())) - SOFTNESS
 

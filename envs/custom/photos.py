@@ -48,7 +48,7 @@ class Config:
     """Folder of photographs for backgrounds, which are named after the files: each picture is a background, and so is
     each folder of pictures. By default the backgrounds are those of the world pug."""
     things: bool = False
-    """Have all photographed things in photos-wide, not animals alone: fruit, tools, vehicles, ..."""
+    """Put all photographed things into the world photos-wide, not animals alone: fruit, tools, vehicles, ..."""
     resolution: Annotated[int, SIDE] = 224
     """Pixels along a scene's side for which photographs must be large enough."""
 

@@ -75,8 +75,8 @@ class Standing(Protocol):
         """The thing's surface, at the samples, in the texture of that name."""
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """The share of the sun at ground points (in light space) after darkening by the thing's feet, without its
-        shadow."""
+        """The share of the sun that reaches ground points (in light space) where the thing's feet darken them; its
+        shadow isn't counted."""
 
 
 class Body:

@@ -31,8 +31,8 @@ from menagerie.generators.captions.hard_negatives.swaps import exchanged
 from menagerie.generators.storage.split_file import Records, Split
 
 CONTRAST_RATE = 1 / 2000
-"""Probability with which this finding fails by chance for a correct split, at most. The finding of `cues` has the same
-probability, so one of the two fails by chance for at most 1 in 1000 splits."""
+"""Largest probability with which this finding fails by chance for a correct split. The finding of `cues` has the same,
+so one of the two fails by chance for at most 1 in 1000 splits."""
 
 # Product of signs -> the statement that is true when the product is 1.
 SIGNS = {
@@ -125,7 +125,7 @@ def signs_of(scene: Scene, graph: SceneGraph) -> dict[str, int]:
 
 
 def compared(kind: str, scene: Scene) -> Scene:
-    """A scene as signs are read from it: of crowds only the two things whose textures a hard negative exchanges."""
+    """A scene as signs are read from it: of a crowd, only the two things whose textures a hard negative exchanges."""
     if kind != "crowd" or len(scene.things) < 2:
         return scene
     return replace(scene, things=tuple(scene.things[i] for i in exchanged(scene)))

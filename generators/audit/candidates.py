@@ -59,8 +59,8 @@ def candidates(split: Split) -> Iterator[Drawn]:
 
 
 def records_of(split: Split, name: str, relation: str | None = None) -> list[tuple[Scene, int]]:
-    """The scenes of a subset without the draws made for them (`findings.bare`), with their views: all, or those in a
-    relation."""
+    """The scenes of a subset, or those of them in a relation, without the draws made for them (`findings.bare`); each
+    with its view."""
     sizes = name.startswith(HELD_OUT)
     scenes = (scene for scene in split.subsets[name].scenes if relation in (None, scene.relation))
     return [(bare(scene, sizes), scene.view) for scene in scenes]
@@ -79,7 +79,7 @@ def left(split: Split, strata: Strata) -> Strata:
 
 
 def with_unseen(split: Split, strata: Strata, number: int) -> Strata:
-    """Keep the scenes with this number of objects that train doesn't show, in the scene or in its swap, whichever has
+    """Keep the scenes with `number` objects that train doesn't show, counted in the scene or in its swap, whichever has
     more; all scenes if the recipe holds no objects out."""
     shown = shown_objects(split)
     if shown is None:

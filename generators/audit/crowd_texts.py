@@ -34,7 +34,8 @@ def relation(scene: Scene, one: int, other: int) -> str:
 
 
 def says_truly(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether all nodes of a graph are things of the scene, none twice, or its background, and all edges hold."""
+    """Whether all nodes of a graph are its scene's background or things of the scene, none twice, and all edges
+    hold."""
     phrases = mentioned_phrases(graph, scene)
     said = sorted([*filter(None, phrases), scene.background]) == sorted(graph.nodes)
     return said and all(holds(edge, graph, scene, phrases) for edge in graph.edges)
@@ -47,7 +48,8 @@ def holds(edge: Edge, graph: SceneGraph, scene: Scene, phrases: list[str]) -> bo
 
 
 def check_crowd_texts(split: Split) -> Iterator[Finding]:
-    """Check that captions are true, that negatives are false, true of the swap, and of the same words."""
+    """Check that captions are true, and that negatives are false, true of the swap, and made of the same words as the
+    caption."""
     v = split.vocabulary
     for name, r in split.subsets.items():
         rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
@@ -135,7 +137,7 @@ def check_crowd_shares(split: Split) -> Iterator[Finding]:
 
 
 def numbers_told(things: int, mentioned: float, most: int) -> dict[int, float]:
-    """The probability of each number of mentioned things, without `salient`."""
+    """The probability of each number of mentioned things, if a caption isn't one about the salient thing alone."""
     chances = dict.fromkeys(range(1, things + 1), 0.0)
     for k in range(things + 1):
         chances[min(max(k, 1), most)] += comb(things, k) * mentioned**k * (1 - mentioned) ** (things - k)

@@ -109,8 +109,8 @@ def check_crowd_numbers(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_cells(split: Split) -> Iterator[Finding]:
-    """Check that train shows the share of cells that the recipe says, tests of seen cells only these, tests of unseen
-    ones others, and that all cells of an exchange are alike."""
+    """Check that train shows the share of cells that the recipe says, that tests of seen cells have only these and
+    tests of unseen cells others, and that all cells of an exchange are of one sort."""
     v, recipe = split.vocabulary, split.recipe
     shown = {cell for scene in split.subsets["train"].scenes for cell in cells_of(scene)}
     rows = {frozenset(texture for animal, texture in shown if animal == name) for name in v.animals}
@@ -133,8 +133,8 @@ def check_crowd_cells(split: Split) -> Iterator[Finding]:
 
 
 def is_known(scene: Scene, shown: set[tuple[str, str]], unseen: bool) -> bool:
-    """Whether train shows all cells of a scene and of its swap; with `unseen`, none of those that differ, and all
-    others."""
+    """Whether train shows all cells of a scene and of its swap; with `unseen`, whether it shows none of the four cells
+    that the swap exchanges, and all others."""
     before, after = changed(scene)
     exchanged = {(thing.animal, thing.texture) for thing in (*before, *after)}
     others = set(cells_of(scene)) - exchanged
@@ -142,7 +142,8 @@ def is_known(scene: Scene, shown: set[tuple[str, str]], unseen: bool) -> bool:
 
 
 def check_crowd_information(split: Split) -> Iterator[Finding]:
-    """Check that cells are even: textures tell of animals what the cells that train shows imply, and no more."""
+    """Check that all shown cells are equally frequent, so that textures tell no more of animals than which cells train
+    shows."""
     from sklearn.metrics import normalized_mutual_info_score
 
     if rules_of(split):
@@ -182,8 +183,8 @@ def check_crowd_swaps(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_draws(split: Split) -> Iterator[Finding]:
-    """Check that animals, textures, cells, places, backgrounds and views are equally frequent and go with nothing else,
-    and that phrasings do not either."""
+    """Check that animals, textures, cells, places, backgrounds and views are equally frequent and independent of
+    everything else, and that phrasings are independent too."""
     tallies = Tallies()
     for name, records in split.subsets.items():
         for what, word, count, chance, number in phrasings(split, records):

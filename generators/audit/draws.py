@@ -192,7 +192,7 @@ def tally_orders(split: Split, tallies: Tallies) -> None:
 
 
 def tally_halves(tallies: Tallies, what: str, name: str, fell: Sequence[bool]) -> None:
-    """Count how often fair draws, in the order of the file, came out true: of all of them, and of each half."""
+    """Count how often fair draws, in the order of the file, came out true: among all of them, and in each half."""
     middle = len(fell) // 2
     for part, coins in {"": fell, ", first half": fell[:middle], ", second half": fell[middle:]}.items():
         if coins:
@@ -213,7 +213,7 @@ def tally_roles(split: Split, tallies: Tallies) -> None:
 
 
 def tally_paint(split: Split, tallies: Tallies) -> None:
-    """Count, for each animal in train, how often it has each texture on each background, in each place and beside each
+    """Count, for each animal in train, how often it has each texture: on each background, in each place and beside each
     other thing."""
     things = [(thing, scene) for scene in split.subsets["train"].scenes for thing in scene.things]
     shown = Counter(thing.animal for thing, _ in things)

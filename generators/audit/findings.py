@@ -68,7 +68,7 @@ def rules_of(split: Split) -> tuple[Rule, ...]:
 
 
 def shown_objects(split: Split) -> set[tuple[str, str]] | None:
-    """All (animal, texture) that train shows, alone or in a pair; None if the recipe holds none out."""
+    """All (animal, texture) that train shows, alone or in a pair; None if the recipe holds no objects out."""
     if split.recipe.get("objects", 1.0) == 1.0:
         return None
     return {thing[:2] for scene in split.subsets["train"].scenes for thing in scene.things}

@@ -63,7 +63,8 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
 
 
 def check_partners(split: Split) -> Iterator[Finding]:
-    """Check that every scene of a test and of validation has a partner; the check of the store verifies which one."""
+    """Check that every scene of a test and of validation has a partner; whether it is the right one is checked with the
+    store."""
     alone = (
         f"{scene.key} of {name}"
         for name, r in split.subsets.items()
@@ -90,7 +91,8 @@ def check_repeats(split: Split) -> Iterator[Finding]:
 
 
 def check_not_empty(split: Split) -> Iterator[Finding]:
-    """Check that train, validation and unseen tests have scenes; hold-out rules may leave the latter two empty."""
+    """Check that train, validation and unseen tests have scenes. With hold-out rules, validation and unseen tests may
+    be empty."""
     required = {"train": True, "validation": split.recipe["validation"] > 0 and not rules_of(split)}
     unseen = split.recipe["reserve"] > 0 and not rules_of(split)
     required |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}

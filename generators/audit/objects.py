@@ -1,4 +1,4 @@
-"""Checks of objects held out: which combinations of animal and texture train shows, and which its tests."""
+"""Checks of objects held out: which combinations of animal and texture train shows, and which the tests show."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -142,9 +142,8 @@ def orders_of(scenes: Sequence[Scene]) -> set[Order]:
 
 
 def check_orders(split: Split) -> Iterator[Finding]:
-    """Check that train shows unseen orders only reversed, and shows held-out pairs in no relation, or not in
-    their own.
-    """
+    """Check that train shows unseen orders only reversed, and shows held-out pairs in no relation, or (`unseen_under`
+    own) not in their own."""
     train = orders_of(split.subsets["train"].scenes)
     under_all = split.recipe["unseen_under"] == "all"
     where = "in any relation" if under_all else "with its relation"

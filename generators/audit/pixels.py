@@ -128,7 +128,7 @@ def wrong_in(
 
 
 def uncovered(block: Block) -> UInt8[np.ndarray, "n h w"]:
-    """The masks of a block, without things of crowds that show too little: that may be a beak."""
+    """The masks of a block without those things of crowds that hardly show: what shows may be a beak."""
     masks = block.masks.copy()
     known = ~np.isnan(block.hidden)
     small = known & ((block.hidden > MOST_HIDDEN) | (visible_pixels(masks) < FEWEST_IN_CROWD))

@@ -44,7 +44,7 @@ def mirror(scene: Scene) -> Scene:
 
 
 def bag(scene: Scene) -> Hashable:
-    """The animals and the textures of a scene, without which has which."""
+    """The animals and the textures of a scene, without saying which texture belongs to which animal."""
     return frozenset(thing.animal for thing in scene.things), frozenset(thing.texture for thing in scene.things)
 
 
@@ -154,14 +154,15 @@ def check_probe_groups(split: Split) -> Iterator[Finding]:
 
 
 def entropy(counts: Iterable[int]) -> float:
-    """In bits, of outcomes with these counts."""
+    """The entropy, in bits, of outcomes with these counts."""
     numbers = list(counts)
     total = sum(numbers)
     return -sum(n / total * log2(n / total) for n in numbers)
 
 
 def check_probe_entropies(split: Split) -> Iterator[Finding]:
-    """Check that the recorded entropies are those of the scenes, and of all pairs the known ones."""
+    """Check that the recorded entropies are those of the scenes, that the textures' assignment is exactly 1 bit, and
+    that without a layout all bags of animals and textures are there."""
     recorded = split.recipe[ENTROPIES]
     animals, textures = (split.recipe[name] or getattr(split.vocabulary, name) for name in ("animals", "textures"))
     for name, records in tested(split).items():
@@ -189,7 +190,7 @@ def check_probe_mentions(split: Split) -> Iterator[Finding]:
 
 
 def follows(scene: Scene, nodes: tuple[str, ...], left_first: bool) -> bool:
-    """Whether the things of a graph go from left to right, or from right to left."""
+    """Whether the things of a graph go from left to right in the scene (`left_first`), or from right to left."""
     column = {"left": -1.0, "right": 1.0} | {slot: place.column for slot, place in CROWD.items()}
     at = {phrase(thing): column[place_of(thing.slot)] for thing in scene.things}
     columns = [at[node] for node in nodes if node in at]
@@ -208,7 +209,7 @@ def check_probe_answers(split: Split) -> Iterator[Finding]:
 
 
 def check_probe_draws(split: Split) -> Iterator[Finding]:
-    """Check that backgrounds and sizes, drawn for each bag in a view, go with no animal, texture, view or each
+    """Check that backgrounds and sizes, drawn for each bag in a view, depend on no animal, texture or view, nor on each
     other; and that things of a crowd are in all places."""
     tallies, v = Tallies(), split.vocabulary
     one_of_each = {(scene.view, bag(scene)): scene for scene in split.subsets[FIRST].scenes}
@@ -225,7 +226,7 @@ def check_probe_draws(split: Split) -> Iterator[Finding]:
 
 
 def tally_places(split: Split, tallies: Tallies) -> None:
-    """Count which animals and textures are in which places, in one view, of one scene of each quartet."""
+    """Count which animals and textures are in which places: in the first view, for one scene of each quartet."""
     recipe, number = split.recipe, split.recipe["things"]
     choices = LAYOUTS[recipe["layout"]].choices(number)
     scenes = {bag(s): s for s in split.subsets[FIRST].scenes if s.view == recipe["first_view"]}.values()

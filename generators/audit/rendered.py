@@ -127,7 +127,8 @@ class Renderings:
     _sound: dict[tuple[World, int], Sound] = field(default_factory=dict)
 
     def of(self, world: World, resolution: int) -> tuple[AnyRenderer, Reference | None]:
-        """The renderer of a world, and its reference colours; None if its things have colours of their own."""
+        """The renderer of a world, and its reference colours; the latter are None if its things have colours of their
+        own."""
         if (world, resolution) not in self._made:
             renderer = renderer_of(world, resolution, self.folder, self.workers)
             reference = None if natural_names(world.cutouts) else reference_colors(world, renderer)

@@ -181,7 +181,8 @@ def sizes(split: Split, scenes: Sequence[Scene]) -> Draws:
 
 
 def check_facing(split: Split) -> Iterator[Finding]:
-    """Check that drawn facings are even, and independent of the place and of each other; others must be inward."""
+    """Check that drawn facings are even, and independent of the place and of each other; facings that aren't drawn must
+    be inward."""
     beside = {
         name: [scene for scene in records.scenes if scene.relation == "left/right"]
         for name, records in split.subsets.items()

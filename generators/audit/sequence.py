@@ -39,7 +39,7 @@ def check_sequence(split: Split) -> Iterator[Finding]:
 
 
 def out_of_order(split: Split, name: str) -> Scene | None:
-    """The first record of a subset that breaks its kind's order; None if all follow it."""
+    """The first record of a subset that isn't in its kind's order; None if all are."""
     place = held_out_position if name.startswith(HELD_OUT) else POSITION_OF[split.recipe["kind"]]
     scenes = split.subsets[name].scenes
     places = [place(split, name, scene) for scene in scenes]
@@ -53,7 +53,7 @@ def out_of_order(split: Split, name: str) -> Scene | None:
 
 
 def one_sequence(groups: Iterable[Sequence[Hashable]]) -> Sequence[Hashable]:
-    """Items that different groups order differently; empty if a single sequence orders the items of all groups."""
+    """Items that the groups have in different orders; empty if one sequence fits the orders of all groups."""
     later = TopologicalSorter()
     for group in groups:
         for part, following in pairwise(group):

@@ -78,7 +78,7 @@ def bound(contrasts: int, rate: float) -> float:
 
 
 TALLY_RATE = 1 / 10_000
-"""Probability with which a finding by tallies fails by chance for a correct split, at most."""
+"""Largest probability with which a finding by tallies fails by chance for a correct split."""
 IMPOSSIBLE = 1e-9  # expected counts below this are rounding errors
 
 

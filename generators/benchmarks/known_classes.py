@@ -1,4 +1,5 @@
-"""The image sets whose classes and templates are known: CLIP's names, under CLIP_benchmark's names of the sets.
+"""The image sets whose classes and templates are known: CLIP's names of classes, under the names that CLIP_benchmark
+has for the sets.
 
 `data/classes.json` has class names and templates. `data/folders.json` has the names of class folders that aren't class
 names (WordNet's ids, codes of countries, words of the set's own), and the names of ImageNet's variants.

@@ -132,7 +132,7 @@ class MatrixBenchmark(PhotographSet):
         self, pool: Pool, scores: Float[np.ndarray, "n m"], by_text: Float[np.ndarray, "n m"] | None = None
     ) -> Iterator[Result]:
         """Yield the result of every query of a pool under every measure; its item has the query, the best true and the
-        best false candidate. Texts rank images by scores of their own, if there are any."""
+        best false candidate. If `by_text` is given, texts rank images by these scores."""
         for of_images in (True, False):
             measures = [measure for measure in self.measures_of(pool) if measure.of_images == of_images]
             rows = scores if of_images else (scores if by_text is None else by_text).T

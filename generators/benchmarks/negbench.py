@@ -24,7 +24,7 @@ TEMPLATES = ("positive", "negative", "hybrid")
 
 
 class NegBench(Photographs):
-    """Multiple choice. Items list the true caption first; officially the first of equal scores in the file's order
+    """Multiple choice. Items list the true caption first; officially, of equal scores the first in the file's order
     wins."""
 
     places: Mapping[str, int]

@@ -114,8 +114,8 @@ def other_choices(data: SplitDataset) -> Choices:
 
 
 def crowd_choices(data: SplitDataset) -> Choices:
-    """The choices of the tasks of crowds that apply to a subset: searches have their swap alone, others what applies to
-    some scene."""
+    """The choices of the tasks of crowds that apply to a subset: for searches their swap alone, for other tests each
+    task that applies to some scene."""
     if data.subset.startswith(SEARCH):
         return {}
     context = CrowdContext.of(data.split.recipe, data.split.vocabulary)

@@ -24,8 +24,8 @@ class WhatsUp(Photographs):
     """What'sUp. The first of four captions is true; officially the first of equal scores wins."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """Pairs of opposites and sets of four, right if all their images are, and the mean of A and B over images, as
-        in the authors' table 1."""
+        """Accuracy on pairs of opposites and on sets of four, which are right if all their images are; and the mean of
+        A and B over images, as in the authors' table 1."""
         parts = by_group(items, outcomes)
         found = {"macro over A and B": macro(list(map(summarise, parts.values())))}
         for group in self.groups:

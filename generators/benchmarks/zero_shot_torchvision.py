@@ -76,7 +76,7 @@ def cifar(root: Path, file: str, names: str) -> Labelled:
 
 
 def with_labels(root: Path, file: str, labels: str, header: int, first: int, classes: Sequence[str]) -> Labelled:
-    """Raw images with their labels in another file, counted from `first`."""
+    """Raw images, with their labels in another file; labels are counted from `first`."""
     names, numbers = names_in(root, file), [label - first for label in read_bytes(root / labels)[header:]]
     same_number(root / labels, numbers, names)
     return Labelled(classes, list(zip(names, numbers, strict=True)))

@@ -38,7 +38,7 @@ class Telling(NamedTuple):
     most: int
     """The most things that captions mention."""
     relations: int
-    """Edges of a caption, as far as it mentions enough things."""
+    """Number of relations that a caption states, as far as it mentions enough things."""
 
 
 def telling_of(recipe: Mapping[str, Any]) -> Telling:
@@ -82,7 +82,8 @@ def trained_things(scene: Scene, telling: Telling, chances: Chances) -> tuple[Th
 
 
 def salient(scene: Scene) -> Thing:
-    """The salient thing of a scene: in the foremost row, there the biggest, of several the first in slot order."""
+    """The salient thing of a scene: the biggest of the foremost row, and of several equally big ones the first in slot
+    order."""
     return min(scene.things, key=lambda thing: (SLOTS[thing.slot].position[1], -size_factor(thing.size)))
 
 
@@ -94,7 +95,7 @@ def predicate(subject: Thing, other: Thing) -> str:
 
 
 def chain(things: Sequence[Thing], telling: Telling) -> tuple[str, ...]:
-    """The predicates that a caption of `things` states, each of a thing and the next."""
+    """The predicates that a caption of `things` states, each between a thing and the next."""
     number = min(telling.relations, len(things) - 1)
     return tuple(predicate(*both) for both in pairwise(things[: number + 1]))
 
@@ -124,14 +125,14 @@ def with_textures(things: Sequence[Thing], textures: Mapping[str, str]) -> tuple
 
 
 def swapped(scene: Scene, things: Sequence[Thing]) -> tuple[Thing, ...]:
-    """The things of a caption with the textures of the two exchanged things of its scene exchanged."""
+    """The things of a caption, with the textures of the two exchanged things of its scene in each other's place."""
     one, other = (scene.things[i] for i in exchanged(scene))
     return with_textures(things, {one.slot: other.texture, other.slot: one.texture})
 
 
 def target(scene: Scene) -> tuple[Thing, Thing]:
-    """The target of a search and the thing with which it exchanges its texture: of these two the target is the one
-    whose animal or texture others share; if there are none, the first."""
+    """The target of a search, and the thing with which it exchanges its texture. Of these two the target is the one
+    whose animal or texture other things share; the first, if neither's is shared."""
     pair = exchanged(scene)
     both = [scene.things[i] for i in pair]
     others = [thing for i, thing in enumerate(scene.things) if i not in pair]
@@ -141,15 +142,15 @@ def target(scene: Scene) -> tuple[Thing, Thing]:
 
 
 def target_texts(scene: Scene, telling: Telling) -> tuple[Caption, Caption]:
-    """The caption of a search's target alone, and the one with the other exchanged thing's texture."""
+    """Two captions of a search's target alone: the true one, and one with the texture of the other exchanged thing."""
     one, other = target(scene)
     false = one._replace(texture=other.texture)
     return caption_of(scene, (one,), telling), caption_of(scene, (false,), telling)
 
 
 def share_bound(recipe: Mapping[str, Any]) -> float:
-    """The expected share of a split's training captions, of scenes of two things or more, that mention two with their
-    textures: only these say which of two textures is whose."""
+    """The expected share of a split's training captions, among scenes of two things or more, that mention two things
+    with their textures: only such captions say which of two textures belongs to which thing."""
     numbers = [n for n in recipe["things"] if n >= LEAST]
     most, mentioned, attributes = telling_of(recipe).most, recipe["mentioned"], recipe["attributes"]
     shares = [

@@ -47,7 +47,8 @@ def mentioned_things(scene: Scene, seed: int, chances: Chances, order: str = "ra
 
 
 def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...], chance: float) -> tuple[Thing, ...]:
-    """The things that a training caption negates: with probability `chance` one that the scene doesn't show, else none.
+    """The things that a training caption negates: with probability `chance` one thing that the scene doesn't show, else
+    none.
 
     Things that a rule holds out are not negated either, so that no training text names them.
     """

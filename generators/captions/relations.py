@@ -61,7 +61,7 @@ def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
 
 
 def predicate_of(scene: Scene, subject: int) -> str:
-    """The predicate of which thing `subject` (0 or 1) is the subject, in a scene with a relation."""
+    """The predicate whose subject is thing number `subject` (0 or 1), in a scene with a relation."""
     return PREDICATES[scene.relation][subject]
 
 

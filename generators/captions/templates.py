@@ -179,7 +179,7 @@ def as_template(template: AnyTemplate) -> Template:
 
 
 def phrasing_of(scene: Scene, seed: int, template: AnyTemplate) -> Phrasing:
-    """The phrasing of a template that is drawn for `scene`."""
+    """The phrasing that is drawn for `scene` from a template's."""
     template = as_template(template)
     phrasings = template.phrasings
     if len(phrasings) == 1:  # skip the draw, which takes most of a caption's time

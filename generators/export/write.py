@@ -120,7 +120,8 @@ def chosen(split: Split, subsets: Sequence[str]) -> Split:
 
 
 def mark(split: Split, form: str) -> str:
-    """A digest of the content of an export; it ignores rows, so that a packed split gives the same."""
+    """A digest of the content of an export; it ignores rows of the store, so that a packed split gives the same
+    digest."""
     subsets = {name: replace(r, rows=0 * r.rows, partners=0 * r.partners) for name, r in split.subsets.items()}
     content = {"format": form, "store": split.identity, "checksum": checksum(split.recipe, subsets)}
     return json.dumps(content, indent=1)

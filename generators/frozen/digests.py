@@ -26,7 +26,7 @@ def digest_of_rows(rows: Iterable[object]) -> str:
 
 
 def scene_row(subset: str, item: Item) -> tuple[str | int, ...]:
-    """What the digest of scenes takes of an item: all that the file of its scores says too."""
+    """The part of an item that the digest of scenes covers; the file of its scores has all of it too."""
     return subset, item.group, item.record, item.cluster, item.true, len(item.images), len(item.texts)
 
 

@@ -27,7 +27,8 @@ class PictureFolder:
     def __init__(self, folder: Path, out: Path) -> None:
         self.folder, self.out = folder.resolve(), out
         self.digests: dict[str, str] = {}
-        """By the names of the files that were written, in small letters: some disks take no others for different."""
+        """The digest of each file that was written, by its name in lower case: some disks don't tell names apart by
+        case."""
 
     def keep(self, row: Entry, column: str, name: str = "") -> str:
         """Write the picture in a column of a row, once; returns its file's name.

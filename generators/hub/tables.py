@@ -56,7 +56,7 @@ def tables_in(folder: Path) -> list[Table]:
 
 
 def is_data(path: Path) -> bool:
-    """Whether a file is part of a table; `datasets` keeps cached results in other files beside them."""
+    """Whether a file is part of a table; `datasets` keeps cached results in other files beside tables."""
     state = path.parent / STATE
     if path.suffix != ".arrow" or not state.is_file():
         return not path.name.startswith("cache-")

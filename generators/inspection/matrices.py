@@ -89,7 +89,7 @@ def pair_coverage(split: Split, relation: str | None = None) -> Counts:
 
 
 def role_scenes(split: Split) -> list[list[Scene]]:
-    """For each of `ROLES` except the last, the scenes that give a pair this role."""
+    """For each of `ROLES` except the last, the scenes that give their pairs of animals this role."""
     of = {name: records.scenes for name, records in split.subsets.items()}
     unseen = [scene for name in of if name.endswith("unseen_pairs") for scene in of[name]]
     everything = [scene for scenes in of.values() for scene in scenes]

@@ -76,7 +76,7 @@ def samples(split: Split) -> dict[str, list[Sample]]:
 
 
 def together(split: Split, relation: str | None) -> Picture:
-    """A matrix with the number of train scenes that show each two animals together."""
+    """A matrix with the number of train scenes that show each pair of animals together."""
     v = split.vocabulary
     table = animal_counts(split.subsets["train"].scenes, v, relation)
     axes = SLOTS_OF[relation] if relation else ("", "")

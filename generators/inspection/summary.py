@@ -93,7 +93,7 @@ def left_out_text(split: Split) -> str:
 
 
 def entropies_text(split: Split) -> str:
-    """How many bits say which things a scene shows, and which of them has which texture."""
+    """How many bits say which things a scene shows, and how many say which of them has which texture."""
     bits = split.recipe[ENTROPIES]
     return f"{bits['which']:.4g} bits say which animals and textures, {bits['binding']:g} bit which has which"
 

@@ -46,8 +46,8 @@ def vocabulary_of(world: str | World | Vocabulary) -> World | Vocabulary:
 
 
 def all_names() -> Vocabulary:
-    """All built-in animals and backgrounds, and the textures of pug: parsers of captions from anywhere are named by
-    these words, so that further textures are known only where their world is named."""
+    """All built-in animals and backgrounds, and the textures of pug. Parsers of captions from anywhere are named by
+    these words, so further textures are known only if their world is named."""
     animals, backgrounds = map(catalog.names, ("animals", "backgrounds"))
     return Vocabulary(animals, tuple(sorted(TEXTURES)), backgrounds, PAIR_SLOTS, tuple(SIZES))
 

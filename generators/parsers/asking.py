@@ -24,7 +24,7 @@ class Asking:
             self.stopped.set()
 
     def each(self, ask: Callable[[Thing], Outcome], things: Sequence[Thing]) -> Iterator[Outcome]:
-        """Yield what comes of each thing, as soon as it is there; raises what `ask` raises."""
+        """Yield the result for each thing as soon as it is there; raises what `ask` raises."""
         source, lock = iter(things), threading.Lock()
         done: queue.SimpleQueue[tuple[Outcome | None, Exception | None]] = queue.SimpleQueue()
 

@@ -108,8 +108,8 @@ class ChatServer:
         raise NoAnswer(problem)
 
     def _waited(self, seconds: float, stopped: threading.Event) -> bool:
-        """Wait this many seconds, as long as the server asked all requests to, and for a turn; False if stopped
-        meanwhile."""
+        """Wait this many seconds, then as long as the server asked all requests to wait, and for a turn (`per_minute`);
+        False if stopped meanwhile."""
         while not stopped.wait(seconds):
             with self._lock:
                 now = time.monotonic()

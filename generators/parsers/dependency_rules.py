@@ -17,9 +17,9 @@ class Word(NamedTuple):
     part: str
     """Part of speech: NOUN, VERB, ADP, …"""
     label: str
-    """Label of its dependency on another word: nsubj, amod, prep, …"""
+    """Label of the word's dependency on another word: nsubj, amod, prep, …"""
     head: int
-    """Index of the word that it depends on; a root has its own index."""
+    """Index of the word that this one depends on; a root has its own index."""
 
 
 NOUNS = {"NOUN", "PROPN"}
@@ -168,8 +168,8 @@ def reached(tree: Tree, place: int) -> tuple[str, list[int]]:
 
 
 def starts(tree: Tree, head: int) -> Iterator[tuple[str, int]]:
-    """Yield the words that start a preposition's relation, and its subject; `head` is the word that the preposition
-    depends on."""
+    """Yield the words that start a preposition's relation, with the relation's subject; `head` is the word that the
+    preposition depends on."""
     part = tree.words[head].part
     if part in NOUNS:
         yield "", head

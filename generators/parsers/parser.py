@@ -26,7 +26,7 @@ class Parser(Protocol):
     """Makes scene graphs of captions in everyday English. Each parser is a file of this folder with a `PARSER`."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Everything that decides its graphs, as JSON values: model, prompt, version of its rules."""
+        """Everything that decides the parser's graphs, as JSON values: model, prompt, version of its rules."""
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
         """Parse distinct captions; yields each once, in any order, as soon as it is finished."""

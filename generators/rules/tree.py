@@ -50,7 +50,7 @@ class Term:
     index: int | None = None
 
     def value(self, scene: Scene, thing: Thing, turned: bool) -> Value | None:
-        """The field's value in the scene; without an index that of `thing`; None if the scene has no such thing."""
+        """The field's value in the scene; without an index, that of `thing`; None if the scene has no such thing."""
         if self.field in SCENE_FIELDS:
             return SCENE_FIELDS[self.field](scene, turned)
         if self.index is not None:

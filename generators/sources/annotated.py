@@ -53,7 +53,7 @@ def relation_or_objects(known: Annotations, random: np.random.Generator) -> Capt
 
 
 def regions_caption(phrases: Sequence[str]) -> Caption:
-    """Make a caption of one or two region phrases; each is a node of its graph."""
+    """Make a caption of one or two region phrases, each of which is a node of its graph."""
     return Caption(f"A photo of a {' and a '.join(phrases)}", SceneGraph(tuple(phrases)))
 
 

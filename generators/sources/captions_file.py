@@ -169,7 +169,7 @@ def print_agreement(captions: int, kinds: Mapping[str, Agreement]) -> None:
 
 
 def section(parser: CaptionParser, captions: Sequence[str]) -> dict[str, Any]:
-    """The graphs of one parser, with its identity and counts, for the file."""
+    """The part of the output file about one parser: its graphs, identity and counts."""
     counts = parser.counts()
     return {
         "parser": parser.name,

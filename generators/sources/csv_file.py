@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
     file: Path
     line: int
-    """Number of its record, from 1."""
+    """Number of the line's record, from 1."""
     cells: dict[str, str]
 
     def error(self, problem: str) -> UserError:

@@ -39,10 +39,10 @@ class ImageFiles:
         interpolation: str = "bicubic",
         workers: int = 1,
     ) -> None:
-        """Raises unless all files are there; `cache` None keeps decoded images where all of them are small.
+        """Raises unless all files are there. With `cache` None, decoded images are kept if all of them are small.
 
-        `boxes`, one or none for each name: left, top, width and height of the part that is the image. How they
-        become squares: `square`. `workers` threads decode.
+        `boxes` has, for each name, None or the left, top, width and height of the part that is the image. `squashed`
+        and `interpolation` are as in `square`. `workers` threads decode.
         """
         if resolution < 1:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
@@ -113,7 +113,7 @@ class ImageFiles:
         return pixels
 
     def whole(self, index: int) -> UInt8[np.ndarray, "h w 3"]:
-        """An image with all of its pixels, neither cropped nor scaled; of one with a box that part."""
+        """An image with all of its pixels, neither cropped nor scaled; if it has a box, the part inside the box."""
         return self._read(index, np.array)
 
     def _read(self, index: int, pixels: Callable[[Image.Image], np.ndarray]) -> UInt8[np.ndarray, "h w 3"]:

@@ -98,7 +98,7 @@ class RawImages(ImageFiles):
         return hashlib.sha256(f"{LAYOUTS[file]} ".encode() + self._pixels(name).tobytes()).hexdigest()
 
     def _pixels(self, name: str) -> UInt8[np.ndarray, "channels height width"]:
-        """An image as it lies in its file."""
+        """An image as the file stores it."""
         file, _, number = name.rpartition("#")
         layout = LAYOUTS[file]
         with open_file(self.place(file).path) as content:

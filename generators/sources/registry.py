@@ -80,9 +80,9 @@ class SourceSpec:
     images: tuple[str, ...] = ()
     """Folders below the data root that may be given elsewhere (`SourcePlace.folders`)."""
     image_folders: tuple[str, ...] = ()
-    """The folders among `images` of which at least one must hold images."""
+    """The folders among `images` at least one of which must hold images."""
     recipes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"": ()})
-    """Ways of making captions, the default first, each with its alternative annotation files, one of which it needs."""
+    """Ways of making captions, the default first, each with alternative annotation files, one of which must exist."""
     get: str = ""
     """Text that says where to get the files."""
     licence: str = ""

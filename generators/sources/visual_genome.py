@@ -51,7 +51,7 @@ class Selection:
         self.kept_out, self.empty = kept_out, empty
         self.left_out: Counter[str] = Counter()
         self.files: list[str] = []
-        """Of those that are taken, as far as `take` was read."""
+        """The files of the photographs that are taken, as far as `take` was read."""
 
     def take(self, every: Iterator[tuple[str, Numbers, Annotations]]) -> Iterator[tuple[str, Annotations]]:
         """Yield names and annotations of the photographs that are used, in order."""
@@ -141,7 +141,8 @@ def read_regions(entry: Entry, refused: Refused) -> Annotations:
 
 
 def read_relations(entry: Entry, refused: Refused) -> Annotations:
-    """The things of an image and their relations; things without a text and relations without a thing are left out."""
+    """The things of an image and their relations; leaves out things without a text, and relations of which a thing is
+    missing."""
     things: dict[int, str] = {}
     if "objects" in entry.content:
         things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in inner(entry, "objects")}

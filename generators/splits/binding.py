@@ -148,8 +148,8 @@ def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair,
 def free_assignments(
     world: World, pair: Pair, rules: tuple[Rule, ...], shown: frozenset[Cell] | None = None
 ) -> list[Textures]:
-    """The assignments of two different textures for which the rules leave a scene, and of objects that train may
-    show."""
+    """The assignments of two different textures that leave a scene after the rules, and that have only objects that
+    train may show."""
     choices = [
         textures
         for textures in permutations(world.textures, 2)
@@ -161,7 +161,7 @@ def free_assignments(
 
 
 def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> None:
-    """Raise if a test has no scene, because each animal lacks too many textures, or none at all."""
+    """Raise if a test has no scene because each animal lacks too many textures, or lacks none."""
     asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(OBJECT_TESTS, 1.0)
     if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
         raise UserError(
@@ -203,7 +203,8 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
 def by_objects(
     world: World, subsets: dict[str, list[tuple[Pair, Textures]]], shown: frozenset[Cell], apart: set[Pair]
 ) -> dict[str, list[tuple[Pair, Textures]]]:
-    """The subsets without what has unseen objects, and the tests of those, which show all pairs but validation's."""
+    """The subsets without scenes that have unseen objects, and the tests of unseen objects, which show all pairs but
+    validation's."""
     whole = {
         name: items if name == "train" else [item for item in items if not unseen_in(shown, *item)]
         for name, items in subsets.items()

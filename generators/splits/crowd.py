@@ -70,8 +70,8 @@ class CrowdRecipe(CrowdOptions):
         return true, caption_of(scene, swapped(scene, things), self.telling)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
-        """Whether a training scene has a hard negative, if its caption mentions the things in these slots with their
-        textures."""
+        """Whether a training scene has a hard negative, given the slots of the things that its caption mentions with
+        their textures."""
         if len(scene.things) < 2 or not {scene.things[i].slot for i in exchanged(scene)} <= textured:
             return False
         world = load_world(self.world)
@@ -130,7 +130,7 @@ class CrowdRecipe(CrowdOptions):
         return scenes + usable[:swaps]
 
     def chooser(self, world: World, name: str) -> Chooser:
-        """What decides the cells of a test."""
+        """The function that chooses the cells of a test's scenes."""
         cells, random = cells_in(self, world), generator(self.seed, "cells", name)
         seen = cells.at(*range(cells.shown))
         kind, _, rest = name.partition("_")
@@ -155,7 +155,7 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def table(self, world: World, things: int, others: list[Cell], name: str) -> Table:
-        """Deals scenes in test views."""
+        """Make a table that deals scenes in test views."""
         views = range(self.views, self.views + self.test_views)
         layout = LAYOUTS[self.test_layout or self.layout]
         return Table(world, layout, things, views, others, generator(self.seed, "test", name, things))
@@ -180,7 +180,7 @@ class CrowdRecipe(CrowdOptions):
     def tests_of_rules(
         self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
     ) -> dict[str, list[Scene]]:
-        """The scenes of the tests of rules, with the numbers of things of the other tests as far as rules allow."""
+        """The scenes of the tests of rules, with as many things as the other tests have, as far as rules allow."""
         tests = {}
         for name, texts in self.held_out_tests.items():
             tested = self.matching(world, name, [rule for rule in rules if rule.text in texts])
@@ -202,13 +202,13 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def free(self, world: World) -> Callable[[Scene], bool]:
-        """Whether no rule holds out a scene."""
+        """Make a function that says whether no rule holds out a scene."""
         rules = self.rules(world)
         return lambda scene: not matched(rules, scene)
 
     def counts(self) -> PairCounts:
-        """All pairs of animals, and none swapped for certain: `hard_negatives` is a share of scenes here. Raises for a
-        world with too few names."""
+        """All pairs of animals; none is counted as swapped, because `hard_negatives` is a share of scenes here. Raises
+        for a world with too few names."""
         world = load_world(self.world)
         check_names(self, world)
         number = len(world.pairs)

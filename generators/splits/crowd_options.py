@@ -34,7 +34,7 @@ class CrowdOptions(SplitRecipe):
     layout: Annotated[Literal["apart", "rows", "overlap"], FIRST] = "apart"
     """Where things stand in train: side by side and above, in two rows, or in front of one another."""
     test_layout: Literal["", "apart", "rows", "overlap"] = ""
-    """Where they stand in tests; empty: as in train."""
+    """Where things stand in tests; empty: as in train."""
     things: Things = (1, 2, 3)
     """Numbers of things in scenes of train, each equally often."""
     test_things: Annotated[tuple[int, ...], FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)

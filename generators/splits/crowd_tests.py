@@ -39,7 +39,8 @@ def named_in(rules: Sequence[Rule], world: World) -> set[str]:
 
 
 def pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) -> Callable[[], list[Cell]]:
-    """Deals the cells of two exchanged things: both of `tested`, and alike before and after the exchange."""
+    """Deals the cells of two exchanged things. Both are of `tested` and share nothing, and after the exchange they are
+    seen or unseen as before (`Cells.alike`)."""
     deck = Deck(tested, random)
 
     def deal() -> list[Cell]:
@@ -56,8 +57,8 @@ def of_pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) 
 
 
 def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.random.Generator) -> Chooser:
-    """Scenes of different animals in different textures; in half of them one of the exchanged things, in half of these
-    both, have all the names that a cell can have."""
+    """Scenes of different animals in different textures. The first exchanged thing is dealt with probability 3/4, the
+    other with 1/2, from those cells of `tested` that have the most of `names`; else from all of `tested`."""
     most = max(len(names.intersection(cell)) for cell in tested)
     wanted = Deck([cell for cell in tested if len(names.intersection(cell)) == most], random)
     every = Deck(tested, random)
@@ -71,8 +72,8 @@ def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.r
 
 
 def searched(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, conjunction: bool) -> Chooser:
-    """Scenes with a target, a red cat, and a white dog, with which it exchanges its texture. The others are red animals
-    and cats of other textures (`conjunction`), or share nothing with either."""
+    """Scenes of a search: a target, such as a red cat, and a thing with which it exchanges its texture, such as a white
+    dog. The others are red animals and cats of other textures (`conjunction`), or share nothing with either."""
     deal = pairs(cells, tested, random)
 
     def choose(things: int) -> Chosen:
@@ -90,8 +91,8 @@ def searched(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, 
 
 
 def fits(cell: Cell, taken: Sequence[Cell], target: Cell, other: Cell, shared: int) -> bool:
-    """Whether a cell may join a search: 1 shares the target's texture alone, 2 its animal alone, 0 neither; with all
-    others it shares nothing that would tell the target."""
+    """Whether a cell may join a search. `shared` says what it has in common with the target: 1 the texture alone, 2 the
+    animal alone, 0 neither. It has nothing else that would tell the target from the others."""
     wanted = (cell[0] == target[0], cell[1] == target[1]) == (shared == 2, shared == 1)
     return (
         wanted

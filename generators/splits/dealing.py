@@ -19,7 +19,7 @@ TRIES = 2000  # scenes dealt in vain, one after the other, after which there see
 
 
 class NoCard(Exception):
-    """No card of a deck fits."""
+    """Raised if no card of a deck fits."""
 
 
 class Deck(Generic[Card]):
@@ -30,7 +30,8 @@ class Deck(Generic[Card]):
         self.waiting: list[Card] = []
 
     def deal(self, fits: Callable[[Card], bool] = lambda card: True) -> Card:
-        """Take the first card that fits, of those that wait, else of the deck shuffled anew; raises `NoCard`."""
+        """Take the first waiting card that fits, else the first that fits of the deck, which is shuffled anew and whose
+        other cards wait then. Raises `NoCard` if none fits."""
         for i, card in enumerate(self.waiting):
             if fits(card):
                 return self.waiting.pop(i)
@@ -54,7 +55,7 @@ class Table:
         cells: Iterable[Cell],
         random: np.random.Generator,
     ) -> None:
-        """`cells` are those of all things but the ones that are given for a scene."""
+        """`cells` are dealt to the things whose cells aren't given for a scene."""
         self.world, self.things, self.random = world, things, random
         self.places = Deck(layout.choices(things), random)
         self.backgrounds, self.views = Deck(world.backgrounds, random), Deck(views, random)
@@ -92,8 +93,8 @@ def different(one: Cell, other: Cell) -> bool:
 def collect(
     number: int, deal: Callable[[], Scene], fits: Callable[[Scene], bool], like: Callable[[Scene], Scene]
 ) -> list[Scene]:
-    """`number` different scenes that fit, or fewer if no more are found; of a scene and the one that `like`
-    makes of it, only one is taken."""
+    """`number` different scenes that fit, or fewer if no more are found. Of a scene and the one that `like` makes of
+    it, only one is taken."""
     found: dict[Scene, None] = {}
     vain = 0
     while len(found) < number and vain < TRIES:

@@ -136,7 +136,7 @@ def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray,
 
 
 def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
-    """The number of times train shows each animal in each texture; raises if whole numbers are too coarse."""
+    """How often train shows each animal in each texture; raises if whole numbers are too coarse."""
     weights = shares(world, recipe.seed, main_share(world, roles, recipe))
     totals = appearances(world, roles, recipe.views).tolist()
     table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])

@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class PairRoles:
-    """The role of every pair. A larger fraction only adds pairs to train, or to the swapped pairs."""
+    """The role of every pair. A larger fraction adds pairs to train, or to the swapped pairs, and takes none away."""
 
     train: tuple[Pair, ...]
     swapped: frozenset[Pair]  # training pairs whose swap is in train too

@@ -56,7 +56,7 @@ class ProbeRecipe(SplitRecipe):
     validation: float = 0.0
     """Always 0."""
     animals: Annotated[tuple[str, ...], FIRST, Several()] = ()
-    """Animals of the scenes; empty: all of the world. Those of fewer are among those of more."""
+    """Animals of the scenes; empty: all of the world. A set of fewer animals is part of a set of more."""
     textures: Annotated[tuple[str, ...], FIRST, Several()] = ()
     """Textures of the scenes; empty: all of the world."""
     probe_views: Annotated[int, FIRST, VIEWS] = 2
@@ -116,7 +116,8 @@ class ProbeRecipe(SplitRecipe):
         return {ENTROPIES: {"bags": bags, "which": log2(bags), "binding": 1.0}}
 
     def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
-        """With a scene goes its whole quartet, in all views, so that what stays is complete."""
+        """The numbers of the scenes to leave out: with each scene its whole quartet, in all views, so that what stays
+        is complete."""
         left = {}
         for name, numbers in hidden.items():
             torn = {bag_of(planned[name][i]) for i in numbers}
@@ -124,7 +125,7 @@ class ProbeRecipe(SplitRecipe):
         return left
 
     def counts(self) -> PairCounts:
-        """None: nothing is trained."""
+        """No pairs, because nothing is trained."""
         return PairCounts(0, 0, 0)
 
 

@@ -29,9 +29,9 @@ class Draws(NamedTuple):
 
     background: str
     sizes: dict[str, str]
-    """By animal; "" in a world without sizes."""
+    """The size of each animal; "" in a world without sizes."""
     slots: tuple[str, ...]
-    """On the left and on the right, with the facing there."""
+    """The slots on the left and on the right, with the facing there."""
 
 
 @cache
@@ -83,7 +83,7 @@ def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
 def arrangements(
     animals: Sequence[str], textures: Sequence[str], seed: int, layout: str, things: int, number: int
 ) -> list[tuple[list[tuple[str, str]], tuple[str, ...]]]:
-    """Cells and their places, drawn from shuffled decks: `number` of them, each with another bag."""
+    """`number` lists of cells with their places, drawn from shuffled decks; each has a different bag."""
     most = comb(len(animals), things) * comb(len(textures), things)
     random = generator(seed, "probe crowds", layout, things)
     decks = Deck(animals, random), Deck(textures, random)

@@ -116,7 +116,7 @@ class SplitRecipe(ABC):
             raise UserError(f"a {self.kind} split has its own held-out scenes: no hard_negatives, no hold_out")
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The caption and the hard negative of a scene; None if it has no negative."""
+        """The caption of a scene and its hard negative, or None if it has none."""
         true = caption(scene, self.seed, self.wording)
         return true, hard_negative(scene, self.seed, self.wording, self.kind)
 
@@ -140,11 +140,11 @@ class SplitRecipe(ABC):
         return None
 
     def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
-        """What a split file records beside the recipe, measured on the scenes that it holds."""
+        """Further values that a split file records beside the recipe, measured on its scenes."""
         return {}
 
     def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
-        """By subset the numbers of the scenes to leave out, of which the `hidden` ones hide too much."""
+        """By subset, the numbers of the scenes to leave out, given the `hidden` scenes, which hide too much."""
         return hidden
 
     def rules(self, world: World) -> tuple[Rule, ...]:
@@ -204,7 +204,8 @@ class SplitRecipe(ABC):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The tests that a search reports: of held-out scenes if there are rules, else of what train never shows."""
+        """The tests that a search reports: of held-out scenes if there are rules, else of scenes that train never
+        shows."""
         if self.hold_out:
             return (HELD_OUT,)
         pairs = tuple(test for test in self.tests if test.endswith("unseen_pairs"))

@@ -72,7 +72,7 @@ class ImageStore:
         return rows
 
     def _records(self, scenes: Sequence[Scene]) -> np.ndarray:
-        """The record of each scene; one that no store has for a scene with names that are not of this world."""
+        """The record of each scene; for a scene with names that this world lacks, a record that no store has."""
         try:
             return self.vocabulary.encode(scenes)
         except (ValueError, OverflowError):

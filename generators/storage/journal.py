@@ -114,7 +114,7 @@ def digest_of_entry(header: bytes, records: bytes, identity: str) -> bytes:
 
 
 def append(journal: Journal, shard: Shard, records: np.ndarray, identity: str) -> None:
-    """Append an entry behind the whole ones and flush it to disk. Only who holds the store's lock may."""
+    """Append an entry after the whole ones and flush it to disk. Only the holder of the store's lock may do this."""
     entry = entry_of(shard, records, identity)
     with writing(journal.path):
         file = os.open(journal.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)

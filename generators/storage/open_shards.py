@@ -47,7 +47,8 @@ class OpenShards:
         return self.most if allowed == resource.RLIM_INFINITY else max(1, min(self.most, allowed // 4))
 
     def reader(self) -> int:
-        """A number for a reader, whose shards are its own: a file that was replaced isn't mixed up with the new one."""
+        """A new number for a reader. Its shards are opened for it alone, so that a file that was replaced isn't mixed
+        up with the new one."""
         return next(self._numbers)
 
     def table(self, reader: int, index: int, location: ShardLocation, name: str) -> h5py.Dataset:
@@ -80,7 +81,8 @@ class OpenShards:
                 self._last.popitem(last=False)
 
     def _start_anew(self) -> None:
-        """In a fork: handles of HDF5 must not be used there, nor closed."""
+        """Start without open shards in a forked process: there the parent's handles of HDF5 must be neither used nor
+        closed."""
         self._inherited.append(self._last)
         self._last, self._lock = OrderedDict(), threading.Lock()
 

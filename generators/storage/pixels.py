@@ -73,8 +73,8 @@ class PixelReader:
     def read_all(
         self, rows: Int64[np.ndarray, " n"], name: str = "images", out: UInt8[np.ndarray, "n ..."] | None = None
     ) -> np.ndarray:
-        """All of `rows`, stacked, in `out` if it is given; read one by one, because fancy indices are a hundred times
-        slower in HDF5, and in the store's order, so that each shard is opened once."""
+        """All of `rows`, stacked, in `out` if it is given. Rows are read one by one, because fancy indices are a
+        hundred times slower in HDF5; and in the store's order, so that each shard is opened once."""
         if out is None:
             first = self.read(int(rows[0]) if len(rows) else 0, name)  # gives the shape if there are no rows
             out = np.empty((len(rows), *first.shape), first.dtype)
@@ -97,7 +97,7 @@ class PixelReader:
     def _by_shard(
         self, rows: Int64[np.ndarray, " n"], read: Callable[[ShardLocation], np.ndarray], out: np.ndarray
     ) -> np.ndarray:
-        """Fill `out` with what `read` gives of each of `rows`; only shards that have any of them are read."""
+        """Fill `out` with the result of `read` for each of `rows`; only shards that have any of them are opened."""
         for index, mine in by_shard(self.starts, rows):
             out[mine] = read(self.split.location(index))[rows[mine] - self.starts[index]]
         return out

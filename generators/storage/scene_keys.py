@@ -55,7 +55,7 @@ class SceneKeys:
         return cls(keys, np.arange(start, start + len(keys), dtype=np.uint32))._sorted()
 
     def behind(self, *earlier: "SceneKeys") -> "SceneKeys":
-        """One run of these keys and of those of earlier rows."""
+        """Merge these keys with those of earlier rows into one run."""
         runs = [*earlier, self]
         return SceneKeys(np.concatenate([r.keys for r in runs]), np.concatenate([r.rows for r in runs]))._sorted()
 

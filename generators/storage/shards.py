@@ -85,7 +85,8 @@ def by_shard(
 
 
 class Rendered(NamedTuple):
-    """Images and masks of n scenes, and the pixels that each of their things covers without the others."""
+    """Images and masks of n scenes, and the number of pixels that each of their things would cover without the
+    others."""
 
     images: UInt8[np.ndarray, "n h w 3"]
     masks: UInt8[np.ndarray, "n h w"]

@@ -55,7 +55,7 @@ class SharedArray:
         self.address = address._replace(process=os.getpid(), handle=handle)
 
     def __reduce__(self) -> tuple:
-        """Only the address; a fork gives its own, because the process that made the memory may end before it."""
+        """Pickle only the address; a fork gives its own, because the process that made the memory may end before it."""
         return attached, (self.address and self.address._replace(process=os.getpid()),)
 
 

@@ -165,7 +165,8 @@ def write_planned(path: Path, store: ImageStore, recipe: SplitRecipe, planned: M
 def too_hidden(
     planned: Mapping[str, Sequence[Scene]], store: ImageStore, row_of: Mapping[Scene, int], least_visible: float
 ) -> dict[str, list[int]]:
-    """For each subset with scenes in which less than `least_visible` of some thing shows, their numbers in it.
+    """For each subset, the numbers of its scenes in which less than `least_visible` of some thing shows; subsets
+    without any are left out.
 
     A swap hides as much as its scene, for textures change no outline.
     """

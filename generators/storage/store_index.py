@@ -37,10 +37,10 @@ TRIES = 3
 
 
 class StoreIndex:
-    """The index of a store, as it was when it was read; `append` is for who holds the store's lock."""
+    """The index of a store, as it was when it was read. Only the holder of the store's lock may call `append`."""
 
     def __init__(self, folder: Path, identity: str) -> None:
-        """Read it; raises if it is damaged, or another store's."""
+        """Read the index; raises if it is damaged, or another store's."""
         self.folder, self.identity = folder, identity
         for left in reversed(range(TRIES)):
             try:
@@ -113,7 +113,8 @@ class StoreIndex:
         return found
 
     def _runs(self) -> list[SceneKeys]:
-        """The keys of all rows, in sorted runs, the last rows first: those in the file, and those since."""
+        """The keys of all rows, in sorted runs, the last rows first: those in the file, and those of rows that came
+        later."""
         if not self._keys:
             kept = SceneKeys.load(self.folder / KEYS, self._salt) if self.later else None
             start = len(kept) if kept else 0
@@ -132,7 +133,7 @@ class StoreIndex:
         self._rows += len(records)
 
     def move(self, vocabulary: Vocabulary) -> bool:
-        """Bring the files to the form for this number of rows; returns whether anything was to be done."""
+        """Bring the files to the form for this number of rows; returns whether there was anything to do."""
         if len(self) <= LARGE:
             return self._move_to_tables(vocabulary)
         return self._move_to_journal(vocabulary) or self._keep_keys()
@@ -161,7 +162,8 @@ class StoreIndex:
 
 
 def index_to_extend(folder: Path, identity: str, vocabulary: Vocabulary) -> StoreIndex:
-    """The index, its files in the form for its number of rows. Only for who holds the store's lock."""
+    """The index, after bringing its files to the form for its number of rows. Only for the holder of the store's
+    lock."""
     index = StoreIndex(folder, identity)
     while index.move(vocabulary):
         index = StoreIndex(folder, identity)
@@ -169,7 +171,8 @@ def index_to_extend(folder: Path, identity: str, vocabulary: Vocabulary) -> Stor
 
 
 def read_tables(path: Path, identity: str) -> tuple[bool, list[Shard], np.ndarray]:
-    """What index.h5 holds: whether the store is a larger one, which it belongs to; else its shards and the scene table.
+    """What index.h5 holds: whether the store is a large one, which lists its shards elsewhere; else its shards and the
+    scene table.
 
     A store without the file is empty.
     """

@@ -28,8 +28,8 @@ class Reranked(NamedTuple):
 
 
 def reranked(scorer: Scorer, pool: Pool, encode: Encode, first: Float[np.ndarray, "n m"], top: int) -> Reranked:
-    """Rank the `top` best candidates of each query by `scorer`; all others come behind, in the order of `first`, which
-    are scores of all pairs.
+    """Rank the `top` best candidates of each query by `scorer`; all others come after these, in the order of `first`,
+    which are scores of all pairs.
 
     Candidates that tie with the last of the best are among them. Raises if there are too many pairs.
     """

@@ -110,8 +110,8 @@ def encoded_pairs(scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], e
 
 
 def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:
-    """A function that gives the code of some of the texts: encoded when it is called, or, for a scorer that reads
-    pairs, rows of what is encoded once. Its prior alone may take as long as all scores of a text."""
+    """Make a function that gives the code of some of the texts. It encodes when it is called; for a scorer that reads
+    pairs it takes rows of a code that is made once: the prior alone may take as long as all scores of a text."""
     if not (scorer.pairs_only and 0 < len(texts) <= MOST_TEXTS):
         return lambda some: encode_texts(scorer, some)
     blocks = filled([texts[k : k + TEXTS] for k in range(0, len(texts), TEXTS)])
@@ -189,7 +189,8 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
 
 
 def passes_of(pool: Pool) -> int:
-    """The number of pairs of a pool, by which a scorer that reads pairs takes a pass each; equal texts count once."""
+    """The number of pairs in a pool, for each of which a scorer that reads pairs takes a pass; equal texts count
+    once."""
     return len(pool.images) * sum(map(len, dict.fromkeys(pool.texts)))
 
 

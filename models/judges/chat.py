@@ -23,11 +23,11 @@ GREY = np.full((224, 224, 3), 128, np.uint8)
 
 
 class ChatModel:
-    """A model by its name on a server. Before its first question it is asked about a grey square, so that what it
-    can't do is one error and not as many refusals as there are questions."""
+    """A model by its name on a server. Before its first question it is asked about a grey square: if it can't do what
+    is needed, that is one error, and not as many refusals as there are questions."""
 
     def __init__(self, url: str, name: str, options: JudgeOptions) -> None:
-        """Sends nothing; raises for an address that is none, and for a key that the environment doesn't have."""
+        """Sends nothing; raises for an invalid address, and for a key that the environment doesn't have."""
         self.name, self.options = name, options
         key = key_in(options.key)
         self.server = ChatServer(url, key, options.timeout, options.attempts, per_minute=options.per_minute)
@@ -148,7 +148,7 @@ def first_alternatives(choice: Mapping[str, Any]) -> dict[str, float] | None:
 
 
 def likelihood_of(reply: str, tokens: Sequence[Mapping[str, Any] | None] | None) -> float | None:
-    """The mean log-probability of the tokens of a reply, which stand last, behind images and question; None if they
+    """The mean log-probability of the tokens of a reply, which stand last, after images and question; None if they
     can't be found."""
     rest, values = reply.strip(), []
     for alternatives in reversed(tokens or []):

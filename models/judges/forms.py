@@ -48,7 +48,7 @@ class Form(ABC):
         """The questions of a comparison."""
 
     def verdict(self, found: Sequence[Verdict]) -> Verdict:
-        """The verdict of a comparison by those in the answers to its questions."""
+        """The verdict of a comparison, from the verdicts in the answers to its questions."""
         return found[0]
 
     def scores(self, item: Item, verdicts: Mapping[Comparison, Verdict]) -> Scores | None:
@@ -92,7 +92,8 @@ class Likelihood(Form):
 
 
 class Choice(Form):
-    """Which of two texts? Asked in both orders; half the difference counts, so that a liking for a place cancels.
+    """Which of two texts? It is asked in both orders; half the difference counts, so that a liking for the first or
+    second place cancels.
 
     Of more than two texts all pairs are asked for. Only scores of one image can be compared with each other.
     """
@@ -138,8 +139,8 @@ class Choice(Form):
 
 
 def values_of(verdicts: Sequence[Verdict]) -> list[float] | None:
-    """The values of verdicts that are compared with each other; None if one is missing. Where one has no
-    log-probabilities, only the signs of all count."""
+    """The values of verdicts that are compared with each other; None if one is missing. If one has no
+    log-probabilities, only the signs of all values count."""
     if any(each.value is None for each in verdicts):
         return None
     values = [float(each.value) for each in verdicts]

@@ -49,7 +49,7 @@ class HuggingFaceModel:
         return Answer(first=first, tokens_in=inputs["input_ids"].shape[1], tokens_out=1)
 
     def likelihood(self, question: Question, picture: Image.Image | None) -> Answer:
-        """The mean log-probability of the reply's tokens behind the question."""
+        """The mean log-probability of the reply's tokens after the question."""
         _, processor = self.loaded
         inputs = self.inputs(question.text, picture)
         reply = processor.tokenizer(question.reply, add_special_tokens=False, return_tensors="pt")["input_ids"]
@@ -75,7 +75,7 @@ class HuggingFaceModel:
 
     @torch.no_grad()
     def log_probabilities(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """For each token of the only row (t, vocabulary) what comes behind it."""
+        """Log-probabilities (t, vocabulary) of what follows each token of the only row."""
         return self.loaded[0](**inputs).logits[0].float().log_softmax(-1)
 
     def meaning(self, words: tuple[str, ...]) -> list[list[int]]:
@@ -91,7 +91,7 @@ class HuggingFaceModel:
 
 
 def followed(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
-    """The inputs with further tokens behind them: attended to, and of text's kind."""
+    """The inputs with further tokens after them: attended to, and of text's kind."""
     out, shape = dict(inputs), inputs["input_ids"].shape
     for name, value in inputs.items():
         if value.shape == shape:

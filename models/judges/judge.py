@@ -29,7 +29,7 @@ class Respondent(Protocol):
     name: str
 
     def identity(self) -> Mapping[str, Any]:
-        """Everything that decides its answers, but the image and the question, as JSON values."""
+        """Everything that decides the model's answers, but the image and the question, as JSON values."""
 
     def answers(
         self, questions: Sequence[Question], picture: Callable[[int], Picture]
@@ -54,7 +54,7 @@ class Judge:
         return AnswerStore(self.options.answers, self.respondent.name, {**self.respondent.identity(), **how})
 
     def begin(self, report: Callable[[int], None]) -> None:
-        """Count anew; `report` is called with numbers of images about which everything is answered."""
+        """Start counting anew; `report` is called with the number of images about which all questions are answered."""
         self.report, self.reported = report, 0
         self.counts: Counter[str] = Counter()
         self.models: dict[str, None] = {}
@@ -145,7 +145,7 @@ class Judge:
         return {question: lost.get(key) or self.kept.get(key) for question, key in keys.items()}
 
     def count(self, answers: Mapping[Question, Answer], verdicts: Mapping[Question, Verdict]) -> None:
-        """Add to what reports show."""
+        """Add answers and verdicts to the counts that reports show."""
         for verdict in verdicts.values():
             self.counts.update({verdict.problem: 1} if verdict.problem else {})
             self.counts.update(ungraded=int(not verdict.graded), bounded=int(verdict.bounded))

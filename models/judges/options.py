@@ -19,7 +19,7 @@ class JudgeOptions:
     """Questions, a row each: yes (does the image show this?), choice (which of two captions, in both orders),
     likelihood (of the caption as the answer)."""
     blind: Annotated[bool, FIRST] = False
-    """Also a row of each in which the model never sees the image: what captions alone give away."""
+    """Also a row for each form of question in which the model never sees the image: what captions alone give away."""
     prior: Annotated[float, Range(0.0, 10.0)] = 0.0
     """For likelihood: weight of the caption's log-probability without the image, which is subtracted (VisualGPTScore's
     alpha)."""

@@ -29,7 +29,7 @@ class Question(NamedTuple):
     """Number of the image in a benchmark; None if the model sees none."""
     text: str
     words: tuple[str, ...] = ()
-    """The two answers between which it chooses."""
+    """The two answers between which the model chooses."""
     reply: str = ""
     """In place of words: the answer whose likelihood is asked for."""
 
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
     text: str = ""
     first: Mapping[str, float] | None = None
-    """Log-probabilities of alternatives for the first token, the answered one among them; None if not given."""
+    """Log-probabilities of the alternatives for the first token, including the answered one; None if not given."""
     likelihood: float | None = None
     """Mean log-probability of the tokens of the question's reply."""
     refused: str = ""
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
     unanswered: str = ""
     """Why there is no answer: "KIND: DETAIL". Such a question may be asked again."""
     cut: bool = False
-    """Whether it ends because it is as long as it may be."""
+    """Whether the answer was cut off at the largest length."""
     model: str = ""
     """What the server calls the model."""
     tokens_in: int = 0
@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
     problem: str = ""
     """"refused", "unparsable", "cut off" or "unanswered"."""
     graded: bool = True
-    """Whether it is a difference of log-probabilities; else 1 or -1."""
+    """Whether the value is a difference of log-probabilities; else it is 1 or -1."""
     bounded: bool = False
     """Whether a word wasn't among the alternatives, so that its log-probability is the most that it can be."""
 
@@ -103,7 +103,8 @@ def plain(word: str, words: tuple[str, ...]) -> Verdict:
 
 
 def pattern(word: str) -> re.Pattern[str]:
-    """Finds a word in any case; of letters only capitals that no word follows, because "A" is an article too."""
+    """A pattern that finds a word in any case. A letter is found only as a capital without a word after it, because "A"
+    is an article too."""
     return re.compile(rf"\b{word}\b", re.IGNORECASE) if len(word) > 1 else re.compile(rf"\b{word}\b(?![ \t]+\w)")
 
 
@@ -114,9 +115,10 @@ def beginning(text: str, words: tuple[str, ...]) -> str:
 
 
 def between(first: Mapping[str, float], words: tuple[str, ...]) -> Verdict | None:
-    """The difference of two words' log-probabilities among alternatives; None if neither is there.
+    """The difference of two words' log-probabilities among alternatives; None if neither word is there.
 
-    What isn't there is at most as likely as the least of them, and as all that they leave.
+    A word that isn't there is at most as likely as the least likely alternative, and as all that the alternatives
+    leave.
     """
     found = [logsumexp(value for token, value in first.items() if means(token, word)) for word in words]
     if max(found) == -math.inf:
@@ -128,7 +130,7 @@ def between(first: Mapping[str, float], words: tuple[str, ...]) -> Verdict | Non
 
 
 def means(token: str, word: str) -> bool:
-    """Whether a token is a word, whatever spaces and punctuation are around it; letters are capitals."""
+    """Whether a token is a word, whatever spaces and punctuation are around it; single letters must be capitals."""
     bare = re.sub(r"[\W_]", "", token)
     return (bare.lower() if len(word) > 1 else bare) == word
 

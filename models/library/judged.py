@@ -48,7 +48,7 @@ class Judged(Source):
         """The model; neither loads nor sends anything."""
 
     def identity(self) -> str:
-        """Hash of everything that decides its scores; a server's address is no part of it."""
+        """Hash of everything that decides the judge's scores; a server's address is no part of it."""
         how = {"side": self.options.side, "largest": self.options.largest}
         prior = self.options.prior if self.form == "likelihood" and not self.blind else 0.0
         asked = {"form": self.form, "blind": self.blind, "prior": prior, "version": VERSION, **how}

@@ -123,8 +123,8 @@ def checkpoints_in(path: Path) -> list[Path]:
 
 
 def unfinished_in(path: Path, place: Mapping[str, Any]) -> list[Path]:
-    """Where the checkpoint of the one cell will be that has kept states and isn't finished. Raises if there are
-    several, or if `place` is to tell: only a finished cell has its place recorded."""
+    """Where the one unfinished cell that has kept states will have its checkpoint. Raises if there are several, or if
+    `place` is to tell: only a finished cell has its place recorded."""
     cells = sorted(cell for cell in (path, *path.glob("cells/*")) if kept_steps(cell))
     if len(cells) > 1 or (cells and place):
         some = ", ".join(map(str, cells[:MOST_NAMED])) + ", …" * (len(cells) > MOST_NAMED)

@@ -30,8 +30,8 @@ class Source(ABC):
 
     @abstractmethod
     def identity(self) -> str:
-        """A hash of everything that decides its scores: bytes of weights and code, or a name if others keep the
-        weights."""
+        """A hash of everything that decides the scorer's scores: bytes of weights and code, or a name if others keep
+        the weights."""
 
     @abstractmethod
     def scorer(self, world: str = "") -> "Scorer":

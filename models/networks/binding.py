@@ -53,7 +53,7 @@ class BindingModule(nn.Module):
     def own_logits(
         self, phrases: Float[Tensor, "u d"], nodes: Int64[Tensor, "n m"], keys: Float[Tensor, "n p d"]
     ) -> tuple[Float[Tensor, "n m p"], Float[Tensor, "n default p"]]:
-        """The same of each image's own phrases, given by number; other phrases aren't compared with it."""
+        """The same for each image's own phrases, given by number; other phrases aren't compared with it."""
         queries = self.queries(phrases)
         own, default = queries[nodes], queries[len(phrases) :]
         return own @ keys.transpose(1, 2), torch.einsum("qd,npd->nqp", default, keys)

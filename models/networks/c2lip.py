@@ -56,14 +56,14 @@ class TextCode(NamedTuple):
 
 @dataclass(frozen=True)
 class PhrasedReader(CaptionReader):
-    """Reads captions as token ids, in training with phrases, each distinct one once."""
+    """Reads captions as token ids; in training also phrases, each distinct one once."""
 
     phrases: ClassVar[bool] = True
 
     def __call__(
         self, texts: Texts, generator: torch.Generator | None = None
     ) -> Int64[Tensor, "m context"] | PhrasedTexts:
-        """Token ids of every caption; in training also those of the phrases behind them."""
+        """Token ids of every caption; in training also those of the captions' phrases."""
         if generator is None:
             return super().__call__(texts)
         first = len(texts.captions) - (texts.targets.phrases if texts.targets else 0)

@@ -52,7 +52,7 @@ class CaptionerScorer(LikelihoodScorer):
         return self.seen(pixels)
 
     def encode_texts(self, texts: TokenBatch) -> WordCode:
-        """What of a text takes no image."""
+        """The code of texts: all that is computed without an image."""
         tower, hidden = self.towers.text, None
         words = embedded(tower, shifted(texts.ids))
         if self.mask is not None:
@@ -73,7 +73,7 @@ class CaptionerScorer(LikelihoodScorer):
         return self.caption_loss(images, texts, targets, self.config.parallel)
 
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
-        """The text tower's own."""
+        """The text tower's last LayerNorm."""
         return normed(self.towers.text, states)
 
     def text_parts(self, code: WordCode, tokens: Layer | None) -> dict[str, Layer]:

@@ -45,7 +45,7 @@ class ClassReader:
 
     animals: tuple[str, ...]
     needed: bool = False
-    """Whether a text of an image has to name a class: one that doesn't would train nothing."""
+    """Whether each text of an image has to name a class: a text without any would train nothing."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Shares:
         """The classes of every text; raises `UserError` where one that is needed has none."""
@@ -62,7 +62,7 @@ class ClassReader:
         return Shares(shares)
 
     def named(self, nodes: Sequence[str]) -> set[int]:
-        """The numbers of the classes that noun phrases end with: the longest one that fits each phrase."""
+        """The numbers of the classes with which noun phrases end: for each phrase the longest class that fits."""
         found = set()
         for node in nodes:
             fits = (
@@ -74,7 +74,7 @@ class ClassReader:
 
 
 def ends(phrase: str, animal: str) -> bool:
-    """Whether a noun phrase is of an animal: "red cat" and "two red cats" of "cat"."""
+    """Whether a noun phrase ends with an animal: "red cat" and "two red cats" end with "cat"."""
     return f" {phrase}".endswith((f" {animal}", f" {plural(animal)}"))
 
 
@@ -111,7 +111,7 @@ class ClassifierScorer(Scorer):
         return images @ F.normalize(self.classes, dim=-1).T
 
     def similarity(self, images: Float[Tensor, "n d"], texts: Shares) -> Float[Tensor, "n m"]:
-        """The mean cosine of every image over the classes that every text names; 0 where that is none."""
+        """The mean cosine of every image over the classes that each text names; 0 for a text that names none."""
         return self.cosines(images) @ texts.shares.T
 
     def loss(self, images: Float[Tensor, "n d"], texts: Shares, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:

@@ -39,16 +39,16 @@ from menagerie.models.towers.towers import self_attention
 
 
 class ImageCode(NamedTuple):
-    """n images."""
+    """The code of n images."""
 
     vectors: Float[Tensor, "n d"]
     """Unit vectors."""
     seen: Seen
-    """What the decoder's words see."""
+    """Keys and values of the images for the decoder's words."""
 
 
 class TextCode(NamedTuple):
-    """m texts."""
+    """The code of m texts."""
 
     vectors: Float[Tensor, "m d"]
     """Unit vectors."""
@@ -90,7 +90,7 @@ class CoCaScorer(LikelihoodScorer):
         return ImageCode(F.normalize(tower.project(pooled), dim=-1), self.fused.read(self.chosen(states)))
 
     def encode_texts(self, texts: TokenBatch) -> TextCode:
-        """Unit vectors of the texts, and the states of their words, each behind the word that it predicts."""
+        """Unit vectors of the texts, and the states from which each of their words is predicted."""
         tower = self.towers.text
         length = texts.ids.shape[1]
         whole = F.pad(texts.ids, (0, self.texts.context - length))

@@ -21,7 +21,7 @@ class Drawn(NamedTuple):
 
     number: Int64[Tensor, "n k"]
     usable: Bool[Tensor, "n k"]
-    """False where the batch has fewer negatives: the number says nothing there."""
+    """False where the batch has fewer negatives than `count`: the number there means nothing."""
 
 
 def wrong(targets: Targets) -> Bool[Tensor, "n m"]:

@@ -54,7 +54,7 @@ class Sides(NamedTuple):
 
 
 class FILIPScorer(CLIPScorer):
-    """The scorer FILIP: a unit vector for each patch and each word, of which each takes its best on the other side."""
+    """The scorer FILIP: a unit vector for each patch and each word; each takes the best fit on the other side."""
 
     config_class = FILIPConfig
     needs = "tokens"
@@ -75,7 +75,8 @@ class FILIPScorer(CLIPScorer):
 
     @property
     def sharing(self) -> Sharing:
-        """Drawn negatives are drawn from all images."""
+        """How processes share a step: a loss that draws negatives gets the codes of all images, and draws from all of
+        them."""
         return Sharing(images="gathered" if self.config.negatives else "block")
 
     @property
@@ -104,7 +105,7 @@ class FILIPScorer(CLIPScorer):
         return Sides(*(torch.cat(part, dim=1) for part in zip(*parts, strict=True)))
 
     def score(self, sides: Sides) -> Float[Tensor, "*n m"]:
-        """One number for a pair."""
+        """The score of each pair, from its two similarities."""
         return (sides.by_patches + sides.by_words) / 2 if self.config.symmetric else sides.by_words
 
     def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
@@ -133,7 +134,7 @@ class FILIPScorer(CLIPScorer):
 
 
 def few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
-    """InfoNCE of each image's own text among it and `count` wrong texts, and of its text's image likewise."""
+    """InfoNCE of each image's own text among that text and `count` wrong texts, and of each text's image likewise."""
     texts, images = wrong_texts(targets, count), wrong_images(targets, count)
     by_image = info_nce(logits.by_patches.diagonal(), logits.by_patches.gather(1, texts.number), texts.usable)
     rows = logits.by_words[:, : len(logits.by_words)].T

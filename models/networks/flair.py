@@ -150,7 +150,7 @@ class FLAIRScorer(Scorer):
         return {"whole": Layer(code.vectors[:, None])}
 
     def text_rows(self, texts: TextBatch) -> Rows:
-        """One distinct text for each text."""
+        """The distinct text that stands for each text."""
         number = texts.number[:, None]
         return Rows(number, torch.ones_like(number, dtype=torch.bool))
 

@@ -42,22 +42,22 @@ from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, p
 
 
 class ImageCode(NamedTuple):
-    """n images."""
+    """The code of n images."""
 
     seen: Seen
-    """What words see of them."""
+    """Keys and values of the images for the words."""
     vectors: Float[Tensor, "n d"] | tuple[()]
     """Unit vectors by which hard negatives are drawn; none if draws are uniform."""
 
 
 class TextCode(NamedTuple):
-    """m texts."""
+    """The code of m texts."""
 
     tokens: TokenBatch
     words: Float[Tensor, "m t w"]
-    """Their words with positions."""
+    """Embedded words, with their positions added."""
     vectors: Float[Tensor, "m d"] | tuple[()]
-    """As those of images; from the text alone."""
+    """Unit vectors of the texts alone, by which hard negatives are drawn; none if draws are uniform."""
 
 
 class FusionScorer(Scorer):
@@ -142,7 +142,8 @@ class FusionScorer(Scorer):
         return matching_loss(scores[:, 0], torch.cat([scores[:, 1:], others], dim=1), usable)
 
     def whole_loss(self, scores: Float[Tensor, "n m"], targets: Targets) -> Float[Tensor, ""]:
-        """The loss over the scores of all images with all texts; of the true pairs only the own ones count."""
+        """The loss over the scores of all images with all texts. Of pairs that are true only an image with its own text
+        counts."""
         n, possible = len(scores), wrong(targets)
         own = scores.diagonal()
         if self.config.objective == "matching":

@@ -45,7 +45,7 @@ class WordCode(NamedTuple):
 
     tokens: TokenBatch
     states: Float[Tensor, "m t w"]
-    """What predicts each token, before it has seen an image."""
+    """The states that predict each token, before they have seen an image."""
     prior: Float[Tensor, " m"]
     """log P(t); 0 where no score needs it."""
 
@@ -167,5 +167,5 @@ def within(tokens: TokenBatch) -> Bool[Tensor, "*b t"]:
 
 
 def shifted(ids: Int64[Tensor, "m t"]) -> Int64[Tensor, "m t"]:
-    """Each token's predecessor; 0 before the first (CapPa's start: a closed vocabulary has no token of its own)."""
+    """For each token the one before it; 0 for the first (CapPa's start: a closed vocabulary has no start token)."""
     return torch.nn.functional.pad(ids[:, :-1], (1, 0))

@@ -33,7 +33,7 @@ class Shares(NamedTuple):
     of_nodes: Float[Tensor, "i c m p"]
     """A: each node's share of each patch; 0 for padding."""
     of_defaults: Float[Tensor, "i t p"]
-    """Each default token's share of what the default tokens have together."""
+    """Each default token's share of what all default tokens together have."""
 
 
 def node_cosines(
@@ -104,7 +104,7 @@ def shares(
     nodes: Int64[Tensor, "c m"],
     present: Bool[Tensor, "c m"],
 ) -> Shares:
-    """Who has which share of the patches of some images (equation 1)."""
+    """The shares that queries and default tokens have of the patches of some images (equation 1)."""
     rest = torch.einsum("td,ipd->itp", defaults, keys)
     together = rest.logsumexp(1, keepdim=True)[:, None]
     logits = torch.einsum("ud,ipd->iup", queries, keys).index_select(1, nodes.flatten()).unflatten(1, nodes.shape)

@@ -110,7 +110,8 @@ class OCCLIPScorer(Scorer):
         return structured_similarity(nodes, graphs.node_present, none, graphs.edge_present, self.alpha, self.beta)
 
     def _bytes_of_an_image(self, images: ImageCode, texts: TextCode) -> int:
-        """What all pairs at once keep of an image for the backward pass: logits, shares and slots of all nodes."""
+        """How many bytes all pairs at once keep of an image for the backward pass: logits, shares and slots of all
+        nodes."""
         (_, patches, width), nodes = images.keys.shape, texts.graphs.phrase_of_node.numel()
         edges = texts.graphs.predicate_of_edge.numel() * (4 * width + 6 * texts.predicates.shape[1])
         return 4 * (nodes * (5 * patches + 3 * width) + 2 * len(texts.phrases) * patches + edges)

@@ -54,12 +54,12 @@ class FurtherReader(TokenReader):
 
 
 class TextCode(NamedTuple):
-    """m texts in training."""
+    """The code of m texts in training."""
 
     vectors: Float[Tensor, "m d"]
     """Unit vectors."""
     ends: Float[Tensor, "m w"]
-    """States of the end tokens, whose projections these are."""
+    """States of the end tokens, from which the vectors are projected."""
     tokens: TokenBatch
 
 
@@ -75,7 +75,7 @@ class CaptionDecoder(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, vectors: Float[Tensor, "n w"], words: Float[Tensor, "n t w"]) -> Float[Tensor, "n t v"]:
-        """Logits of the token behind each word."""
+        """Logits of the token after each word."""
         states = self.fused.after(words[:, None], self.fused.read(vectors[:, None]))
         return self.head(self.norm(states[:, 0]))
 
@@ -95,7 +95,7 @@ class ReadCLIPScorer(CodedScorer):
         self.decoder = CaptionDecoder(tower.width, heads, self.config.decoder_layers, tokenizer.vocab_size)
 
     def encode_texts(self, texts: Read) -> Float[Tensor, "m d"] | TextCode:
-        """Unit vectors of the captions, in training with what the decoder reads."""
+        """Unit vectors of the captions; in training a code with what the decoder reads too."""
         if isinstance(texts, Tensor):
             return super().encode_texts(texts)
         tower = self.towers.text

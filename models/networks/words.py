@@ -17,7 +17,7 @@ PAIRS = 512
 
 
 class TokenBatch(NamedTuple):
-    """The tokens of m texts; what stands behind a text's length is padding, whatever its id."""
+    """The tokens of m texts; what follows after a text's length is padding, whatever its id."""
 
     ids: Int64[Tensor, "m t"]
     length: Int64[Tensor, " m"]

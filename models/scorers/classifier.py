@@ -11,7 +11,8 @@ class ClassifierConfig(CLIPConfig):
     """Options of the classifier."""
 
     animals: tuple[str, ...] = ()
-    """Names of its classes; empty takes all built-in animals. For a world of your own, name its animals."""
+    """Names of the classes, which are animals; empty takes all built-in animals. For a world of your own, name its
+    animals."""
 
 
 CLASSIFIER = ScorerSpec(

@@ -25,10 +25,10 @@ class FusionConfig:
     """Wrong texts for each image, and wrong images for each text, in a step; 0 takes all of the batch, at the price of
     reading every image with every text."""
     hard: bool = True
-    """Draw similar wrong pairs more often, by vectors that are trained beside with CLIP's loss. If false, all wrong
-    pairs are equally likely, and there are no vectors."""
+    """Draw similar wrong pairs more often: similar by vectors that CLIP's loss trains beside the scores. If false, all
+    wrong pairs are equally likely, and there are no vectors."""
     logit_scale: float = 1 / 0.07
-    """Initial inverse temperature of these vectors."""
+    """Initial inverse temperature of the vectors by which hard pairs are drawn."""
 
 
 FUSION = ScorerSpec(

@@ -55,7 +55,7 @@ class LinearConfig(CLIPConfig):
     narrow: int = 64
     """Width of the bottleneck."""
     wide: int = 512
-    """Width of the vectors after it, which are compared."""
+    """Width of the vectors after the bottleneck, which are compared."""
 
 
 LINEAR = ScorerSpec(

@@ -29,7 +29,7 @@ class Layer(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Of which rows each text is composed, for a scorer whose text tower reads something else than one row a text."""
+    """Which rows of the tower's output make up each text, for a scorer whose text tower doesn't read one row a text."""
 
     number: Int64[Tensor, "m k"]
     """Rows in all passes of the tower, one pass after the other."""
@@ -90,7 +90,7 @@ class Passes:
     """Watches a tower, and keeps what its layers give in each of its passes: the tokens, and the layers `wanted`."""
 
     def __init__(self, places: Places, wanted: Collection[str] | None = None) -> None:
-        """None wants all layers."""
+        """`wanted` names the layers to keep; None keeps all."""
         self.places, self.wanted = places, wanted
         self.passes: list[dict[str, Tensor]] = []
         self.masks: list[Tensor | None] = []

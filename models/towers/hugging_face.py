@@ -104,7 +104,7 @@ class Parts(NamedTuple):
     model: nn.Module
     tokenizer: Any
     pictures: dict[str, Any]
-    """Settings of its image processor."""
+    """Settings of the model's image processor."""
 
 
 @quiet()
@@ -150,7 +150,7 @@ def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Fr
 
 
 def check_known(name: str, settings: Mapping[str, Any]) -> None:
-    """Raise for another kind of processor, and for a step that this one doesn't know."""
+    """Raise for an image processor of an unknown kind, and for a step that isn't known of this kind."""
     kind = settings.get("image_processor_type", settings.get("feature_extractor_type", "CLIPImageProcessor"))
     if not KIND.fullmatch(str(kind)):
         raise UserError(f"{name} has the image processor {kind}; this reads those of CLIP, SigLIP and ViT")

@@ -49,7 +49,7 @@ def rows_in(code: Tensors) -> int:
 
 
 def gathered(ranks: Ranks, code: Tensors, own: int, total: int) -> Tensors:
-    """All rows of a code of which this process has its own."""
+    """All rows of a code, of which this process has its `own`."""
     if any(len(part) != own for part in leaves(code)):
         raise UserError(f"a scorer whose codes have no row for each of {own} images or texts can't share them out")
     return mapped(code, lambda part: ranks.gathered(part, total))
@@ -72,7 +72,7 @@ def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Te
 
 
 def check_batch_free(scorer: nn.Module, option: str) -> None:
-    """Raise if a layer takes statistics of a batch: parts of it have others, and each part would count twice."""
+    """Raise if a layer takes statistics over a batch: each part would have its own, and would count twice."""
     if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in scorer.modules()):
         raise UserError(f"{option} needs towers without batch normalisation; choose a ViT such as ViT-B-16")
 

@@ -27,7 +27,7 @@ from menagerie.models.training.targets import Claims, phrases_in, targets_of, wi
 
 class Batch(NamedTuple):
     """The input of a step: n images and their texts. Text i belongs to image i, and so do texts i + n, i + 2n, ... if
-    there are several captions; false captions follow."""
+    there are several captions; after these come false captions."""
 
     images: UInt8[Tensor, "n 3 h w"]
     variation: Variation | None

@@ -15,7 +15,8 @@ WORD = 2**64 - 1
 
 
 class Permutation:
-    """A permutation of 0 .. size - 1 that depends on the seed; calling it gives the numbers at some places."""
+    """A permutation of 0 .. size - 1 that depends on the seed; calling it with some positions gives the numbers
+    there."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.size = size

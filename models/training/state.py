@@ -81,7 +81,7 @@ class History:
         return torch.tensor(self.rows, dtype=torch.float64).reshape(-1, len(Row._fields))
 
     def take(self, table: Sequence[Sequence[float]]) -> None:
-        """Replace the rows by those of a state."""
+        """Replace the history's rows by those of a state."""
         self._unread.clear()
         self.rows = [Row(int(step), *rest) for step, *rest in table]
         self.restart()

@@ -32,7 +32,7 @@ class Claims:
         return self._rows[graph]
 
     def table(self, graphs: Sequence[SceneGraph]) -> csr_matrix:
-        """A sparse matrix with a row of ones and zeros for each graph."""
+        """A sparse matrix with a row for each graph: 1 in the columns of the claims that the graph makes, else 0."""
         rows = [self.row(graph) for graph in graphs]
         starts = np.cumsum([0, *map(len, rows)])
         columns = np.fromiter((number for row in rows for number in row), np.int64, starts[-1])
@@ -95,8 +95,7 @@ def targets_of(
 
 
 def phrases_in(captions: Sequence[Caption]) -> list[tuple[int, Caption]]:
-    """The nodes of captions' graphs as captions, each with the number of the caption; what a caption denies isn't
-    one."""
+    """The nodes of captions' graphs as captions, each with the number of its caption; negated nodes are left out."""
     nodes = ((k, node) for k, text in enumerate(captions) for node in text.graph.nodes if not node.startswith("no "))
     return [(k, Caption(node, SceneGraph((node,)))) for k, node in nodes]
 

@@ -1,4 +1,4 @@
-"""What a training in several processes takes for granted, and how its state travels from the first to the others."""
+"""Checks that several processes can train together, and sends the state of a training from the first to the others."""
 
 import io
 
@@ -24,7 +24,7 @@ def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
 
 
 def check_batch(recipe: Recipe, processes: int) -> None:
-    """Raise for a batch of which not every process has as many images, or too few of them for `--accumulate`."""
+    """Raise for a batch that processes can't share equally, or that leaves one too few images for `--accumulate`."""
     if recipe.batch % processes:
         raise UserError(f"--batch {recipe.batch} can't be shared by {processes} processes evenly; choose a multiple")
     if recipe.accumulate > recipe.batch // processes:

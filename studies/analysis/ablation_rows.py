@@ -225,7 +225,7 @@ class Rows(NamedTuple):
     lines: Mapping[str, str]
     """The options that each row changes, by the row's name."""
     left_out: Mapping[str, str]
-    """The reason why each other row is left out, by name: its parser can't work here."""
+    """The reason why each row that is missing in `lines` is left out, by the row's name: its parser can't work here."""
 
 
 @lru_cache(maxsize=4)  # opening a parser may take seconds

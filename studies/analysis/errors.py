@@ -119,7 +119,7 @@ def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
 
 
 def numbered(*columns: pd.Series) -> tuple[list[tuple[str, ...]], Int64[np.ndarray, " n"]]:
-    """The distinct rows of some columns in the order in which they appear, and which of them each row is."""
+    """The distinct rows of some columns, in the order in which they appear, and the index among these of each row."""
     codes, found = pd.factorize(pd.MultiIndex.from_arrays([column.astype(str) for column in columns]))
     return [tuple(row) for row in found], codes.astype(np.int64)
 
@@ -182,7 +182,7 @@ class Surest(NamedTuple):
 
 @cache  # a finished cell doesn't change
 def surest(source: Source, tests: tuple[str, ...], task: str = "swap") -> Surest:
-    """The records of a cell with the widest margins in these tests, of as many different animal pairs as there are."""
+    """The records of a cell with the widest margins in these tests, from as many different animal pairs as possible."""
     frame = read_predictions(source.folder)
     frame = frame[(frame["task"] == task) & frame["subset"].isin(tests)]
     chosen = [
@@ -194,7 +194,7 @@ def surest(source: Source, tests: tuple[str, ...], task: str = "swap") -> Surest
 
 
 def leading(ranked: pd.DataFrame) -> pd.DataFrame:
-    """The first `SHOWN` rows, where rows that repeat an animal pair, or then a caption, come after others."""
+    """The first `SHOWN` rows, after moving rows that repeat an animal pair or a caption behind the others."""
     repeats = ranked["animals"].duplicated().astype(int) + ranked["caption"].duplicated()
     kept = repeats.sort_values(kind="stable").index[:SHOWN]
     return ranked[ranked.index.isin(kept)]

@@ -19,7 +19,7 @@ ALL = 4  # factors of which all combinations are run
 Signs = tuple[int, ...]
 """The level of each factor: -1 for the first, 1 for the second."""
 Effect = tuple[str, ...]
-"""The factors of an effect: one for a main effect, two for a pair, more for what so many do together."""
+"""The factors of an effect: one for a main effect, two for the interaction of a pair, more for higher interactions."""
 
 
 def design(factors: int) -> list[Signs]:
@@ -30,7 +30,7 @@ def design(factors: int) -> list[Signs]:
 
 
 def effects(factors: Sequence[str], most: int = 2) -> Iterator[Effect]:
-    """The main effect of each factor, then each pair, up to each `most` of them."""
+    """Yield the main effect of each factor, then the effect of each pair, up to those of `most` factors."""
     for size in range(1, most + 1):
         yield from combinations(factors, size)
 

@@ -1,4 +1,4 @@
-"""What `studies/throughput.py growth` measures at one amount of data: each yields names and numbers."""
+"""What `studies/throughput.py growth` measures at one amount of data: functions that yield names and numbers."""
 
 import contextlib
 import time
@@ -35,7 +35,7 @@ class Growth:
     """What is measured: a store's index; the sampler of batches; a split of many shards, whose images have four pixels,
     in a process that may have few files open; splits of crowds, rendered and audited."""
     rows: Amounts = (50_000, 500_000, 5_000_000)
-    """Synthetic scenes of indices and of shards, and items of samplers."""
+    """Numbers of synthetic scenes in indices and in shards, and of items in samplers."""
     scenes: Amounts = (1_000, 3_000, 10_000)
     """Training scenes of splits of crowds."""
     handles: Annotated[int, Range(32, 10**6)] = 256
@@ -56,7 +56,7 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 class Peak:
-    """How much the memory of this process exceeds, at most, what it was at first, in MB; not a number off Linux."""
+    """The largest growth of this process's memory since it was first looked at, in MB; not a number off Linux."""
 
     def __init__(self) -> None:
         with contextlib.suppress(OSError):
@@ -75,7 +75,7 @@ class Peak:
 
 
 def index_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """A store's index of synthetic scenes, without shards."""
+    """Measure a store's index of synthetic scenes, without shards."""
     from menagerie.generators.storage.image_store import SHARD_ROWS
     from menagerie.generators.storage.store_index import StoreIndex, index_to_extend
     from menagerie.generators.vocabulary import Vocabulary
@@ -123,7 +123,7 @@ def synthetic(start: int, rows: int) -> np.ndarray:
 
 
 def sampler_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """A call of the sampler, past the first of a pass, which is timed apart."""
+    """Time calls of the sampler: the first of a pass, and apart from it the median of later ones."""
     from menagerie.models.training.sampling import Stream
 
     for shuffle in (None, "feistel"):
@@ -137,7 +137,7 @@ def sampler_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[
 
 
 def file_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """A split of all rows of a store of synthetic shards."""
+    """Measure a split of all rows of a store of synthetic shards."""
     import resource
 
     from menagerie.generators.storage.image_store import ImageStore
@@ -194,7 +194,7 @@ def split_of_some(store: "ImageStore", amount: int) -> Path:
 
 
 def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """A split of crowds: planned, rendered, written, opened, loaded, audited."""
+    """Measure a split of crowds: planned, rendered, written, opened, loaded, audited."""
     from menagerie.generators.audit.run import audit
     from menagerie.generators.splits.crowd import CrowdRecipe
     from menagerie.generators.storage.dataset import SplitDataset

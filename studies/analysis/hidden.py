@@ -1,4 +1,4 @@
-"""How much of the exchanged things of a test's scenes other things hide."""
+"""How much of the things that a hard negative exchanges is hidden by other things, in scenes of tests."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -8,12 +8,12 @@ import numpy as np
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
 
 BINS = {0.02: "hidden by up to 2 %", 0.1: "2 to 10 %", 0.25: "10 to 25 %", 0.5: "25 to 50 %", 1.0: "50 % or more"}
-"""Upper ends of shares, each with its name."""
+"""Upper ends of the bins of hidden shares, each with the name of its bin."""
 
 
 @lru_cache(maxsize=8)
 def hidden_bins(split: Path) -> dict[str, str]:
-    """The bin of each test scene of several things, by the scene's key: of the two things whose textures are exchanged
+    """The bin of each test scene of several things, by the scene's key. Of the two things whose textures are exchanged,
     the one that is hidden more decides. Scenes of a store that doesn't know its things' areas are left out."""
     from menagerie.generators.storage.pixels import PixelReader, open_split
 

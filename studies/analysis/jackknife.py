@@ -13,7 +13,8 @@ PARTS = 20  # more take longer, and change Student's quantile little
 def intervals(
     clusters: Sequence[Hashable], numbers: Callable[[Sequence[int]], Mapping[str, Summary]]
 ) -> dict[str, tuple[float, float]]:
-    """Intervals, nominally of 95 %, of the official accuracies that `numbers` gives of the records with some indices.
+    """Intervals, nominally of 95 %, of official accuracies; `numbers` gives these for the records with the given
+    indices.
 
     A delete-a-group jackknife (Kott 2001, "The delete-a-group jackknife", J. Official Statistics 17, section 2):
     clusters are shuffled (always alike) and dealt out to parts, and each number is computed without one part after

@@ -15,7 +15,7 @@ class Rung:
     """A setting: another rung, with changes."""
 
     after: str
-    """The rung that it changes; empty for the first."""
+    """The rung that this one changes; empty for the first."""
     says: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the split, of training and of towers."""
@@ -70,13 +70,13 @@ MENDS = tuple(name for name in RUNGS if name not in (*PATH, *BESIDE))
 
 
 def changes(name: str) -> dict[str, Any]:
-    """All that a rung changes of the first one."""
+    """All changes that separate a rung from the first rung."""
     rung = RUNGS[name]
     return (changes(rung.after) if rung.after else {}) | dict(rung.changes)
 
 
 def met(split: SpatialRecipe, training: Recipe) -> float:
-    """The share of images of pairs whose caption has its opposite, the same things exchanged, in its batch.
+    """The share of images of pairs whose batch has the opposite caption too: that of the same things, exchanged.
 
     Only such a caption differs in nothing but the order: all others name other things. It's the expected
     share where images are drawn evenly; false captions of the recipe count too.

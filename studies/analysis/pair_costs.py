@@ -41,7 +41,7 @@ class Pairs:
     relation: bool = False
     """Relate a text's first two phrases."""
     architecture: str = "nano"
-    """Towers, which aren't measured; their patches are."""
+    """Towers. They aren't measured, but their patches are compared."""
     resolution: Annotated[int, SIDE] = 112
     """Side of the images in pixels; with nano 14 x 14 patches."""
     device: str = "cpu"
@@ -53,7 +53,7 @@ class Pass(NamedTuple):
 
     seconds: float
     gib: float
-    """Memory above that of the codes, at most; gradients included."""
+    """Peak memory in GiB beyond that of the codes, gradients included."""
     results: list["torch.Tensor"]
     """The scores, then the gradients of the codes."""
 
@@ -64,13 +64,13 @@ class Cost(NamedTuple):
     seconds: float
     gib: float
     scores: float = math.nan
-    """Largest difference from all at once, over the largest score."""
+    """Largest difference from scores that are computed all at once, over the largest score."""
     gradients: float = math.nan
-    """Of the codes' gradients, likewise."""
+    """The same for the gradients of the codes."""
 
 
 def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors", "Tensors"]:
-    """A scorer, and the codes of so many images and texts as it makes them."""
+    """A scorer, and the codes that it makes of so many images and texts."""
     import torch
 
     from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -93,7 +93,7 @@ def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors"
 
 
 def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
-    """Score all pairs and go back, with fixed gradients of the scores."""
+    """Score all pairs, and compute the gradients of the codes from fixed gradients of the scores."""
     import torch
 
     from menagerie.models.texts import leaves, mapped
@@ -119,7 +119,8 @@ def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
 
 
 def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
-    """What one number of images costs, by way."""
+    """The cost of scoring so many images, for each way of doing it: in chunks, and all at once if they aren't too
+    many."""
     import torch
 
     from menagerie.models import chunks

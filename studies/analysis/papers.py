@@ -46,7 +46,7 @@ class Ablations:
     ratio: tuple[str, str] | None = None
     """Two scalar weights whose ratio after training the report shows."""
     ratio_says: str = ""
-    """What the report says of it."""
+    """What the report says of this ratio."""
     claims: tuple[Claim, ...] = ()
 
 
@@ -58,14 +58,14 @@ SMALL = {name: oc_clip.OC_CLIP.small[name] for name in SIZES}
 
 
 def sized(**sizes: int) -> tuple[str, str]:
-    """The name and the line of a row with other sizes than those for small towers."""
+    """The name and the line of a row with these sizes, as far as they differ from those for small towers."""
     others = {name: size for name, size in sizes.items() if size != SMALL[name]}
     name = ", ".join(f"{WORDS[name][0]} in {size}" for name, size in others.items())
     return name, " ".join(f"{name}={size}" for name, size in others.items())
 
 
 def of_sizes() -> dict[str, Any]:
-    """OC-CLIP's rows of sizes, one of both varied, and its groups of rows."""
+    """OC-CLIP's rows that vary one size, and its groups of rows: coefficients, and both sizes together."""
     alone = {sized(**{name: size})[0]: (name, size) for name, sizes in SIZES.items() for size in sizes}
     alone.pop("")  # as it is
     coefficients = [pair for pair in product(INITIAL, INITIAL) if pair != DEFAULTS]

@@ -28,7 +28,7 @@ class Axis(NamedTuple):
     most: int
 
     def saved(self, images: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """The position of `images` on a logarithmic axis: 0 for the most images, 1 for the least."""
+        """The position of `images` on a logarithmic axis: 0 for the most images, 1 for the fewest."""
         return 1 - np.log(images / self.least) / math.log(self.most / self.least)
 
 
@@ -43,8 +43,8 @@ class Bound(NamedTuple):
 
 
 def front(images: Sequence[int | float], accuracy: Sequence[float]) -> list[int]:
-    """Indices of the settings that no other beats with as few images (or at another cost) and as high accuracy, the
-    cheapest first."""
+    """Indices of the settings on the front, the cheapest first: no other setting has as few images (or as low a cost)
+    and as high accuracy."""
     order = sorted(range(len(images)), key=lambda k: (images[k], -accuracy[k]))
     best, kept = -math.inf, []
     for k in order:
@@ -84,7 +84,8 @@ def accuracies(tests: Sequence[Tally]) -> list[float]:
 
 
 def clusters_of(curves: Sequence[Curve]) -> tuple[Float64[np.ndarray, "k v"], Float64[np.ndarray, "k v"], list[int]]:
-    """Points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the pairs' seeds.
+    """Points and numbers of each animal pair of each seed (k) in each setting of all curves (v), and the seeds of these
+    pairs.
 
     All settings must be tested on the same records.
     """
@@ -102,7 +103,7 @@ class Volume(NamedTuple):
     low: float
     high: float
     pairs: int
-    """Number of animal pairs in the test, which were drawn within their seeds."""
+    """Number of animal pairs in the test, over all seeds; they are drawn within their seed."""
 
     @property
     def interval(self) -> str:

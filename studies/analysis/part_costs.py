@@ -65,7 +65,7 @@ def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
 
 
 def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Callable[[], object]]:
-    """The three parts of a forward pass; each uses the results of the ones before."""
+    """Make the three parts of a forward pass, as functions; each uses the results of the ones before."""
     import torch
 
     texts = scorer.read([c.text for c in captions], [c.graph for c in captions])
@@ -101,8 +101,7 @@ def multiplications(scorer: "Scorer", captions: list["Caption"], side: int) -> t
 
 
 def images_per_second(scorer: "Scorer", captions: list["Caption"], side: int, repeats: int, device: str) -> float:
-    """Images per second, in batches with as many texts as images. The median over repeats; the first one doesn't
-    count."""
+    """Images per second, in batches with as many texts as images: the median over repeats, without the first."""
     import torch
 
     spans = []
@@ -149,11 +148,11 @@ class Parts:
     """Phrases of a text's graph, each with a relation to the next, none of which another text has; 0 reads captions of
     the world, whose few phrases are encoded once each."""
     world: str = "pug"
-    """World of those captions: two animals, a background and a relation each."""
+    """World of the captions that are read with --nodes 0: two animals, a background and a relation each."""
     timed: Annotated[int, Range(0, 1_000_000)] = 0
     """Images to time a forward pass of; 0 only counts, which needs no weights and takes seconds."""
     repeats: Annotated[int, Range(1, 100_000)] = 3
-    """Timed passes; figures are medians over them."""
+    """Number of timed passes; figures are medians over them."""
     device: str = "cpu"
     """Where passes are timed: cpu (one thread) or cuda."""
 

@@ -21,7 +21,7 @@ class Correlation(NamedTuple):
     low: float
     high: float
     p: float
-    """Two-sided, of no correlation."""
+    """Two-sided p value of the hypothesis that there is no correlation."""
     n: int
     clusters: int
 
@@ -79,7 +79,7 @@ def numbered(names: Sequence[Any]) -> Int[np.ndarray, " n"]:
 def spearman(
     x: Num[np.ndarray, " n"], y: Num[np.ndarray, " n"], weights: Columns, groups: Int[np.ndarray, " n"]
 ) -> Float64[np.ndarray, " draws"]:
-    """The rank correlation of each draw, in which row i is there weights[:, i] times: that of the repeated rows."""
+    """The rank correlation of each draw, in which row i occurs weights[:, i] times."""
     same = (groups[:, None] == groups).astype(float)
     size = weights @ same
     one, other = (centred_ranks(values, weights, same, size) for values in (x, y))

@@ -60,7 +60,7 @@ class Training:
     grad_checkpointing: bool = False
     """Keep only the input of each transformer block in a step."""
     repeats: Annotated[int, Range(1, 100_000)] = 30
-    """Steps; the figures are medians over them."""
+    """Number of timed steps; figures are medians over them."""
     store: Path = Path("store")
     """Folder of the image stores."""
     device: str = "cpu"
@@ -68,7 +68,7 @@ class Training:
 
 
 def training_data(config: Training) -> "SplitDataset":
-    """A split of the world with most of its pairs; renders missing images."""
+    """A split of the world with most of its pairs in train; renders missing images."""
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.generators.storage.split_file import make_split
@@ -109,7 +109,7 @@ def recipe_of(config: Training, precision: Precision) -> Recipe:
 
 
 def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> dict[str, float]:
-    """Milliseconds of each part of a model's step, and what a GPU gives. `prepare` always runs on the CPU."""
+    """Milliseconds of each part of a model's step, and further figures on a GPU. `prepare` always runs on the CPU."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 

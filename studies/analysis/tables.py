@@ -75,7 +75,7 @@ def described(
 
 
 def number(value: float, deviation: float = math.nan) -> str:
-    """A number with one decimal, and the deviation of several; a dash for one that is undefined."""
+    """A number with one decimal, followed by its deviation if that is defined; a dash for an undefined number."""
     if math.isnan(value):
         return DASH
     return f"{value:.1f}" + ("" if math.isnan(deviation) else f" ± {deviation:.1f}")

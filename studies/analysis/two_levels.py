@@ -113,15 +113,15 @@ def resampled_means(
 
 @lru_cache(maxsize=4)  # the tasks of a test have the same clusters
 def draws_of(owner: bytes, seed: int) -> Float64[np.ndarray, "r k"]:
-    """The draws of `draws` by a seed; nobody changes them."""
+    """The result of `draws` for a seed, cached: it must not be changed."""
     drawn = draws(np.frombuffer(owner, np.int64), np.random.default_rng(seed))
     drawn.flags.writeable = False
     return drawn
 
 
 def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[np.ndarray, "r k"]:
-    """Resample seeds, and within each drawn seed its clusters, each as often as there are; returns how often each
-    cluster is drawn."""
+    """Resample as many seeds as there are, and within each drawn seed as many clusters as it has; returns how often
+    each cluster is drawn."""
     n = int(owner.max()) + 1
     chosen = rng.integers(n, size=(RESAMPLES, n))
     drawn = np.zeros((RESAMPLES, len(owner)))

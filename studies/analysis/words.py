@@ -162,5 +162,5 @@ def explained(tasks: Sequence[str], swap: str) -> dict[str, str]:
 
 
 def wrap(text: str, width: int = 30) -> str:
-    """Lines of at most `width` characters; where a line ends already, it ends."""
+    """Break a text into lines of at most `width` characters; its own line breaks stay."""
     return "\n".join(line for given in text.split("\n") for line in textwrap.wrap(given, width))

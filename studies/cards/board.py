@@ -14,7 +14,7 @@ HEADER = ("model", "swaps, %", "95 % interval", "all tasks but quads, %", "95 % 
 
 
 def write_board(cards: Sequence[Path], out: Path) -> None:
-    """Write the leaderboard of cards; raises for the first that doesn't hold, or that is another's again."""
+    """Write the leaderboard of cards; raises for the first card that doesn't hold, or that is the same as another."""
     found = [verified(path) for path in cards]
     keys = [(each.card.benchmark.name, each.card.model.weights) for each in found]
     if again := next((each for each, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):
@@ -47,7 +47,7 @@ def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
 
 
 def row_of(found: Verified, folder: Path) -> list[str]:
-    """A model's row; it says so where the numbers weren't computed anew."""
+    """A model's row; it says so where the numbers weren't recomputed."""
     card = found.card
     swaps, every = card.means
     link = f"[card]({Path(relpath(found.path, folder)).as_posix()})" + ("" if found.recomputed else ", scores not seen")

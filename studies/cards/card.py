@@ -36,12 +36,12 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str
     weights: str
-    """Hash of all that decides its scores: weights, settings, code."""
+    """Hash of all that decides the model's scores: weights, settings, code."""
     about: str
     trained_on: str
-    """What a study here trained it on, and for how long; empty for other models."""
+    """What a study here trained the model on, and for how long; empty for other models."""
     unread: int
-    """Texts that are longer than the model reads."""
+    """Number of texts that are longer than the model reads."""
 
 
 class OfProgram(msgspec.Struct, forbid_unknown_fields=True):
@@ -94,7 +94,7 @@ def write_card(
 
 
 def read_card(path: Path) -> tuple[Card, str]:
-    """A card with its seal; raises `UserError` if it was changed since it was written, or is none."""
+    """Read a card and its seal; raises `UserError` if it was changed since it was written, or isn't a card."""
     text = read_text(path)
     content = unsealed(text, path, "", dict[str, Any])
     try:

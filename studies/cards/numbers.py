@@ -15,11 +15,12 @@ MEANS: Mapping[str, Callable[[str], bool]] = {
     "swaps of all tests": lambda task: task == "swap",
     "all tasks but quads, of all tests": lambda task: not task.startswith(QUAD),
 }
-"""The means of a card, and which tasks each takes. Quads ask about the captions of swaps again."""
+"""The means of a card, and the tasks that each is over. Quads aren't among them: they ask about the captions of swaps
+again."""
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True):
-    """An accuracy from 0 to 1. There is no interval (None) of fewer than five animal pairs."""
+    """An accuracy from 0 to 1. Without an interval (None) if there are fewer than five animal pairs."""
 
     test: str
     task: str
@@ -32,7 +33,7 @@ class Number(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def numbers_of(points: Iterable[Point]) -> tuple[list[Number], list[Number]]:
-    """The number of each task of each test, and those of `MEANS`, in each of which its tasks count alike."""
+    """The number of each task of each test, and the means of `MEANS`, in which all tasks have equal weight."""
     groups: dict[tuple[str, str], list[Point]] = {}
     for point in points:
         groups.setdefault((point.subset, point.task), []).append(point)

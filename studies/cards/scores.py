@@ -41,7 +41,7 @@ class Point(NamedTuple):
     task: str
     animals: str
     value: float
-    """1 where all true texts are above all false ones, a share of it for ties, else 0."""
+    """1 where all true texts score above all false ones, a share of 1 for ties, else 0."""
     chance: float
 
 
@@ -63,7 +63,7 @@ def read_scores(path: Path) -> list[Scored]:
 
 
 def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: str) -> Scored:
-    """A row in words as an item with its scores; raises `ValueError` for numbers that aren't scores."""
+    """Make an item with its scores from the texts of a row; raises `ValueError` for numbers that aren't scores."""
     matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
     if not np.isfinite(matrix).all() or not 1 <= int(true) < matrix.shape[1]:
         raise ValueError(f"{true} of {scores[:40]!r}")
@@ -71,7 +71,7 @@ def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: 
 
 
 def scenes_digest(items: Iterable[Scored]) -> str:
-    """The digest of scenes that these items have; for all of a benchmark's, that of the benchmark."""
+    """The digest of these items' scenes; for all items of a benchmark it equals the benchmark's digest."""
     return digest_of_rows((*item[:5], *item.scores.shape) for item in items)
 
 

@@ -21,16 +21,16 @@ NEAR = 1.5e-5  # numbers are rounded to five digits, perhaps otherwise on anothe
 
 
 class Verified(NamedTuple):
-    """A card that holds."""
+    """A card that was found to hold."""
 
     path: Path
     card: Card
     recomputed: bool
-    """Whether its numbers were computed anew, from the scores beside it."""
+    """Whether the card's numbers were computed anew, from the scores beside it."""
 
 
 def verified(path: Path) -> Verified:
-    """A card that holds; raises `UserError` with the first thing that doesn't."""
+    """Verify a card; raises `UserError` for the first thing in it that doesn't hold."""
     if path.suffix != ".json":
         raise UserError(f"{path} is no card: give the .json file, which has the seal")
     card, seal = read_card(path)
@@ -49,7 +49,8 @@ def verified(path: Path) -> Verified:
 
 
 def check_benchmark(path: Path, card: Card) -> None:
-    """Raise unless a card is of a benchmark that this program has, as it has it."""
+    """Raise unless this program has the card's benchmark, in the same version and resolution and with the same
+    digest."""
     name = card.benchmark.name
     try:
         ours = benchmark_of(frozen(choose("frozen benchmark", name, FROZEN)))
@@ -85,7 +86,7 @@ def check_numbers(path: Path, card: Card, scores: Path) -> None:
 
 
 def check_same(path: Path, there: Sequence[Number], here: Sequence[Number]) -> None:
-    """Raise for the first number that scores give otherwise."""
+    """Raise for the first number of a card that its scores contradict."""
     names = [[(number.test, number.task) for number in numbers] for numbers in (there, here)]
     if names[0] != names[1]:
         raise UserError(f"{path} has numbers of other tasks than its scores")

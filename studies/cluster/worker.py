@@ -53,7 +53,7 @@ class Command:
 
     @property
     def is_gone(self) -> bool:
-        """Whether this task must end because the command has ended."""
+        """Whether the command has ended, so that this task must end too."""
         return is_local() and not self.process.lives
 
     def wait(self) -> None:
@@ -83,7 +83,8 @@ class Task:
     """
 
     submitted: Command
-    """Must be the first field: loading the function of the next one takes seconds."""
+    """The submitting command. It must be the first field: fields are unpickled in order, and the function in the next
+    one takes seconds to load."""
     function: Callable[[Any, Interruption], None]
     command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
     """Command that the user typed, for the provenance of results."""
@@ -114,7 +115,7 @@ class Task:
 
 
 def may_go_on() -> bool:
-    """Whether to queue again. A job that Slurm is ending was cancelled, or Slurm itself requeues it."""
+    """Whether to queue again: not if Slurm is ending the job, as it was then cancelled or Slurm requeues it itself."""
     if os.environ.get("SUBMITIT_EXECUTOR") != "slurm":
         return True
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={os.environ['SLURM_JOB_ID']}"]

@@ -21,7 +21,7 @@ Units = Float[np.ndarray, "v p q d"]
 
 
 class Alignment(NamedTuple):
-    """Of an image's code x, its text's t and the swapped text's t', as unit vectors."""
+    """How well codes agree: x is an image's code, t its text's and t' the swapped text's, all unit vectors."""
 
     gap: Measured
     """|mean image - mean text|^2, the gap of Liang et al. (2203.02053); chance is that of means at right angles."""
@@ -32,14 +32,14 @@ class Alignment(NamedTuple):
     after: Measured
     """The same by one matrix, x'(I + A)(t - t')."""
     bits: Measured
-    """Of the margins before."""
+    """Bits that the margins of `before` tell."""
     bits_after: Measured
 
 
 @one_core
 def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Alignment:
-    """The matrix is fitted to the logistic loss on other pairs of animals: what LABCLIP (Koishigarina et al.,
-    2502.03566) could repair."""
+    """Measure alignment. The matrix A is fitted to the logistic loss on other pairs of animals: what LABCLIP
+    (Koishigarina et al., 2502.03566) could repair."""
     for codes in (images, texts):
         axes.check(codes)
     if images.shape != texts.shape:
@@ -89,7 +89,7 @@ def mapped(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
 
 
 def fitted(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
-    """I + A at the least of mean log(1 + exp(-b x'(I + A)d)) + penalty |A|^2, b > 0 fitted too."""
+    """The matrix I + A that minimises mean log(1 + exp(-b x'(I + A)d)) + penalty |A|^2, with b > 0 fitted too."""
     width = x.shape[1]
     unit = np.eye(width, dtype=np.float32)
 

@@ -12,7 +12,7 @@ from menagerie.envs.core.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class ProbeAxes:
-    """The ordered pairs of a probe set. Every pair stands there in both orders, else `UserError`.
+    """The ordered pairs of a probe set. Raises `UserError` unless every pair is there in both orders.
 
     Animals and textures are numbers from 0.
     """
@@ -20,7 +20,8 @@ class ProbeAxes:
     animals: Int[np.ndarray, "p 2"]
     textures: Int[np.ndarray, "q 2"]
     backgrounds: Int[np.ndarray, "v p q"]
-    """The same for a scene, its swap and its mirror in a view, drawn anew for each view."""
+    """The number of each scene's background: the same for a scene, its swap and its mirror in a view, drawn anew for
+    each view."""
 
     def __post_init__(self) -> None:
         for name, pairs in (("animals", self.animals), ("textures", self.textures)):
@@ -49,23 +50,23 @@ class ProbeAxes:
 
     @cached_property
     def swaps(self) -> Int[np.ndarray, " q"]:
-        """The number of the pair of textures in the other order."""
+        """For each ordered pair of textures, the number of the pair in the other order."""
         return turned(self.textures)
 
     @cached_property
     def mirrors(self) -> Int[np.ndarray, " p"]:
-        """The number of the pair of animals in the other order."""
+        """For each ordered pair of animals, the number of the pair in the other order."""
         return turned(self.animals)
 
     @cached_property
     def groups(self) -> Int[np.ndarray, " p"]:
-        """The number of the unordered pair of animals, by which scenes are held out: a scene, its swap, its mirror and
-        their views share it. Random splits of scenes leak."""
+        """For each ordered pair of animals, the number of the unordered pair. Scenes are held out by it: a scene, its
+        swap, its mirror and their views share it. Random splits of scenes leak."""
         return np.unique(np.sort(self.animals, 1), axis=0, return_inverse=True)[1].reshape(-1)
 
     @cached_property
     def half(self) -> Int[np.ndarray, " h"]:
-        """One order of each pair of textures."""
+        """The numbers of one order of each pair of textures."""
         return np.flatnonzero(self.textures[:, 0] < self.textures[:, 1])
 
     def folds(self, count: int) -> Int[np.ndarray, " p"]:
@@ -80,7 +81,7 @@ class ProbeAxes:
         return np.nonzero(self.animals == animal)
 
     def check(self, codes: Num[np.ndarray, "v p q *rest"], least: int = 1) -> None:
-        """Raise `UserError` unless codes fit these axes, are finite, and have so many views."""
+        """Raise `UserError` unless codes fit these axes, are finite, and have at least `least` views."""
         if codes.shape[1:3] != (len(self.animals), len(self.textures)):
             shape = (len(self.backgrounds), len(self.animals), len(self.textures))
             raise UserError(f"codes {codes.shape} don't fit the probe set's views, pairs and pairs {shape}")

@@ -14,7 +14,7 @@ SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, where m
 
 
 def bits(margins: Float[np.ndarray, "..."]) -> Measured:
-    """1 - min over b >= 0 of mean log2(1 + exp(-b m)), in bits; chance is 0, and 1 is all.
+    """The bits that margins m tell: 1 - min over b >= 0 of mean log2(1 + exp(-b m)). Chance is 0, and 1 is all.
 
     A lower bound of the mutual information between margins and a fair coin that they are positive for, by the entropy
     less the loss of a reader (2606.03976); ours conditions on which things and textures a scene has, so that exactly 1
@@ -45,7 +45,7 @@ def least_loss(loss: Callable[[float], float]) -> float:
 
 
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
-    """The log-odds that two coins fall alike, from the log-odds of each: 2 atanh(tanh(a / 2) tanh(t / 2))."""
+    """The log-odds that two coins fall alike, from each one's log-odds a and t: 2 atanh(tanh(a / 2) tanh(t / 2))."""
     return np.logaddexp(0, one + two) - np.logaddexp(one, two)
 
 

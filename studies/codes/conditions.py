@@ -45,7 +45,7 @@ SAYS = {
     "no absent one": "no red pig",
     "no one": "no red cat",
 }
-"""The texts of the scene above, as a template that states no relation has them."""
+"""Names of texts, and the text of the scene in the module's docstring, in the words of a template without relations."""
 
 
 class Part(NamedTuple):
@@ -54,9 +54,9 @@ class Part(NamedTuple):
     condition: str
     name: str
     above: tuple[tuple[str, str], ...]
-    """Texts, and those that they have to score above."""
+    """Pairs of names: the first text has to score above the second."""
     partner: str = ""
-    """The scene for which the same must hold, each with the texts of its own: its swap or its mirror, if either."""
+    """The scene for which the same must hold with its own texts: the swap or the mirror; empty: none."""
 
     @property
     def texts(self) -> set[str]:
@@ -79,7 +79,7 @@ OTHER_ATTRIBUTES = "images: other attributes nearer than another object"
 OTHER_VIEW = "images: another view nearer than the swap"
 NEGATED = ("one", "other", "no one", "no other")  # texts of the conditions between texts
 Scores = Mapping[str, Float[np.ndarray, "v p q"]]
-"""Of each scene with its text of a name."""
+"""By the name of a text: the score of each scene with its text of that name."""
 
 
 class Found(NamedTuple):
@@ -93,7 +93,8 @@ class Found(NamedTuple):
 
 
 def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Found]:
-    """Each part, each condition, and all that can be asked, with what they would come to were they independent.
+    """Yield in which share of scenes each part holds, each condition, and all that can be asked together; for the
+    latter also what it would be if they were independent.
 
     `lacking` says of conditions why they can't be asked.
     """
@@ -182,7 +183,8 @@ def cosines(x: Float[np.ndarray, "v p q d"], y: Float[np.ndarray, "v p q d"]) ->
 
 
 def replaced(axes: ProbeAxes, side: int) -> Num[np.ndarray, " p"]:
-    """The pair in which the left (0) or the right animal gives way to the next one that the pair doesn't show."""
+    """For each pair of animals, the pair in which the left (0) or the right one is replaced by the next animal that the
+    pair doesn't show."""
     number = {tuple(pair): p for p, pair in enumerate(axes.animals.tolist())}
     kinds, found = axes.kinds[0], []
     if kinds < 3:

@@ -13,18 +13,19 @@ from menagerie.studies.codes.measured import Measured, refused
 FOLDS = 2
 OBJECTS, OTHERS, PLACES, RANDOM = "objects", "others", "places", "random"
 Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
-"""From codes, s(x, c) - s(x, c') for each scene's caption c and the swapped one c'."""
+"""From codes to margins: s(x, c) - s(x, c') for each scene x, its caption c and the swapped one c'."""
 
 
 class Edits(NamedTuple):
-    """Share of the scenes judged rightly that flip to the swapped caption; chance is a random direction as long."""
+    """Of the scenes judged rightly, the share that flips to the swapped caption; chance is that of a random direction
+    of the same length."""
 
     objects: Measured
-    """Moved by the mean codes of the scene's objects in their places."""
+    """Codes moved by the mean codes of the scene's objects in their places."""
     others: Measured
-    """By those of objects of two other animals."""
+    """Codes moved by the mean codes of objects of two other animals."""
     places: Measured
-    """By those of textures in places, over all animals."""
+    """Codes moved by the mean codes of textures in their places, over all animals."""
 
 
 def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
@@ -46,7 +47,7 @@ def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, 
 def edited(
     codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0
 ) -> Iterator[tuple[str, Num[np.ndarray, "v p q d"]]]:
-    """The codes after each edit, one after another, for they may be large."""
+    """Yield the name of each edit and the codes after it, one edit at a time: codes may be large."""
     if axes.kinds[0] < 4:
         raise UserError(f"edits by objects of two other animals need 4 animals, not {axes.kinds[0]}")
     random = np.random.default_rng(seed)
@@ -68,12 +69,12 @@ def edited(
 def exchange(
     means: Num[np.ndarray, "2 a t d"], axes: ProbeAxes, animals: Num[np.ndarray, " 2"]
 ) -> Num[np.ndarray, "q d"]:
-    """What two animals' codes change by when they exchange textures."""
+    """By how much codes change when two animals exchange textures, for each pair of textures."""
     (left, right), (t, u) = animals, axes.textures.T
     return means[0, left, u] - means[0, left, t] + means[1, right, t] - means[1, right, u]
 
 
 def as_long(moves: Num[np.ndarray, "q d"], random: np.random.Generator) -> Num[np.ndarray, "q d"]:
-    """Random directions of the same lengths."""
+    """Random directions, as long as `moves`."""
     drawn = random.normal(size=moves.shape)
     return drawn * np.linalg.norm(moves, axis=-1, keepdims=True) / np.linalg.norm(drawn, axis=-1, keepdims=True)

@@ -22,19 +22,19 @@ Codes = Float[np.ndarray, "v p q d"]
 
 
 class Geometry(NamedTuple):
-    """Shares of variance, and directions. Where D isn't sure, what divides by it is refused."""
+    """Shares of variance, and directions. Where D can't be told from noise, measures that divide by it are refused."""
 
     share: Measured
     """The binding share S = E[D1 . D2] / 4V: the share of the variance between scenes that views agree on, V, which the
     assignment makes. Backgrounds are taken out of V."""
     objects: Measured
-    """R2 of D as the sum of an object's code each, the same in both places."""
+    """R2 of D as a sum of one code for each object, the same in both places."""
     placed_objects: Measured
-    """The same with codes of an object's own for each place."""
+    """The same with one code for each object in each place."""
     concepts: Measured
     """R2 of codes as animals + textures + background, which predicts D = 0."""
     components: Measured
-    """k95: principal components of D with 95 % of it; chance is a D that is spread evenly."""
+    """k95: how many principal components have 95 % of D; chance is that of a D that is spread evenly."""
     cosine: Measured
     """Mean |cos| of an animal's and a texture's direction."""
     leak: Measured
@@ -43,9 +43,9 @@ class Geometry(NamedTuple):
 
 @one_core
 def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
-    """The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2, k95 and |cos| as in 2602.24264;
-    sums over objects as in Uselis et al. (2605.31503). For codes of more than some hundred dimensions, give their
-    principal components (`readable` scales them; that is another geometry)."""
+    """Measure geometry. The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2, k95 and |cos|
+    are as in 2602.24264; sums over objects as in Uselis et al. (2605.31503). For codes of more than some hundred
+    dimensions, give their principal components (`readable` scales them; that is another geometry)."""
     axes.check(codes, least=2)
     z = codes.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
@@ -170,7 +170,7 @@ def concepts(z: Codes, axes: ProbeAxes) -> Measured:
 
 
 def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
-    """The codes of animals and of textures, less their means."""
+    """The fitted codes of each animal and of each texture, less the mean over animals and over textures."""
     weights = ridge(flat(counted(axes)), flat(z), PENALTY)
     animals, textures = axes.kinds
     alpha, tau = weights[:animals], weights[animals : animals + textures]
@@ -178,7 +178,7 @@ def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Flo
 
 
 def cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
-    """Chance is that of two random directions."""
+    """The mean |cos| of an animal's and a texture's direction; chance is that of two random directions."""
     width = alpha.shape[1]
     chance = float(np.exp(gammaln(width / 2) - gammaln((width + 1) / 2)) / np.sqrt(np.pi))
     sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (alpha, tau)]
@@ -197,7 +197,8 @@ def leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Meas
 
 
 def components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
-    """By the symmetrised E[D1 D2'], whose negative eigenvalues are noise."""
+    """How many principal components have 95 % of D, by the symmetrised E[D1 D2'], whose negative eigenvalues are
+    noise."""
     v, p, h, width = d.shape
     even = float(np.ceil(EXPLAINED * min(width, p * h)))
     if unsure:

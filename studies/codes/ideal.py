@@ -33,7 +33,7 @@ class IdealCode:
         return np.repeat([1.0, self.weight], [self.objects + self.attributes, conjunctions])
 
     def of(self, *things: Thing) -> Vector:
-        """Of an image or a text."""
+        """The unit vector of an image or a text with these things."""
         n, m = self.objects, self.attributes
         present = np.zeros(len(self._weights))
         for x, attribute, place in things:
@@ -79,7 +79,7 @@ def pair_margins(code: IdealCode) -> tuple[float, float]:
 
 
 def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """What shares an object is nearer than what doesn't, whatever its attribute and place."""
+    """Yield the margins of: what shares an object is nearer than what doesn't, whatever its attribute and place."""
     one, two, three = (code.of((thing, None, None)) for thing in (x, y, z))
     both = code.of((x, None, None), (y, None, None))
     yield 1 - one @ two
@@ -90,7 +90,7 @@ def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
 
 
 def attribute_binding(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """An object is nearer to its attribute than to another's, alone and beside another thing."""
+    """Yield the margins of: an object is nearer to its attribute than to another's, alone and beside another thing."""
     for a, b in permutations(range(code.attributes), 2):
         one, other = code.of((x, a, None)), code.of((x, b, None))
         scene, swap = code.of((x, a, None), (y, b, None)), code.of((x, b, None), (y, a, None))
@@ -101,14 +101,14 @@ def attribute_binding(code: IdealCode, x: int, y: int, z: int) -> Iterator[float
 
 
 def place(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """A scene is nearer to what stands in its place than to what doesn't."""
+    """Yield the margins of: a scene is nearer to what stands in its place than to what doesn't."""
     scene, mirror = code.of((x, None, LEFT), (y, None, RIGHT)), code.of((x, None, RIGHT), (y, None, LEFT))
     yield 1 - scene @ mirror
     yield scene @ code.of((x, None, LEFT), (z, None, RIGHT)) - scene @ code.of((x, None, RIGHT), (z, None, LEFT))
 
 
 def negation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """ "No x" is nearer to what lacks x, and to other negations, than to x."""
+    """Yield the margins of: "no x" is nearer to what lacks x, and to other negations, than to x."""
     one, two = code.of((x, None, None)), code.of((y, None, None))
     yield one @ code.no(y) - one @ code.no(x)
     yield code.no(x) @ code.no(y) - one @ two

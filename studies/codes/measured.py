@@ -12,9 +12,9 @@ class Measured:
     """What a measure says of a code."""
 
     value: float | None
-    """None where it is refused."""
+    """The number; None where it is refused."""
     chance: float | None
-    """What a code says that knows nothing of what is measured."""
+    """The number for a code that knows nothing of what is measured."""
     refused: str = ""
     """Why there is no number."""
 
@@ -33,6 +33,6 @@ def refused(reason: str, chance: float | None = None) -> Measured:
 
 
 def rows(found: tuple) -> Iterator[dict[str, Any]]:
-    """A row for each number of what a measure returns, a named tuple: measure, value, chance, refused."""
+    """Yield a row (measure, value, chance, refused) for each number of a measure's result, a named tuple."""
     for name, measured in found._asdict().items():
         yield {"measure": name, "value": measured.value, "chance": measured.chance, "refused": measured.refused}

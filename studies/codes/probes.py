@@ -1,4 +1,5 @@
-"""Probes: what a linear reader tells of what belongs to what, on pairs of animals that its training lacks."""
+"""Probes: can a linear reader tell which texture belongs to which animal, on pairs of animals that its training
+lacks?"""
 
 from typing import NamedTuple
 
@@ -18,19 +19,19 @@ class Bound(NamedTuple):
     each place coordinates of its own has 0 bits here and 1 by place."""
 
     right: Measured
-    """Share of things whose texture is first among all."""
+    """Share of things whose own texture scores highest of all."""
     right_of_two: Measured
-    """Share of things whose texture is above the other thing's: a reader of the bag has one half."""
+    """Share of things whose own texture scores above the other thing's; for a reader of the bag that is one half."""
     scene: Measured
     """Share of scenes whose margin is positive."""
     bits: Measured
-    """Of the scene's margin: of exactly 1 bit."""
+    """Bits that the scene's margin tells, of exactly 1 bit."""
     place_scene: Measured
     """Share of scenes whose margin by place is positive."""
     place_bits: Measured
     """Bits by way of places: which animal is left, and which texture is left."""
     animal_left: Measured
-    """Share of scenes where the probe says which animal is left."""
+    """Share of scenes where the probe says rightly which animal is left."""
     texture_left: Measured
 
 
@@ -59,7 +60,7 @@ def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
 
 
 def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q 2 t"]:
-    """For the left and the right thing, the logits of all textures by the probe of its animal."""
+    """The logits of all textures, for the left and the right thing, by the probe of the thing's animal."""
     logits = np.zeros((*x.shape[:3], 2, axes.kinds[1]))
     folds = axes.folds(FOLDS)
     for animal in range(axes.kinds[0]):
@@ -81,7 +82,8 @@ def of_rows(
 def texture_margins(
     logits: Float[np.ndarray, "v p q 2 t"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Bool[np.ndarray, "v p q 2"]]:
-    """The scene's margin; whether each thing's texture is first among all; and whether it is above the other's."""
+    """The scene's margin; whether each thing's own texture scores highest of all; and whether it scores above the other
+    thing's."""
     wanted, other = (
         np.broadcast_to(t[..., None], (*logits.shape[:4], 1)) for t in (axes.textures, axes.textures[:, ::-1])
     )
@@ -92,8 +94,8 @@ def texture_margins(
 def left_margins(
     x: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Float[np.ndarray, "v p q"]]:
-    """Margins that the left animal is left, and that the left texture is: by a probe of each animal and of each
-    texture, which says whether it is left."""
+    """By how much probes say that the left animal is left, and that the left texture is: there is a probe for each
+    animal and each texture, which says whether it is left."""
     folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
     of_animals = sides_told(x, axes.animals, folds, axes.kinds[0])
     of_textures = sides_told(x.swapaxes(1, 2), axes.textures, folds.T, axes.kinds[1])
@@ -116,11 +118,11 @@ class Control(NamedTuple):
     """Probes that are trained in one view and tested in the others, on all pairs."""
 
     true: Measured
-    """Share right of the animals' textures."""
+    """Share of the animals' textures that are told rightly."""
     dealt: Measured
-    """Share right of textures dealt at random: what the probe learns by heart."""
+    """Share of textures dealt at random that are told rightly: what the probe learns by heart."""
     selectivity: Measured
-    """The difference."""
+    """`true` less `dealt`."""
 
 
 @one_core
@@ -136,7 +138,7 @@ def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -
 
 
 def in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
-    """Share of things whose label a probe of the animal tells in the views that it wasn't trained in."""
+    """Share of things whose label is told rightly by a probe of their animal, in views in which it wasn't trained."""
     right = []
     for animal in range(axes.kinds[0]):
         rows, side = axes.sides(animal)
@@ -150,7 +152,7 @@ class Shared(NamedTuple):
     """One probe for the textures of all animals."""
 
     right: Measured
-    """Share of things whose texture is first among all, on pairs of animals that training lacks."""
+    """Share of things whose own texture scores highest of all, on pairs of animals that training lacks."""
     right_of_two: Measured
     right_objects: Measured
     """The same on objects (animal with texture) that training lacks."""

@@ -20,9 +20,9 @@ class Products(NamedTuple):
     """R2 on held-out objects; chance is the mean of the others."""
 
     sum: Measured
-    """Of alpha_animal + tau_texture."""
+    """R2 of the sum alpha_animal + tau_texture."""
     ranks: dict[int, Measured]
-    """Of the sum with a product of so many terms."""
+    """R2 of that sum with a product of so many terms, by the number of terms."""
 
 
 @one_core

@@ -20,7 +20,8 @@ MOST = 0.95  # of pairs that places alone may tell, so that there is something t
 
 
 def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarray, "v p q n 2"]:
-    """How much of each patch is of the left (1 in masks) and of the right thing (2), patches row by row."""
+    """The shares of each patch that are of the left thing (1 in masks) and of the right thing (2), patches row by
+    row."""
     side, (height, width) = round(patches**0.5), masks.shape[-2:]
     if side**2 != patches or height % side or width % side:
         raise UserError(f"{patches} patches don't divide masks of {height} x {width} into equal squares")
@@ -32,7 +33,7 @@ def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarra
 def mask_means(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"]
 ) -> Num[np.ndarray, "v p q 2 d"]:
-    """The mean code of the patches of each thing, each as much as it is of the thing."""
+    """The mean code of the patches of each thing, weighted by how much of each patch is of the thing."""
     weights = shares(masks, tokens.shape[3])
     sizes = weights.sum(3, keepdims=True)
     if not sizes.all():
@@ -41,21 +42,21 @@ def mask_means(
 
 
 class Same(NamedTuple):
-    """Share of pairs of patches that are told right; chance is what a reader of their places tells."""
+    """Share of pairs of patches that are told rightly; chance is what their places alone tell."""
 
     tokens: Measured
     less_places: Measured
-    """Tokens less the mean of their place over all scenes."""
+    """The same for tokens less the mean token of their place over all scenes."""
 
 
 class Drawn(NamedTuple):
     """m pairs of patches."""
 
     scenes: tuple[Int[np.ndarray, " m"], ...]
-    """Their view, p and q."""
+    """The view, p and q of each pair's scene."""
     patches: Int[np.ndarray, "m 2"]
     same: Bool[np.ndarray, " m"]
-    """Whether both are of one thing."""
+    """Whether both patches are of one thing."""
 
 
 @one_core
@@ -105,7 +106,7 @@ def drawn_pair(there: Bool[np.ndarray, "n 2"], same: bool, random: np.random.Gen
 
 
 def told(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"], fold: Int[np.ndarray, " m"]) -> float:
-    """Share of pairs that a reader tells whose training lacks their fold."""
+    """Share of pairs told rightly, each by a reader that was trained without the pair's fold."""
     spread = x.std((0, 1))
     x = (x - x.mean((0, 1))) / np.where(spread > 0, spread, 1)
     right = 0
@@ -120,7 +121,7 @@ Reader = tuple[Float[np.ndarray, "d r"], Float[np.ndarray, "d r"], float]
 
 
 def fitted(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"]) -> Reader:
-    """By the logistic loss."""
+    """The reader with the least logistic loss."""
     width, sign = x.shape[2], np.where(same, 1.0, -1.0)
     random = np.random.default_rng(0)
     start = np.append(0.1 * random.normal(size=2 * width * RANK), 0.0)

@@ -13,13 +13,13 @@ from menagerie.studies.codes.probes import FOLDS
 
 
 class Unbound(NamedTuple):
-    """Bits of the bag, of its animals and of its textures."""
+    """Bits told of the bag of a scene: of both parts, of its animals alone, of its textures alone."""
 
     bits: Measured
     animals: Measured
     textures: Measured
     entropy: Measured
-    """All there are: log2(C(n, 2) C(t, 2)), exactly."""
+    """Bits of the bag in all: log2(C(n, 2) C(t, 2)), exactly."""
 
 
 @one_core

@@ -22,7 +22,7 @@ class Cards:
     """The page that `board` writes."""
 
     def run(self) -> bool:
-        """Verify, or write the page and print its path; whether a card doesn't hold."""
+        """Verify the cards, or write the page and print its path; returns whether a card doesn't hold."""
         if not self.cards:
             raise UserError(f"cards {self.what} needs a card: 'menagerie evaluate MODEL --splits binding-1' writes one")
         if (self.what == "board") != bool(self.out):
@@ -37,7 +37,7 @@ class Cards:
 
 
 def verify(cards: tuple[Path, ...]) -> bool:
-    """Print a line on each card; whether one doesn't hold."""
+    """Print a line on each card; returns whether one doesn't hold."""
     from menagerie.studies.cards.verify import verified
 
     refused = False

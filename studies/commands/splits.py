@@ -57,7 +57,7 @@ class Audit:
         return failed
 
     def print_findings(self, path: Path, findings: "list[Finding]") -> bool:
-        """Print the findings on a file and how many hold; whether one fails."""
+        """Print the findings on a file and how many hold; returns whether one fails."""
         table = Table("check", "", "detail", title=str(path))
         for finding in findings:
             word = "skipped" if finding.skipped else "ok" if finding.holds else "FAILED"
@@ -149,7 +149,8 @@ class Export:
 
 @dataclass(frozen=True)
 class Parse:
-    """Make scene graphs of captions; with two parsers, report how far they agree. Run again, it goes on from there."""
+    """Make scene graphs of captions; with two parsers, report how far they agree. Run again, it continues where it
+    stopped."""
 
     file: tyro.conf.Positional[Path]
     """A text file with one caption a line, or COCO captions (.json)."""
@@ -215,11 +216,11 @@ class ImportHf:
     data_root: Path = Path("data")
     """Folder of the benchmarks' files (docs/transfer.md); what is there stays."""
     benchmark: str = ""
-    """Which benchmark it is, if its columns don't tell."""
+    """Name of the benchmark, if the columns don't tell."""
     part: str = ""
-    """Which part of a benchmark with several files it is, such as swap_obj, if no name tells."""
+    """Part of a benchmark with several files, such as swap_obj, if no name tells."""
     split: str = ""
-    """Which split to read; default: test, or the only one unless it is called train, validation or dev."""
+    """Split to read; default: test, or the only one unless it is called train, validation or dev."""
 
     def run(self) -> None:
         """Print what was made, what wasn't read, and what else is needed."""

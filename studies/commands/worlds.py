@@ -51,7 +51,7 @@ class Make:
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Make":
-        """The options of `make`, which depend on the kind of its recipe; that comes first."""
+        """The options of `make`. They depend on the kind of its recipe, so the recipe comes first."""
         if arguments and not arguments[0].startswith("-"):
             start = cls(read_recipe(arguments[0]))
             description = f"{cls.__doc__} Its kind is {start.recipe.kind}."

@@ -28,7 +28,7 @@ class Course(NamedTuple):
     means: tuple[float, ...] = ()
     """The mean accuracy on validation of the last remaining choice, for each budget whose arms have all ended."""
     waiting: bool = False
-    """Whether further arms may follow when these have ended."""
+    """Whether further arms may follow after the arms of the plan so far have ended."""
     stopped: bool = False
     """Whether validation has stopped rising, so that no larger budget would be trained."""
 

@@ -21,7 +21,7 @@ class Arm(NamedTuple):
     labels: Mapping[str, Any]
     """Columns of the results beside model and seed."""
     file: Path | None = None
-    """The file of its data; None where the frame makes the split of the cell's recipe."""
+    """The split file of the arm's data; None where the frame makes the split of the cell's recipe."""
 
     @property
     def id(self) -> str:
@@ -29,12 +29,12 @@ class Arm(NamedTuple):
 
     @property
     def trains(self) -> bool:
-        """Whether it is a training run, and no piece, which makes its job itself."""
+        """Whether the arm is a training run. A piece of an evaluation isn't, and makes its own job."""
         return not hasattr(self.cell, "job")
 
     @property
     def place(self) -> dict[str, Any]:
-        """All labels, model and seed among them, as columns have them: lists as text."""
+        """All labels, with model and seed, as columns have them: lists become text."""
         named = {name: as_column(value) for name, value in self.labels.items()}
         return {"model": self.cell.model, "seed": self.cell.seed} | named
 
@@ -81,7 +81,7 @@ class Known(Protocol):
 
 
 def text_of(name: str, value: Any) -> str:
-    """The value of a label in the words that all parts of a page use."""
+    """The text for the value of a label, the same in all parts of a page."""
     if name == "model":
         return short_name(str(value))
     if name in FRACTIONS and isinstance(value, float):

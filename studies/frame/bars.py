@@ -68,7 +68,8 @@ def seeds_of(numbers: Numbers) -> dict[Key, list[float]]:
 
 
 def draw_bar(axis: Axes, numbers: Numbers, key: Key, y: float, colour: str, height: float) -> None:
-    """One number as a bar with its deviation, pale where one caption is liked; or the sign in its place."""
+    """Draw a number as a bar with its deviation, pale where the model likes one caption whatever the image; or the sign
+    for a missing number."""
     its = numbers.found.get(key)
     text = gap(key not in numbers.awaited) if its is None else number(100 * its.value, 100 * its.deviation)
     axis.text(103, y, text, va="center", fontsize=8)
@@ -79,7 +80,7 @@ def draw_bar(axis: Axes, numbers: Numbers, key: Key, y: float, colour: str, heig
 
 
 def draw_dot(axis: Axes, its: Estimate | None, y: float, colour: str, seeds: Sequence[float]) -> None:
-    """A number as a dot, with its interval as a line and its seeds, pale."""
+    """Draw a number as a dot, with its interval as a line and its seeds as pale dots."""
     if its is None:
         return
     if len(seeds) > 1:
@@ -107,7 +108,7 @@ def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
 
 
 def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[Key]) -> None:
-    """Label the rows with the labels that vary, and the axis with what its numbers are."""
+    """Label the rows with the labels that vary, and the axis with what the part's numbers are."""
     shown = varying(rows)
     names = [part.rows[k] for k in shown]
     texts = [title(part, names, tuple(row[k] for k in shown)) for row in rows]
@@ -120,7 +121,7 @@ def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[K
 
 
 def heat_map(part: HeatMap) -> Drawn:
-    """Accuracy (%): lines of panels for the labels of panels but the last, which goes to the right.
+    """Accuracy (%): the last label of `panels` goes to the right, the others downwards.
 
     A place without records shows a dash, one whose run isn't finished other dots.
     """
@@ -149,14 +150,15 @@ def heat_map(part: HeatMap) -> Drawn:
 
 
 def sides_of(part: HeatMap, name: str) -> list[Key]:
-    """The values of a side, numbers upwards; one without a name has a single one."""
+    """The values of a side of a heat map, numbers in rising order; a side without a name has a single value."""
     values = part.records.labels(name) if name else []
     numbers = all(isinstance(value, int | float) for value in values)
     return [(value,) for value in (sorted(values) if numbers else values)] or [()]
 
 
 def blocks_of(down: int, right: int, squares: tuple[int, int]) -> tuple[Figure, list[np.ndarray]]:
-    """A figure with an array of axes for each of `down` blocks of `right` panels, of so many squares across and up."""
+    """A figure with an array of axes for each of `down` blocks of `right` panels; `squares` are the squares of a panel,
+    across and up."""
     width = 1.0 + 0.85 * squares[0]
     columns = max(1, min(right, int((WIDEST - NAMES) / width)))
     lines = -(-right // columns)

@@ -133,7 +133,7 @@ def compared(row: Any) -> str:
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run
 def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
-    """A row of sample images for every subset that has any, as files and as data URIs."""
+    """For every subset with images, a row of samples: as a file, and as a data URI by subset."""
     sheets, reader = {}, PixelReader(open_split(split))
     for subset in ("train", *tests):
         records = reader.split.subsets.get(subset, ())  # of several files not each has all tests

@@ -34,7 +34,7 @@ class Tuned(NamedTuple):
     architecture: str
     fields: dict[str, Any]
     options: dict[str, Any]
-    """The model's own, where they were searched too."""
+    """The model's own options, where they were searched too."""
     conditions: dict[str, Any]
 
 
@@ -128,7 +128,8 @@ def towers(study: SplitOptions, model: str) -> TowerConfig:
 
 
 def training_recipe(study: SplitOptions, model: str) -> Recipe:
-    """The recipe of one model: the study's own, with tuned rates, or with those of the model's paper."""
+    """The recipe of one model: the study's own, with the rates that were tuned for the model, or with those of its
+    paper."""
     if model in tuned(study):
         return replace(study.recipe, **tuned(study)[model].fields)
     paper = paper_recipe(study, model)
@@ -208,8 +209,8 @@ parser_hash = lru_cache(maxsize=8)(parser_digest)  # opening a parser may take s
 
 
 def base_cell(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell | None:
-    """The cell of the stage before a model's own: the same towers, with the recipe of its own model, or with the one
-    that was tuned for both together."""
+    """The cell of the stage before a model's own. It has the same towers, and the recipe of the stage's model, or the
+    one that was tuned for both together."""
     stage = spec_of(model).stage
     if stage is None:
         return None

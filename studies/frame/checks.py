@@ -101,7 +101,7 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
 
 
 def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
-    """Raise where false captions are to be compared with, and no model's loss does so."""
+    """Raise where the recipe wants false captions, and no model's loss compares with them."""
     idle = {cell.model: None for cell in cells if not takes_negatives(cell)}
     if isinstance(study, SplitStudy) and study.recipe.text_negatives:
         left_out = [model for model in study.models if not spec_of(model).takes_negatives]
@@ -111,7 +111,7 @@ def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
 
 
 def distinct(cells: Iterable[Cell]) -> list[Cell]:
-    """A cell for each model with its towers and options."""
+    """One cell for each combination of model, towers and options."""
     return list({(cell.model, cell.towers, str(cell.options)): cell for cell in cells}.values())
 
 
@@ -199,7 +199,7 @@ def differ(first: object, second: object, name: str) -> bool:
 
 
 def replaced(study: SplitOptions, model: str) -> Sequence[str]:
-    """The options of which a model doesn't take the study's values."""
+    """The options for which a model doesn't take the study's values."""
     if model in tuned(study):
         return (*SEARCHED, "architecture", "pretrained")
     return PAPER_FIELDS if paper_recipe(study, model) else ()

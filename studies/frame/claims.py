@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
     outcome: str
     """One of `OUTCOMES`."""
     expected: str
-    """The sign of the difference by which it would be right."""
+    """The sign that the difference has if the claim is right."""
     difference: str
 
 
@@ -82,7 +82,7 @@ def judged(delta: Estimate | None, sign: int) -> str:
 
 
 def column_name(subset: str, task: str) -> str:
-    """A test in words: its subset, and its task but for swaps."""
+    """A test in words: its subset, and its task unless that is swap."""
     return subset.replace("_", " ") + ("" if task == "swap" else f": {task}")
 
 
@@ -153,8 +153,8 @@ def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
 
 
 def task_line(found: Mapping[tuple[str, str], float], tasks: Sequence[str]) -> list[str]:
-    """The table cells of a row. `found` has its tests and tasks; a task appears only for tests that have records of
-    it."""
+    """The table cells of a row. `found` has the row's accuracies by test and task; a task appears only for tests that
+    have records of it."""
     if not found:
         return [WAITING] * (len(tasks) + 1)
     lowest = [min((value for (_, its), value in found.items() if its == task), default=nan) for task in tasks]

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INTERACTIONS: Effect = ()
-"""All effects of several factors together."""
+"""The key under which all effects of several factors together are found."""
 Levels = Mapping[str, tuple[Any, Any]]
-"""The two values of each factor, by the label of runs that has them."""
+"""The two values of each factor, by the label that runs have for it."""
 Found = Mapping[str, Mapping[Effect, Estimate]]
 """The effects of each model, or of each value of another label."""
 
 
 def whole_seeds(records: Records, value: Any, runs: int, by: str = "model") -> list[int]:
-    """The seeds of which all runs of the design of a model, or of a value of another label, are finished."""
+    """The seeds with which all runs of the design are finished, for a model or a value of another label."""
     seeds = [arm.cell.seed for arm, _ in records.results if arm.place[by] == value]
     return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
 
@@ -88,7 +88,7 @@ def shares(records: Records, levels: Levels, by: str) -> dict[Any, dict[Effect, 
 
 
 def helps(its: Estimate | None) -> int:
-    """1 for an effect above 0 by more than chance, -1 for one below, else 0."""
+    """1 for an effect whose interval is above 0, -1 for one whose interval is below, else 0."""
     return {"confirmed": 1, "contradicted": -1}.get(judged(its, 1), 0)
 
 

@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """As results have it beside their images."""
+        """The cost as columns of results, which have the number of images already."""
         return {"flops": self.flops, "cpu_seconds": "" if math.isnan(self.cpu_seconds) else self.cpu_seconds}
 
     @property

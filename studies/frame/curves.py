@@ -35,7 +35,7 @@ Table = dict[str, Column]
 
 
 class Curve(NamedTuple):
-    """One cell: where it belongs, and its folder. Cells of one label differ by seed alone and look the same."""
+    """One cell: its label in the figure, and its folder. Cells of one label differ by seed alone and look the same."""
 
     model: str
     label: str
@@ -102,7 +102,8 @@ def alike(curves: Sequence[Curve]) -> str:
 
 
 def panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
-    """Axes by panel and model: models beside one another on several lines, on each all panels below one another."""
+    """Axes by panel and model: models stand beside one another on several lines, and each model's panels below one
+    another."""
     heights = [height for _, height in PANELS.values()]
     axes = figure.subplots(len(heights) * lines, columns, squeeze=False, sharex="col", height_ratios=heights * lines)
     axes = axes.reshape(lines, len(heights), columns).transpose(1, 0, 2).reshape(len(heights), -1)
@@ -124,7 +125,7 @@ def draw(axis: Axes, column: str, table: dict[str, Column], **style: Any) -> Non
 
 
 def finish(axis: Axes, column: str, chance: float) -> None:
-    """Limits of one panel."""
+    """Set the limits of one panel."""
     show_hidden(axis)
     dress(axis)
     if column == PERCENT:

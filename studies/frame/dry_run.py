@@ -118,7 +118,7 @@ def kept_of(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int
 
 
 def without_weights(cell: Cell) -> Cell:
-    """The cell with random weights in place of its own, which may not be here yet. A step takes as long."""
+    """The cell with random weights in place of pretrained ones, which may not be here yet. A step takes as long."""
     return replace(cell, towers=replace(cell.towers, pretrained="", load=True))
 
 
@@ -139,7 +139,8 @@ def worlds_of(cell: Cell) -> tuple[str, ...]:
 
 
 def trunk_steps(recipes: Sequence[Recipe]) -> int:
-    """Steps of runs that differ in their number of steps: the longest stable phase, and the decay of each."""
+    """Steps of runs that differ in nothing but their number of steps: they share the longest stable phase, and each has
+    its own decay."""
     if len(recipes) == 1:
         return recipes[0].steps
     return max(r.stable_steps for r in recipes) + sum(r.steps - r.stable_steps for r in recipes)
@@ -175,7 +176,7 @@ class Noise(Captioned):
         return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Each image is its own partner: no other image would take longer."""
+        """Each image is its own partner here: a step with another image would take as long."""
         return np.asarray(indices, np.int64)
 
     def texts(self) -> Iterator[str]:
@@ -186,9 +187,9 @@ class Step(NamedTuple):
     """A training step of a scorer."""
 
     seconds: float
-    """Wall-clock time."""
+    """Wall-clock time of the step."""
     weight_bytes: int
-    """Of the scorer's weights, as a checkpoint has them."""
+    """Size of the scorer's weights in a checkpoint, in bytes."""
 
 
 def measured_step(cell: Cell, data: Captioned) -> Step:

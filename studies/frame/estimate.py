@@ -28,9 +28,9 @@ from menagerie.studies.analysis.two_levels import (
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
-"""A record of one arm is the same as one of another where these agree: differences are paired by them."""
+"""A record of one arm and one of another are the same if they agree in these: differences are paired by them."""
 Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
-"""One number for each row of means, which stand along the last axis in the order of the plan."""
+"""Maps means, which stand along the last axis in the order of the plan, to one number for each row."""
 Key = tuple[Any, ...]
 Groups = Mapping[Key, pd.DataFrame]
 
@@ -49,7 +49,7 @@ class Estimate(NamedTuple):
     deviation: float
     """Standard deviation of the seeds' own values; nan for one seed."""
     signed: bool = False
-    """Whether it is a difference, which is written with its sign."""
+    """Whether the estimate is a difference, which is written with its sign."""
 
     @property
     def bounds(self) -> str:
@@ -64,8 +64,8 @@ class Estimate(NamedTuple):
 
     @property
     def conclusive(self) -> bool:
-        """Whether the interval may decide on which side of a value the number lies. Few pairs that are all alike may
-        be so by chance."""
+        """Whether the interval may decide on which side of a value the number lies. Few pairs that are all alike may be
+        alike by chance."""
         return self.known or self.clusters >= MANY_PAIRS
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ def estimates(
     against: Mapping[str, Any] | None = None,
     statistic: tuple[str, Statistic] | None = None,
 ) -> dict[Key, Estimate]:
-    """The estimates of `Records.estimates`, of a table of records."""
+    """Compute `Records.estimates` from a table of records."""
     groups: Groups = {key: part for key, part in points.groupby(list(by), sort=False)}
     if against is not None:
         if odd := [name for name in against if name not in by]:

@@ -35,7 +35,7 @@ class Drawn(NamedTuple):
 
     figure: Figure
     names: Sequence[str]
-    """The labels of each number."""
+    """The names of the labels in the keys of `found`."""
     found: Values
     note: str = ""
     """What the caption has to say."""
@@ -46,7 +46,7 @@ def axis_name(name: str) -> str:
 
 
 def heading(part: Shown, names: Sequence[str], key: Key, width: int = 24) -> str:
-    """The title of a panel: a line for each of its labels, but for the task that all know."""
+    """The title of a panel: a line for each of its labels, except the task swap, which needs no words."""
     said = [pair for pair in zip(names, key, strict=True) if pair != ("task", "swap")]
     known = {value: text for value, text in TITLES.items() if value not in part.words.get("subset", {})}
     texts = (known.get(value if name == "subset" else "") or title(part, [name], (value,)) for name, value in said)
@@ -128,7 +128,7 @@ def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
 
 
 def ordinals(part: Along) -> dict[Any, int]:
-    """The numbers of the values of `x` where these are words on an axis of lines."""
+    """The number of each value of `x`, where the values are words on an axis of lines."""
     values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
     return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
 
@@ -180,7 +180,7 @@ def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colour
 
 
 def scatter(part: Scatter) -> Drawn:
-    """The settings of each colour; of many colours each has a panel, in which the others are pale."""
+    """Draw the settings of each colour; where there are many colours, each has a panel in which the others are pale."""
     names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
     found, colours = part.records.estimates(names), part.records.labels(part.colour)
     judged = part.judged.estimates(names) if isinstance(part, Front) and part.judged else {}
@@ -202,8 +202,8 @@ def scatter(part: Scatter) -> Drawn:
 
 
 def draw_settings(axis: Axes, part: Scatter, points: Sequence[Point], judged: Values, style: Style) -> None:
-    """All settings of one colour; of a front as rings, with a step from each that is on it to the next, and where these
-    stand as they are judged."""
+    """Draw all settings of one colour. Those of a front are rings, joined by steps where no other beats them; these
+    have a point where they stand in `judged`."""
     x, y = [point.x for point in points], [100 * point.its.value for point in points]
     marks = {"marker": "none" if isinstance(part, Front) else ".", **style, "linestyle": "none", "markersize": 5}
     if not isinstance(part, Front):

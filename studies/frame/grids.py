@@ -143,7 +143,7 @@ class Grid(SplitStudy):
 
     @property
     def remarks(self) -> str:
-        """What pairs are counted of."""
+        """Say how many animal pairs the fractions of pairs are of."""
         kept = "all of the world" if self.split else "all that are kept neither for validation nor for unseen pairs"
         return f"In brackets the number of animal pairs in training, of {kept}."
 

@@ -25,11 +25,11 @@ class Place(NamedTuple):
     """Where a number belongs."""
 
     labels: dict[str, Any]
-    """Subset and task among them."""
+    """The labels of the number, with subset and task."""
     test: int
-    """The number of its test in the order of tables."""
+    """The number of the test that the number belongs to, in the order of tables."""
     finished: bool
-    """Whether its run is."""
+    """Whether the run that the number belongs to is finished."""
 
 
 def places(records: Records) -> list[Place]:
@@ -91,7 +91,7 @@ class Numbers:
 
     @cached_property
     def awaited(self) -> set[Key]:
-        """The combinations of labels of which no run is finished yet."""
+        """The combinations of labels for which no run is finished yet."""
         sides: tuple[set[Key], set[Key]] = (set(), set())
         for place in self.places:
             if place.labels.keys() >= {*self.names}:
@@ -100,8 +100,8 @@ class Numbers:
 
     @cached_property
     def liked(self) -> set[Key]:
-        """Accuracies on swaps that are of one caption, liked whatever the image; none where other tasks are shown
-        too."""
+        """The keys of accuracies on swaps at which models prefer the same caption whatever the image; none where other
+        tasks are shown too."""
         scores = self.part.records.scores
         if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
             return set()
@@ -110,16 +110,16 @@ class Numbers:
         return {key for key, values in quads if values.mean() < NEAR}
 
     def base_of(self, names: Sequence[str], key: Key) -> Key:
-        """The combination with which another is compared: the same except for the labels of `against`."""
+        """The key with which another is compared: the same, except for the labels in `against`."""
         return tuple(self.against.get(name, value) for name, value in zip(names, key, strict=True))
 
     def keys(self, names: Sequence[str]) -> list[Key]:
-        """The combinations of some labels, except those with which others are compared."""
+        """The combinations of some labels, except those against which others are compared."""
         compared = {*names} & {*self.against}
         return [key for key in keys(self.places, names) if not compared or self.base_of(names, key) != key]
 
     def rows(self, names: Sequence[str]) -> list[Key]:
-        """Rows in which of three models or more the best comes first, at each place of all else."""
+        """The keys of rows. Among three models or more the best comes first, wherever all other labels are the same."""
         rows, at = self.keys(names), list(names).index("model") if "model" in names else -1
         models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
         if len(models) <= FEW:
@@ -145,7 +145,7 @@ def called(part: Shown, name: str, value: Any) -> str:
 
 
 def title(part: Shown, names: Sequence[str], key: Key) -> str:
-    """Several labels in a line; numbers with what they are of."""
+    """Several labels in one line; a number has the name of its label before it."""
     said = zip(names, key, strict=True)
     return ", ".join(
         f"{n.replace('_', ' ')} {called(part, n, v)}" if counts(v) else called(part, n, v) for n, v in said
@@ -169,12 +169,12 @@ class Sheet:
 
     @cached_property
     def rows(self) -> list[Key]:
-        """The labels of its rows, from top to bottom."""
+        """The labels of the table's rows, from top to bottom."""
         return self.numbers.rows(self.part.rows)
 
     @cached_property
     def texts(self) -> dict[Key, dict[Key, str]]:
-        """Its numbers as texts, by column and row."""
+        """The table's numbers as texts, by column and row."""
         columns = self.numbers.keys(self.part.columns)
         return {column: {row: self.text(row + column) for row in self.rows} for column in columns}
 
@@ -197,7 +197,7 @@ class Sheet:
         return varying(self.rows)
 
     def label(self, name: str, value: object) -> str:
-        """A row's label; of what is compared both."""
+        """A row's label; for a difference the labels of both sides."""
         text, against = called(self.part, name, value), self.numbers.against
         return f"{text} − {called(self.part, name, against[name])}" if name in against else text
 
@@ -255,6 +255,6 @@ def span(numbers: Iterable[int]) -> str:
 
 
 def latex_of(part: Rows | Table) -> str:
-    """A table as LaTeX, with what it says."""
+    """A table as LaTeX, with its sentence as the caption."""
     frame = Sheet(part).frame if isinstance(part, Table) else pd.DataFrame(part.rows, columns=list(part.header))
     return to_latex(frame, part.says.replace("`", ""))

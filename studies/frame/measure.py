@@ -60,7 +60,7 @@ class Measure(ABC):
         return known | ({} if ours else {"source": digest(source_of(kind))})
 
     def file(self, step: int | None = None) -> str:
-        """The name of its file in a cell's folder."""
+        """The name of the measure's file in a cell's folder."""
         after = "" if step is None else f"-step{step}"
         return f"{type(self).__name__.lower()}-{digest(self.settings)}{after}.jsonl"
 
@@ -97,7 +97,8 @@ def write_rows(folder: Path, measure: Measure, step: int | None, rows: Iterable[
 
 
 def header(folder: Path, measure: Measure, step: int | None) -> Row:
-    """The first line of a file: what was measured of which cell. Without it an emptied file would be one of no rows."""
+    """The first line of a file: what was measured of which cell. Without it an emptied file would look like one without
+    rows."""
     return {"cell": folder.name, "step": step, **measure.settings}
 
 
@@ -118,7 +119,7 @@ def row_of(measure: Measure, row: Mapping[str, Any]) -> Row:
 
 
 def measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
-    """The rows that were measured of the cell in a folder; None where none were yet.
+    """The rows that were measured of the cell in a folder; None where it wasn't measured yet.
 
     Of states `at` steps, each row begins with its "step". Raises `UserError` for a file that is damaged, or is of
     another cell.
@@ -131,7 +132,7 @@ def measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> 
 
 
 def read_rows(file: Path, first: Row) -> list[Row]:
-    """The rows of a file behind its first line, which must be as given."""
+    """Read the rows of a file after its first line, which must be `first`."""
     try:
         top, *rows = read_records(file) or [{}]
         if top != plain(first):

@@ -29,7 +29,7 @@ class Shipped(NamedTuple):
 
     @classmethod
     def of(cls, measure: Measure) -> "Shipped":
-        """Raises for a class that can't be found from elsewhere."""
+        """The measure in the form in which it travels; raises for a class that other processes can't find."""
         kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
         if "<" in kind.__qualname__:  # <locals>
             raise homeless(kind)
@@ -72,7 +72,7 @@ class Measuring(AnyJob):
 
     @property
     def group(self) -> str:
-        """The file of the data: it takes seconds to open."""
+        """The data file, which takes seconds to open: jobs with the same file go to one worker."""
         return str(self.of.data_file)
 
     @property
@@ -93,7 +93,8 @@ class Measuring(AnyJob):
 
     @property
     def states(self) -> list[int | None]:
-        """Where it is measured: after a run's last step there are no states."""
+        """The steps after which the cell is measured, or None for its end: there are no states after a run's last
+        step."""
         return [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
 
     @property

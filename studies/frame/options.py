@@ -21,7 +21,8 @@ T = TypeVar("T")
 
 
 class Growing:
-    """Marks an option of which a folder may go on with more: it decides which runs there are, and no run's result."""
+    """Marks an option that may have more values when a folder is continued: it decides which runs there are, and no
+    run's result."""
 
 
 GROWS = Growing()
@@ -38,7 +39,7 @@ class AnyOptions(PlaceOptions):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """The options of which a folder may have more."""
+        """The options that may have more values when a folder is continued."""
         return frozenset(item.name for item in fields(cls) if GROWS in markers_of(cls, item.name))
 
 
@@ -57,7 +58,7 @@ class SplitOptions(ModelOptions, StudyOptions):
     """The options of a study on splits of one kind in one world."""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
-    """The recipe of its splits; its fields that are options too are replaced by these."""
+    """The recipe of the study's splits. Options of the study replace its fields of the same names."""
     searched: ClassVar[frozenset[str]] = frozenset()
     """Fields of the recipe that the study searches over: no recipe of a user's decides them."""
 
@@ -81,7 +82,7 @@ class SplitOptions(ModelOptions, StudyOptions):
     base: Annotated[SplitRecipe | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
     """The recipe that `--recipe` names; None takes the study's own."""
     graph_source: Annotated[GraphSource, tyro.conf.arg(name=""), DATA] = field(default_factory=GraphSource)
-    """The graphs that models read, of those that read any."""
+    """The graphs that models read, for models that read any."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(
         # Chosen on validation, hardest cell of a world of six animals, 4 seeds: without the first phase
         # the few training pairs' fixed textures are memorised before textures themselves are learnt.
@@ -105,7 +106,7 @@ class SplitOptions(ModelOptions, StudyOptions):
         return next(iter(self.files)).kind if self.split else self.recipe_given.kind
 
     def label(self, test: str) -> str:
-        """A test for people: with its hold-out rule, where it has one."""
+        """The name of a test for people, with its hold-out rule if it has one."""
         rules = {data.hold_out for data in self.files} if self.split else {self.hold_out}
         return test_label(test, rules.pop()) if len(rules) == 1 else test  # several files may have several of one name
 

@@ -111,7 +111,7 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 def curves_of(records: Records) -> list[Part]:
-    """How all runs trained, by the labels that vary, if these are few."""
+    """A part on how all runs trained, a curve for each combination of the labels that vary, if these are few."""
     places = [arm.place for arm in records.arms if arm.trains]
     names = [
         name
@@ -123,7 +123,7 @@ def curves_of(records: Records) -> list[Part]:
 
 
 def finish_tables(out: Path, shown: Iterable[dict[str, Any]]) -> None:
-    """Give the first coloured table its key, and write the first of all as LaTeX by the name of all studies."""
+    """Give the first coloured table its colour key, and write the first table as `results.tex`."""
     tables = [its for its in shown if its["kind"] == "table"]
     for its in [its for its in tables if its["shaded"] is not None][:1]:
         its["key"] = True
@@ -177,7 +177,7 @@ def is_scorer(model: str) -> bool:
 
 
 def tests_explained(study: AnyStudy, records: Records) -> dict[str, Any]:
-    """What subsets and tasks are, as far as runs have them."""
+    """Explain the subsets and tasks that the runs have."""
     tests = tests_of(records) if on_splits(records) else []
     swap = KINDS[study.kind].task if isinstance(study, SplitStudy) else SWAP
     subsets = subsets_explained([subset for subset, _ in tests])
@@ -194,13 +194,15 @@ def samples_of(records: Records) -> dict[str, str]:
 
 
 def reported(study: AnyStudy) -> dict[str, str]:
-    """The configuration; with tuned recipes without what they replace, which the study's notes have."""
+    """The configuration for the page. With tuned recipes it lacks the options that they replace: the study's notes have
+    these."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
     return {name: text for name, text in flat(asdict(study.recorded())).items() if name not in replaced}
 
 
 def splits_of(records: Records) -> dict[str, str]:
-    """The kind of all splits, if they have one, and what of it isn't its default; the study's options win over it."""
+    """The kind of all splits, if they share one, and its fields that aren't at their defaults; the study's options win
+    over these."""
     recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
     if len({recipe.kind for recipe in recipes}) != 1:
         return {}
@@ -270,7 +272,7 @@ def step_time(of_model: Sequence[dict[str, Any]]) -> str:
 
 
 def negatives_seen(of_model: Sequence[dict[str, Any]]) -> str:
-    """Name the negatives of a model's losses beside the other images and captions of a batch."""
+    """Name the negatives in a model's losses, besides the other images and captions of a batch."""
     lists = [result["loss_negatives"] for result in of_model]
     names = dict.fromkeys(name for seen in lists for name in seen)
     texts = [name if all(name in seen for seen in lists) else f"{name} (where training has them)" for name in names]

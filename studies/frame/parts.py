@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """What a page shows."""
+    """A part of what a page shows."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Sentence(Part):
 
 @dataclass(frozen=True)
 class Paragraph(Part):
-    """What explains."""
+    """A text that explains."""
 
     text: str
 
@@ -59,14 +59,14 @@ class Facts(Part):
 
 @dataclass(frozen=True)
 class Named(Part):
-    """What has files of its own."""
+    """A part that has files of its own."""
 
     name: str
-    """The name of its files."""
+    """The name of the part's files."""
     says: str = field(default="", kw_only=True)
-    """What it shows, above it."""
+    """The sentence above the part that says what it shows."""
     folded: str = field(default="", kw_only=True)
-    """Shown alone until the reader opens it; without it, all is shown."""
+    """The line that hides the part until the reader opens it; empty: the part is open."""
 
 
 @dataclass(frozen=True)
@@ -76,25 +76,25 @@ class Rows(Named):
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     shaded: bool = field(default=False, kw_only=True)
-    """Whether all but the first column are accuracies, which get colours."""
+    """Whether all columns but the first are accuracies, which get colours."""
 
 
 @dataclass(frozen=True)
 class OwnFigure(Named, ABC):
-    """A figure that a study draws itself; importing matplotlib there, so that `--help` is shown without."""
+    """A figure that a study draws itself. It imports matplotlib only when it draws, so that `--help` works without."""
 
     @abstractmethod
     def figure(self) -> "Figure | None":
         """The figure; None where there is nothing to draw yet."""
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
-        """The numbers that it shows, a row each."""
+        """The numbers that the figure shows, a row each."""
         return ()
 
 
 @dataclass(frozen=True)
 class Shown(Named):
-    """What shows records, by names of labels."""
+    """A part that shows records, arranged by names of labels."""
 
     records: "Records"
     words: Mapping[str, Mapping[Any, str]] = field(default_factory=dict, kw_only=True)
@@ -125,7 +125,7 @@ class Figured(Shown):
 
     panels: Sequence[str] = field(default=("subset",), kw_only=True)
     chances: Mapping[str, float] = field(default_factory=dict, kw_only=True)
-    """Chance in percent of tasks that have one of their own here."""
+    """Chance in percent, for tasks whose chance differs here."""
 
 
 @dataclass(frozen=True)
@@ -137,16 +137,16 @@ class Lines(Figured):
     stroke: str = field(default="", kw_only=True)
     """A label whose values are told apart by dashes."""
     at: str = field(default="", kw_only=True)
-    """The measured column whose mean is where a value of `x` stands, such as its cost."""
+    """The measured column, such as the cost, whose mean is the position of a value of `x`."""
     log: bool = field(default=False, kw_only=True)
     along: str = field(default="", kw_only=True)
-    """What the axis of `x` is called, if not by its label."""
+    """The name of the axis of `x`, if it isn't the label's."""
     level: float | None = field(default=None, kw_only=True)
     """A share at which a dashed line stands."""
     beside: "Records | None" = field(default=None, kw_only=True)
-    """What has no `x`: a dashed line for each value of `colour`."""
+    """Records without `x`: a dashed line for each value of `colour`."""
     large: "Records | None" = field(default=None, kw_only=True)
-    """Those of its runs whose points are larger, such as what was chosen."""
+    """The records of runs whose points are larger, such as the chosen ones."""
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ class Bars(Figured):
 
     rows: Sequence[str] = ("model",)
     colour: str = field(default="", kw_only=True)
-    """A label whose values stand in one row, in colours."""
+    """A label whose values share a row, each in its colour."""
     dots: bool = field(default=False, kw_only=True)
     """A dot with its interval, and a pale one for each seed, in place of a bar from 0."""
     against: Mapping[str, Any] | None = field(default=None, kw_only=True)
-    """As in tables; drawn as dots."""
+    """As `Table.against`; differences are drawn as dots."""
     beside: "Records | None" = field(default=None, kw_only=True)
-    """What is a dashed line across all rows of a panel."""
+    """Records that are drawn as a dashed line across all rows of their panel."""
 
 
 @dataclass(frozen=True)
@@ -229,11 +229,11 @@ class Curves(Named):
 
     records: "Records"
     labels: Sequence[str] = ()
-    """What lines are called; without any, what varies."""
+    """The labels by which lines are called; without any, those that vary."""
     panels: str = field(default="model", kw_only=True)
     """The label that has a column of panels for each of its values."""
     chance: float = field(default=0.5, kw_only=True)
-    """Of validation."""
+    """Chance on validation, as a share."""
 
 
 NAME = re.compile(r"[\w.-]+")

@@ -33,11 +33,11 @@ class Records(Known):
     arms: tuple[Arm, ...]
     out: Path
     chosen: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    """Subsets and tasks, if only some."""
+    """The subsets and tasks to which these records are narrowed; empty: all."""
     groups: tuple[str, ...] = ()
     """The tests of `regrouped`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None
-    """The test of each scene of an arm, by its key, in place of the test that its split names."""
+    """Gives the test of each scene of an arm, by the scene's key, in place of the test that its split names."""
 
     @property
     def owner(self) -> str:
@@ -52,7 +52,7 @@ class Records(Known):
         return self.out / getattr(arm.cell, "below", "cells") / arm.id
 
     def diverged(self, arm: Arm) -> bool:
-        """Whether an arm's loss, weights or scores were no numbers, so that it has no result and never will."""
+        """Whether an arm's loss, weights or scores weren't finite, so that it has no result and never will."""
         return (self.folder(arm) / DIVERGED).exists()
 
     def left_out(self, arm: Arm) -> str:
@@ -123,7 +123,7 @@ class Records(Known):
         return replace(self, groups=tuple(groups), group=group)
 
     def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
-        """With further labels of each finished arm."""
+        """These records, with further labels of each finished arm."""
         finished = {arm.id for arm, _ in self.results}
         arms = (a._replace(labels={**a.labels, **more(a, self)}) if a.id in finished else a for a in self.arms)
         return replace(self, arms=tuple(arms))
@@ -179,7 +179,7 @@ class Records(Known):
         return points.assign(subset=tests)[tests.notna()]
 
     def _scores_of_points(self) -> "pd.DataFrame":
-        """What `scores` has, counted from the records."""
+        """The table of `scores`, computed from the records."""
         points = self.points
         labels = [name for name in points if name not in ("scene", "caption", "animals", "value")]
         found = points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count") if len(points) else points
@@ -243,7 +243,7 @@ def read(folder: Path | str) -> Records:
 
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
-    """An arm as `cells.jsonl` has it; one of before there were labels has its axes."""
+    """An arm as `cells.jsonl` has it; a line from before there were labels has axes in their place."""
     labels = result.get("labels")
     if labels is None:
         labels = {name: result[name] for name in dict.fromkeys((*FRACTIONS, *result.get("axes", ()))) if name in result}
@@ -262,7 +262,7 @@ def result_of(folder: Path) -> dict[str, Any] | None:
 
 @cache  # what is finished doesn't change, and weights are long
 def start_at(folder: Path, model: str, name: str, images_seen: int) -> Start:
-    """A checkpoint as what another run begins with."""
+    """A checkpoint as the start of another run."""
     from menagerie.models.library.sources import Checkpoint
 
     return Start(Checkpoint(name, folder, model).identity(), folder.resolve(), name, images_seen)
@@ -287,7 +287,7 @@ def result_at(folder: Path, stamp: int) -> dict[str, Any] | None:
 
 
 SCORES = ("subset", "task", "accuracy", "tie_rate", "n", "images_seen")
-"""The columns of `results.csv` behind the labels."""
+"""The columns of `results.csv` after the labels."""
 
 
 def write_cells(records: Records) -> None:

@@ -89,7 +89,7 @@ def check_labels(parts: Iterable[Part]) -> None:
 
 
 def is_mistake(error: Exception, measured: bool) -> bool:
-    """Whether an error would come of real results too. Of measures (`measured`) there are no invented rows, so that
+    """Whether an error would also occur with real results. There are no invented rows of measures (`measured`), so that
     their columns are missing here."""
     if isinstance(error, UserError):
         return bool(error.what)  # a value that isn't among those allowed; else a file may be missing
@@ -104,7 +104,7 @@ def is_mistake(error: Exception, measured: bool) -> bool:
 
 
 def described(error: Exception, file: str) -> UserError:
-    """The error with the line of the page that it comes from."""
+    """The error, with the line of the page from which it comes."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
     said = " ".join(f"{kind}{error}".split())  # pandas' errors have several lines

@@ -109,7 +109,7 @@ class Running:
         run_jobs(jobs, self.study.cluster, self.study.at_once, self.out, self.published)
 
     def published(self, job: Any) -> None:
-        """Write the tables, and the page too where that has taken little of the time so far."""
+        """Write the tables; write the page too, if writing pages has taken little of the study's time so far."""
         if not self.sparing(self.publish):
             self.study.tables(self.records())
 
@@ -168,9 +168,9 @@ class Trained(NamedTuple):
     """A finished run."""
 
     records: Records
-    """Accuracies and records of all its tests."""
+    """Accuracies and records of all tests of the run."""
     scorer: "Scorer"
-    """The trained model, on its device, in evaluation mode."""
+    """The trained model, on its device and in evaluation mode."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,8 @@ def to_cube(params: Mapping[str, Any], space: Space) -> list[float]:
 
 
 def share_of(values: BaseDistribution, value: Any) -> float:
-    """How far a value lies between the least and the most of a parameter; choices are evenly spaced."""
+    """How far a value lies between the least and the greatest of a parameter, from 0 to 1; choices are evenly
+    spaced."""
     if isinstance(values, CategoricalDistribution):
         return (values.choices.index(value) + 0.5) / len(values.choices)
     scale = math.log if values.log else float
@@ -65,7 +66,7 @@ def from_cube(point: Sequence[float], space: Space) -> Params:
 
 
 def nearest(values: BaseDistribution, share: float) -> Any:
-    """The value so far between the least and the most of a parameter, or in the list of its choices."""
+    """The value at `share` of the way from the least to the most of a parameter, or along the list of its choices."""
     if isinstance(values, CategoricalDistribution):
         return values.choices[min(int(share * len(values.choices)), len(values.choices) - 1)]
     if values.log:
@@ -104,7 +105,7 @@ def surrogate(points: Float64[np.ndarray, "n d"], values: Float64[np.ndarray, " 
 
 
 def log_odds(accuracy: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-    """Accuracy above chance on a scale without ends, on which more data goes on to count near 100 %."""
+    """The log-odds of accuracy above chance: a scale without ends, on which more data still counts near 100 %."""
     share = np.clip((accuracy - CHANCE) / (1 - CHANCE), 0.02, 0.995)
     return np.log(share / (1 - share))
 

@@ -36,13 +36,13 @@ SETTINGS = "settings"  # of a search, kept with it
 
 
 class Tried(NamedTuple):
-    """What parameters came to so far."""
+    """The result of a trial's parameters so far."""
 
     arms: "Sequence[Arm]"
     values: tuple[float, ...] | None = None
     """The values by which the trial is judged; None until its arms have ended, and if it is pruned."""
     pruned: str = ""
-    """Why it will never have values."""
+    """Why the trial will never have values; empty if it may have some."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,21 @@ class Search:
     space: Mapping[str, BaseDistribution]
     trials: int
     at_once: int = 1
-    """Trials of a batch, which is drawn when the one before it has ended."""
+    """Number of trials in a batch, which is drawn when the one before it has ended."""
     directions: tuple[str, ...] = ("maximize",)
     sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
-    """The sampler of the trial with a number. What it draws depends on the number and on the batches before."""
+    """Makes the sampler for the trial with a given number. What it draws depends on this number and on the batches
+    before."""
     first: Sequence[Params] = ()
-    """The first trials, which nothing draws."""
+    """Parameters of the first trials, which the sampler doesn't draw."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings that decide results. A study in the same storage with other settings is refused."""
 
     def follow(
         self, known: "Known", storage: str, judge: Callable[[FrozenTrial], Tried]
     ) -> list[tuple[FrozenTrial, Tried]]:
-        """Tell what has ended, ask for what then is to be tried, and return all trials with what they came to.
+        """Tell Optuna the results of trials that have ended, ask it for the trials that are due, and return all trials
+        with their results.
 
         `storage` is as the user gave it. The only part of a plan that writes; called again before a run has ended, it
         writes nothing more. `judge` says what a trial came to, from its parameters and what is known. The trials of
@@ -99,11 +101,12 @@ class Search:
             return []
 
     def over(self, trials: Sequence[FrozenTrial]) -> bool:
-        """Whether all of them have ended, on whatever machine."""
+        """Whether all trials of the search have ended, on whatever machine."""
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
     def abandon(self, known: "Known", storage: str) -> int:
-        """Fail what others left running, and return how many: whoever asks next tries others in their place."""
+        """Fail the trials that other commands left running, and return how many; whoever asks next gets other trials in
+        their place."""
         place = known.storage(storage)
         with alone(place):
             study = self.study(opened(place))
@@ -113,7 +116,7 @@ class Search:
         return len(left)
 
     def study(self, storage: optuna.storages.BaseStorage) -> optuna.Study:
-        """The search in a storage, made where there is none; one of other settings raises."""
+        """The search in a storage, created if it isn't there; raises for a search with other settings."""
         try:
             study = optuna.load_study(study_name=self.name, storage=storage)
         except KeyError:
@@ -134,8 +137,8 @@ class Search:
         return study
 
     def ask(self, study: optuna.Study, owner: str) -> bool:
-        """Write the trials that are due, one after the other, and fail those of an owner that came after somebody
-        else's, who asked at the same instant; whether there were any."""
+        """Write the trials that are due, one after the other; returns whether there were any. Where two owners asked at
+        the same instant, the trials of the one that came second are failed."""
         asked = False
         while True:
             there = study.get_trials(deepcopy=False)
@@ -148,13 +151,13 @@ class Search:
             asked = True
 
     def is_due(self, trials: Sequence[FrozenTrial], owner: str) -> bool:
-        """Whether a trial is to be asked for: one that its batch lacks, or the first of the next batch."""
+        """Whether to ask for a trial: the batch lacks one, or the next batch may begin."""
         mine = [trial for trial in trials if trial.user_attrs[OWNER] == owner]
         ended = all(trial.state.is_finished() for trial in mine)
         return len(trials) < self.trials and (bool(len(mine) % self.at_once) or ended)
 
     def drawn(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
-        """A trial with the parameters of the next of the first points, or with what the sampler draws from the trials
+        """A trial with the next of the `first` parameters, or with parameters that the sampler draws from the trials
         that ended before its batch."""
         there = [trial for trial in trials if counts(trial)]
         carried = {OWNER: owner, NUMBER: len(trials)}
@@ -178,7 +181,7 @@ class Search:
 
 
 def counts(trial: FrozenTrial) -> bool:
-    """Whether a trial is one of its search: not failed, and with the number for which it was drawn."""
+    """Whether a trial counts in its search: it didn't fail, and has the number for which it was drawn."""
     return trial.state is not TrialState.FAIL and trial.user_attrs.get(NUMBER) == trial.number
 
 

@@ -58,7 +58,7 @@ COURSE: dict[str, Any] = {"markersize": 4}
 STEPS: dict[str, Any] = {"marker": "", "drawstyle": "steps-post", "linewidth": 1}
 
 Points = Sequence[tuple[str, float | int, float | int]]
-"""Each with the name of its model."""
+"""Points of a figure: the name of the model, x and y."""
 Value = Callable[[FrozenTrial], float | None]
 
 
@@ -69,7 +69,7 @@ class Side:
     x: str
     y: str
     series: Mapping[str, tuple[Mapping[str, Any], Points]]
-    """By its words in the legend, empty where it has none: how it is drawn, and its points."""
+    """For each series, by its text in the legend (empty for none): its style and its points."""
     pale: str | None = None
     """The series of other models that is pale where each model has a panel."""
     counts: str = ""
@@ -121,7 +121,7 @@ class ByModel(OwnFigure):
     models: Sequence[str]
     sides: Sequence[Side]
     rows: Sequence[Mapping[str, Any]] = ()
-    """The numbers that it shows."""
+    """The numbers that the figure shows."""
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
         return self.rows
@@ -202,7 +202,7 @@ class Parallel(OwnFigure):
 
 
 def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -> None:
-    """The line of a parameter, with its choices, or with its least, middle and most value."""
+    """Draw the line of a parameter, with its choices, or with its least, middle and greatest value."""
     axis.axvline(place, color="0.4", linewidth=1)
     for value in marks(parameter):
         text = f"{value:.0%}" if share else f"{value:.2g}" if isinstance(value, float) else str(value)
@@ -222,7 +222,7 @@ class Maps(OwnFigure):
     """Interpolated validation accuracy over pairs and hard negatives, a panel per model; circles were tried."""
 
     places: Mapping[str, Sequence[tuple[float, float, float]]]
-    """Of each setting its share of hard negatives, of pairs, and its accuracy."""
+    """By model, for each setting: its share of hard negatives, its share of pairs, and its accuracy."""
 
     def figure(self) -> Figure:
         figure, axes = panel_axes(len(self.places), (2.9, 3.0))

@@ -49,7 +49,7 @@ class SearchStudy(SplitStudy):
         """All searches of the study."""
 
     def check(self) -> None:
-        """Raise for a storage that can't be one."""
+        """Raise if `--storage` can't be a storage."""
         from menagerie.studies.frame.storage import check_storage
 
         super().check()
@@ -63,7 +63,7 @@ class SearchStudy(SplitStudy):
         return self
 
     def decisive(self, model: str) -> dict[str, Any]:
-        """What decides the trials of a model, and must be the same for all who share its search."""
+        """The settings that decide the trials of a model; they must be the same for all who share its search."""
         alone = replace(self, models=(model,), scorers=only(self.scorers, (model,)))
         ignored = EXECUTION | self.growing()
         return {name: value for name, value in plain(asdict(alone)).items() if name not in ignored}
@@ -74,6 +74,6 @@ class SearchStudy(SplitStudy):
 
 
 def write_trials(records: Records, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write all trials as CSV, which have the same columns."""
+    """Write all trials as CSV; their rows have the same columns."""
     if rows:
         write_csv(records.out / "trials.csv", list(rows[0]), (list(row.values()) for row in rows))

@@ -1,7 +1,7 @@
 """What trials are kept in: a journal file, SQLite, or any database that Optuna opens, on a server too.
 
-A journal is Optuna's, with a digest in each of its lines, so that one that the disk changed is noticed. Nothing here
-says a password.
+A journal is Optuna's, with a digest in each of its lines, so that one that the disk changed is noticed. No message from
+here contains a password.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ def open_once(url: str, _file: int) -> BaseStorage:
 
 @contextlib.contextmanager
 def alone(place: Place) -> Iterator[None]:
-    """Keep other commands from asking and telling meanwhile, where the storage is a file; what a server says is one
+    """Keep other commands from using the storage meanwhile, if it is a file; an error of a server is raised as one
     clear line.
 
     The lock dies with its holder; Optuna's own are files that a killed process leaves behind.
@@ -105,7 +105,7 @@ def connect(url: str, attempts: int = 5) -> RDBStorage:
 
 
 def check_storage(url: str) -> None:
-    """Raise for a `--storage` that can't be one, before anything is made; nothing is connected to."""
+    """Raise if `--storage` can't be a storage, before anything is made; nothing is connected to."""
     if url and "://" not in url:
         check_journal(Path(url))
     elif url:
@@ -118,20 +118,20 @@ def check_storage(url: str) -> None:
 
 
 def unopened(url: str, error: Exception) -> UserError:
-    """A storage that can't be opened, without its password."""
+    """The error for a storage that can't be opened; it doesn't show the password."""
     why = error_without_passwords(reason(error), url)
     return UserError(f"--storage {without_passwords(url)} can't be opened: {why}; docs/studies.md shows what it may be")
 
 
 def reason(error: BaseException) -> str:
-    """The first line of what an error and its causes say, the innermost first."""
+    """The first line of an error and of each of its causes, the innermost first."""
     while error.__cause__ is not None:
         error = error.__cause__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def check_journal(path: Path) -> None:
-    """Raise for a path at which there can be no journal, or is another file: whose last line would be cut off."""
+    """Raise for a path where there can't be a journal, or where another file is: its last line would be cut off."""
     if (shown := without_passwords(str(path))) != str(path) and not path.exists():
         raise UserError(
             f"--storage {shown} is no file: a database needs a URL with ://, such as postgresql://me@host/base"
@@ -150,7 +150,7 @@ def check_journal(path: Path) -> None:
 
 
 def cut_torn(path: Path) -> None:
-    """Cut off what a writer that died left of its last line."""
+    """Cut off the incomplete last line of a writer that died."""
     with path.open("rb+") as file:
         if file.seek(0, 2) and (file.seek(-1, 2), file.read(1))[1] != b"\n":
             file.seek(0)

@@ -46,7 +46,7 @@ class AnyStudy(AnyOptions, ABC):
     """The options of every study, and the two questions that each answers for itself: what to run, and what it says."""
 
     called: ClassVar[str] = "runs"
-    """What its arms are, in words."""
+    """What the study's arms are called, in words."""
 
     @abstractmethod
     def plan(self, known: Known) -> Iterable[Arm]:
@@ -65,7 +65,7 @@ class AnyStudy(AnyOptions, ABC):
         return test
 
     def check(self) -> None:
-        """Raise on what can't work, beside what the frame checks of options and arms."""
+        """Raise for what can't work, apart from options and arms, which the frame checks."""
 
     def check_given(self, preset: "AnyStudy") -> None:
         """Raise for options that differ from their preset's and change nothing."""
@@ -108,10 +108,10 @@ class AnyStudy(AnyOptions, ABC):
         """Write further files of the study into its folder, after its page."""
 
     def conclude(self, records: "Records") -> None:
-        """Print what came out, in the end."""
+        """Print the main results when the study has ended."""
 
     def recorded(self) -> "AnyStudy":
-        """The study as its folder and its page show it: without passwords, and without what it has prepared."""
+        """The study as its folder and its page show it: without passwords, and without what `prepare` made."""
         return self
 
     def notes(self) -> dict[str, str]:
@@ -126,7 +126,8 @@ class Study(StudyOptions, AnyStudy):
 
 @dataclass(frozen=True)
 class SplitStudy(SplitOptions, Study):
-    """A study whose arms are splits of one kind in one world, all trained alike but for what it varies."""
+    """A study whose arms are splits of one kind in one world. All are trained alike, except for what the study
+    varies."""
 
     def at(self, model: str, seed: int, **place: Any) -> Arm:
         """The run of a model at a place.

@@ -61,12 +61,12 @@ class Looking(AnyJob):
     """The job of measuring the attention of a finished run of another command."""
 
     cell: Path
-    """Its folder."""
+    """Folder of the finished run."""
     model: str
-    """Its scorer's name, or the user's class as it is found here."""
+    """Name of the run's scorer, or the user's class under the name by which it can be loaded here."""
     seed: int
     split: Path
-    """The file that it was trained on."""
+    """The split file that the cell was trained on."""
     measure: Attention
 
     @property
@@ -83,7 +83,7 @@ class Looking(AnyJob):
 
     @property
     def group(self) -> str:
-        """The split, which takes seconds to open."""
+        """The split file, which takes seconds to open: jobs with the same file go to one worker."""
         return str(self.split)
 
     @property

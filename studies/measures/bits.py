@@ -25,7 +25,7 @@ MEAN, ALL = "mean", "all tokens"
 CODE, SCORE = "code", "score"
 BLOCK = 64  # images or texts that are encoded at once
 Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
-"""Reads the codes (v, p, q, d) of a part's layer."""
+"""A function of a part's name, a layer, what is read of it, its codes (v, p, q, d) and their axes; it yields rows."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Bits(ProbeMeasure):
     layers: tuple[str, ...] = ()
     """Layers that are read, as far as a scorer has them, of images and of texts; empty: all."""
     relation: bool = False
-    """Ask which of two known things is left, and not which animal has which texture: captions state it."""
+    """Ask which of two known things is left, and not which animal has which texture; for captions that state the
+    relation."""
 
     @cached_property
     def settings(self) -> Row:
@@ -49,7 +50,7 @@ class Bits(ProbeMeasure):
         return self.read(scorer)
 
     def read(self, scorer: "Scorer") -> Iterator[Row]:
-        """The rows of a scorer in evaluation, whatever trained it. Images are framed for it."""
+        """Yield the rows of a scorer in evaluation mode, whatever trained it. Images are framed for it."""
         from menagerie.studies.measures.related import RelatedSplit, which_is_left
 
         kind, probe = (RelatedSplit, which_is_left) if self.relation else (None, probed)
@@ -70,7 +71,7 @@ def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], li
 def image_rows(
     scorer: "Scorer", data: "SplitDataset", axes: "ProbeAxes", numbers: np.ndarray, layers: Sequence[str], probe: Probe
 ) -> Iterator[Row]:
-    """What each of these layers of images holds."""
+    """Yield what probes read from each of these layers of images."""
     from menagerie.models.towers.features import TOKENS
 
     wanted = [(layer, MEAN) for layer in layers] + [(TOKENS, ALL)] * (TOKENS in layers)
@@ -87,8 +88,8 @@ def text_rows(
     layers: Sequence[str],
     probe: Probe,
 ) -> Iterator[Row]:
-    """What each of these layers of texts holds, texts in both orders of mention as further views: a probe of "left"
-    can't read what is named first."""
+    """Yield what probes read from each of these layers of texts. Texts in both orders of mention are further views: a
+    probe of "left" can't read what is named first."""
     from menagerie.studies.codes.axes import ProbeAxes
 
     wanted = [(layer, MEAN) for layer in layers]
@@ -101,7 +102,7 @@ def text_rows(
 def read_captions(
     scorer: "Scorer", data: "SplitDataset", some: range, layers: Sequence[str] | None = None
 ) -> "Features":
-    """The layers of the captions of some records; None: all."""
+    """The layers of the captions of some records: those in `layers`, or all if that is None."""
     from menagerie.models.texts import Texts
 
     captions, graphs = zip(*data.captions(some, [0] * len(some)), strict=True)
@@ -111,7 +112,7 @@ def read_captions(
 def read_layers(
     encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
-    """Of each layer the mean token, or all tokens side by side, of which each image has as many."""
+    """By layer and what is read of it: the mean token, or all tokens side by side, of which each image has as many."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
         found = encode(range(start, min(start + BLOCK, count)))
@@ -122,7 +123,7 @@ def read_layers(
 
 
 def probed(part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: "ProbeAxes") -> Iterator[Row]:
-    """What probes read of a layer, and the geometry of a code."""
+    """Yield what probes read of a layer, and the geometry of its code."""
     from menagerie.studies.codes.geometry import geometry
     from menagerie.studies.codes.probes import bound
 
@@ -150,7 +151,7 @@ def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> I
 
 
 def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:
-    """The score of each image with its caption less that with the swapped one, in both orders of mention."""
+    """The score of each image with its caption, less its score with the swapped caption, in both orders of mention."""
     import torch
 
     def score(images: "Tensors", texts: Sequence[Any]) -> "torch.Tensor":

@@ -49,7 +49,7 @@ class CodeGeometry(ProbeMeasure):
 
 
 class Refused(NamedTuple):
-    """In place of all measures."""
+    """Stands in place of all measures where they are refused."""
 
     share: Measured
 
@@ -64,8 +64,8 @@ def without_codes(scorer: "Scorer") -> str:
 def code_rows(
     images: Float[np.ndarray, "v p q d"], texts: Sequence[Float[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """What codes of images, and of texts in both orders of mention, come to. The orders are further views, each with
-    the same images."""
+    """Yield what is measured of codes of images, and of texts in both orders of mention. The orders are further views,
+    each with the same images."""
     twice = ProbeAxes(axes.animals, axes.textures, np.concatenate([axes.backgrounds] * len(texts)))
     told, shown = np.concatenate(texts), np.concatenate([images] * len(texts))
     yield from named(IMAGE, CODE, MEAN, geometry(images, axes))

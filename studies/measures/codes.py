@@ -48,7 +48,7 @@ Random: the mean over several halves."""
 
 
 class Record(NamedTuple):
-    """What an item is of, as predictions have it."""
+    """The columns of predictions by which an item is known."""
 
     subset: str
     task: str
@@ -76,7 +76,7 @@ class Coded(NamedTuple):
         return Coded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
 
     def in_parts(self, parts: int) -> "Coded":
-        """Sums over as many equal parts of the vectors, contiguous ones."""
+        """The same with each vector divided into so many equal, contiguous parts, whose numbers are summed."""
         n, texts, width = self.products.shape
         products = self.products.reshape(n, texts, parts, width // parts).sum(-1)
         return self._replace(products=products, squares=self.squares.reshape(n, parts, width // parts).sum(-1))

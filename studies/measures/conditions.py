@@ -35,9 +35,9 @@ Named = dict[str, Caption]
 
 @dataclass(frozen=True)
 class Conditions(ProbeMeasure):
-    """Rows of (by, condition, part, measure, value, chance, refused), by scores, and by codes where the scorer has one
-    vector an image and a text. Captions are those of the scorer's training, in its template; a condition is refused
-    whose words no text of training has."""
+    """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by codes where the scorer has one
+    vector an image and a text. Captions are worded as in the scorer's training; a condition is refused if its texts
+    have words that no training text has."""
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         data, _ = self.opened(scorer)
@@ -65,7 +65,8 @@ def texts_of_all(scenes: Sequence[Scene], template: Template, seed: int) -> list
 
 
 def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int) -> Named:
-    """Of a scene of two things side by side. The absent animals are the same for a scene, its swap and its mirror."""
+    """The named texts of a scene of two things side by side. The absent animals are the same for a scene, its swap and
+    its mirror."""
     from menagerie.generators.splits.probe_scenes import from_left, quartet
 
     phrasing = phrasing_of(min(quartet(scene)) if len(template.phrasings) > 1 else scene, seed, template)
@@ -97,7 +98,7 @@ def texts_of(scene: Scene, animals: Sequence[str], template: Template, seed: int
 
 
 def absent(one: Thing, other: Thing, animals: Sequence[str]) -> tuple[Thing, Thing]:
-    """Both things as two other animals, which the scene doesn't show."""
+    """The two things with the animals replaced by two that the scene doesn't show."""
     left = [name for name in animals if name not in (one.animal, other.animal)]
     if len(left) < 2:
         raise UserError(f"conditions compare with two absent animals: a probe set needs 4, and has {len(animals)}")

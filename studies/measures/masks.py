@@ -42,7 +42,8 @@ lose half of what it gains; `–`: it gains less than {LEAST_GAIN:g} point, and 
 
 
 def trained_mask(items: Coded, seed: int) -> Float[np.ndarray, " parts"]:
-    """The mask, between 0 and 1, that prefers true texts to false ones most often in any epoch; the first such.
+    """The mask, between 0 and 1, of the epoch in which most true texts score above false ones; of equal epochs the
+    first.
 
     sigmoid(s theta / 4), s = max(100, e^alpha); cross-entropy over s times the two cosines of the masked image.
     """
@@ -91,7 +92,7 @@ class Masks(Measure):
 
     slots: int
     tasks: tuple[str, ...]
-    """Those that masks are trained on."""
+    """The tasks that masks are trained on."""
     tests: tuple[str, ...]
 
     def rows(self, scorer: Scorer, material: Material, seed: int) -> Iterator[dict[str, Any]]:
@@ -131,9 +132,9 @@ class MaskRow(NamedTuple):
 
     model: str
     shape: str
-    """A weight for each slot, or for each number."""
+    """Whether the mask has a weight for each slot, or for each number."""
     task: str
-    """What it was trained on."""
+    """The task that the mask was trained on."""
 
 
 def masks_in(model: str, measured: pd.DataFrame, tasks: Sequence[str]) -> dict[MaskRow, pd.DataFrame]:
@@ -174,8 +175,8 @@ def change_of(items: pd.DataFrame) -> Estimate | None:
 
 
 def for_each_gained(fit: pd.DataFrame, rest: pd.DataFrame) -> float | None:
-    """By how many percent of itself the accuracy of other tasks changes for each percent of itself that the trained
-    one's rises. The paper's measure; None where the rise is below `LEAST_GAIN` points."""
+    """The relative change of the accuracy on other tasks over the relative rise on the task that the mask was trained
+    on: the paper's measure. None where the rise is below `LEAST_GAIN` points."""
     before, after = accuracy(fit.before), accuracy(fit.after)
     if not before or not after - before >= LEAST_GAIN:
         return None
@@ -204,8 +205,8 @@ def mask_verdicts(masks: Mapping[MaskRow, pd.DataFrame], task: str) -> Iterator[
 
 
 def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, ours: pd.DataFrame | None) -> Verdict:
-    """A claim on the second of two masks, in points, whose interval decides, and beside that in the paper's measure: a
-    claim that only one of both confirms, or contradicts, is undecided."""
+    """A verdict on how the second of two masks differs from the first. The interval in points decides, and so does the
+    paper's measure: a claim that only one of the two confirms or contradicts is undecided."""
     if theirs is None or ours is None:
         return verdict(claim, row, DASH, None, 1)
     sides = [sides_of(items, task) for items in (theirs, ours)]

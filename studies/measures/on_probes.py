@@ -33,7 +33,7 @@ class ProbeMeasure(Measure):
     store: Path
     """Folder of the image stores."""
     resolution: int
-    """Side of its images, in pixels."""
+    """Side of the probe set's images, in pixels."""
 
     @cached_property
     def settings(self) -> Row:
@@ -82,7 +82,8 @@ def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
 
 
 def lacking(texts: Iterable[str], known: Iterable[str]) -> str:
-    """Which words of texts no text of training has, as a reason why nothing is measured; "" if it has all."""
+    """Name the words of texts that no training text has, as the reason why nothing is measured; "" if training has all
+    of them."""
     odd = sorted(words_of(texts) - words_of(known))
     return f"no text of training says {', '.join(map(repr, odd))}" if odd else ""
 

@@ -41,8 +41,8 @@ class Recognition(Measure):
     """
 
     textures: bool = True
-    """Whether captions of training name textures. Then an animal's score is its mean over all textures, because no
-    caption named it alone; that alone is the task `NAME`."""
+    """Whether captions of training name textures. Then no caption named an animal alone, so that its score is the mean
+    over all textures; the task `NAME` tests the animal alone."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
         words, telling = material.words, telling_of(material.train.split.recipe)
@@ -84,7 +84,7 @@ def recognised(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarr
 def scored(
     scorer: "Scorer", test: "SplitTests", telling: Telling, classes: Sequence[Class]
 ) -> Iterator[tuple[Scene, Float[np.ndarray, " classes"]]]:
-    """Each scene of a test with the scores of its image with all classes."""
+    """Yield each scene of a test, with the scores of its image with all classes."""
     from menagerie.generators.benchmarks.matrix import Pool
     from menagerie.models.evaluation.scoring import encoded, score_pool
 

@@ -40,8 +40,8 @@ class RelatedSplit(FramedSplit):
 def which_is_left(
     part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Bits that a layer holds of which thing is left, by a probe of each animal that says whether it is; and the share
-    of scenes that are told rightly."""
+    """Yield the bits that a layer holds of which thing is left, by a probe of each animal that says whether it is left;
+    and the share of scenes told rightly."""
     axes.check(codes)
     margins, _ = left_margins(readable(codes), axes)
     held = bits(margins)

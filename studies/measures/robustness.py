@@ -69,14 +69,14 @@ def log_odds(accuracy: Means) -> Means:
 
 
 def slope_along(x: Sequence[float]) -> Statistic:
-    """How much the means rise by `STEP` of `x`, by least squares."""
+    """How much the means rise per `STEP` of `x`, by least squares."""
     spread = np.array(x) - np.mean(x)
     return lambda means: STEP * (means @ spread) / (spread @ spread)
 
 
 def jump_along(coverages: Sequence[float]) -> Statistic | None:
-    """How much more the means rise by `STEP` of coverage between the nearest coverages that hold 30 to 40 % than
-    outside; None where none do, or nothing is outside."""
+    """How much more the means rise per `STEP` of coverage inside the nearest coverages that enclose 30 to 40 % than
+    outside them; None where none enclose these, or none are outside."""
     low = [k for k, share in enumerate(coverages) if share <= BEFORE]
     high = [k for k, share in enumerate(coverages) if share >= AFTER]
     if not low or not high or len(coverages) < 3 or (low[-1], high[0]) == (0, len(coverages) - 1):

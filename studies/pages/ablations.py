@@ -86,7 +86,7 @@ class Section:
     """The rows of one split."""
 
     study: Any
-    """An `AblationStudy`, whose file imports this one."""
+    """An `AblationStudy`; not named as the type, because its file imports this one."""
     split: str
     every: Records
     """The records of all splits."""
@@ -98,12 +98,12 @@ class Section:
 
     @cached_property
     def arms(self) -> list[Arm]:
-        """The planned runs, some of which may wait for others."""
+        """The planned runs; some of them may not be trained yet because they wait for others."""
         return [arm for arm in self.study.arms if arm.labels["split"] == self.split]
 
     @property
     def data(self) -> CellData:
-        """The data of its first row; other rows may have further tests."""
+        """The data of the section's first row; other rows may have further tests."""
         return self.arms[0].cell.data
 
     @cached_property
@@ -160,7 +160,7 @@ class Section:
         return Bars(self.split, self.shown, ("row",), panels=panels, dots=True, beside=beside, says=says)
 
     def parts(self, with_bars: bool) -> Iterator[Part]:
-        """All of the split; its bars may be shown elsewhere."""
+        """All parts of the split's section; its bars may be shown elsewhere."""
         kind = self.data.kind
         yield Heading(f"The {self.split} split", f"The false caption of the task `swap`: {KINDS[kind].task}.")
         if not self.records.results:
@@ -226,7 +226,7 @@ class Section:
 
 @cache  # what is finished doesn't change, and the tables are written anew after every run
 def ratio(folder: Path, names: tuple[str, str]) -> float | None:
-    """The first of two scalar weights over the second; None where a model, as another row's, has no such weights."""
+    """The first of two scalar weights over the second; None where the model of this folder has no such weights."""
     from menagerie.models.checkpoint import read_weights
 
     found = read_weights(folder / CHECKPOINT)

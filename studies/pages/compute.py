@@ -52,18 +52,18 @@ the dotted line is chance. All numbers: `cells/*/training.csv`."""
 
 
 class Point(NamedTuple):
-    """A model at one budget, all seeds of which are finished."""
+    """A model at one budget with which all seeds are finished."""
 
     steps: int
     arms: tuple[Arm, ...]
     validation: float
-    """Mean over seeds, 0 to 1."""
+    """Accuracy on validation, from 0 to 1: the mean over seeds."""
     level: "Estimate"
-    """Accuracy on what is unseen."""
+    """Accuracy on the tests of what is unseen."""
 
     @property
     def cost(self) -> Cost:
-        """That of the first seed's run."""
+        """The cost of the first seed's run."""
         return noted_cost(self.arms[0])
 
     @property
@@ -89,7 +89,7 @@ class Line(NamedTuple):
 Key = tuple[Any, ...]
 Gaps = Mapping[Key, "Estimate"]
 Courses = Mapping[Key, Course]
-"""By split and model."""
+"""The course of each model on each split, by split and model."""
 
 
 def page(study: Any, records: Records, courses: Courses, judged: Mapping[str, Sequence[str]]) -> Iterator[Part]:
@@ -156,7 +156,7 @@ def only(points: Iterable[Point], records: Records) -> Records:
 
 
 def costs(arm: Arm, records: Records) -> dict[str, Any]:
-    """Where a run stands in figures."""
+    """The columns of a run by which figures place it: its cost."""
     cost = noted_cost(arm)
     return {FLOPS: cost.flops / 1e12, IMAGES: cost.images / 1000, SECONDS: cost.cpu_seconds}
 
@@ -233,6 +233,6 @@ def choice_rows(study: Any, records: Records) -> list[list[str]]:
 
 
 def percent(level: "Estimate") -> str:
-    """An accuracy with its interval, that of many pairs which are all alike too."""
+    """An accuracy with its interval, which is given even if many pairs are all alike."""
     bounds = f"{100 * level.low:.1f}, {100 * level.high:.1f}" if level.conclusive else level.bounds
     return f"{100 * level.value:.1f} % [{bounds}]"

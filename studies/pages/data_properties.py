@@ -13,7 +13,8 @@ from menagerie.studies.frame.parts import Heading, Paragraph, Part, Rows, Senten
 from menagerie.studies.frame.records import Records
 
 TEST = "seen_2"
-"""Two things, both mentioned: such images and captions are in every run's train, whatever its factors."""
+"""The test on which effects are measured: two things, both mentioned. Such images and captions are in every run's
+train, whatever its factors."""
 TESTED = "seen 2: swap"
 RECOGNITION = ("replace animal", "replace texture")
 # Each factor in words, and its values.
@@ -144,7 +145,7 @@ def of_level(claim: str, title: str, runs: Records, enough: float, sign: int) ->
 
 
 def table(name: str, found: Found, levels: Levels, factors: int, text: str = "") -> Rows:
-    """A row for each effect of so many factors of each model."""
+    """A row for each effect of `factors` factors of each model."""
     rows = [
         [title_of(model), called(effect), *(change(each, levels) for each in effect), str(its)]
         for model, of_model in found.items()
@@ -174,7 +175,7 @@ def seen(records: Records) -> Iterable[str]:
 
 
 def left_out(records: Records, levels: Levels) -> Iterable[str]:
-    """Which seeds no effect is of yet."""
+    """Say which seeds count in no effect yet."""
     runs = len(design(len(levels)))
     for model in records.labels("model"):
         lacking = set(records.labels("seed")) - set(whole_seeds(records, model, runs))
@@ -184,7 +185,7 @@ def left_out(records: Records, levels: Levels) -> Iterable[str]:
 
 
 def aliases(factors: int) -> str:
-    """What the effects of a half design can't be told from."""
+    """Say which effects of a half design can't be told apart."""
     if factors <= ALL:
         return ""
     return (

@@ -41,7 +41,7 @@ class Page(Claims):
         yield from self.tables(words)
 
     def tables(self, words: Mapping[str, Mapping[Any, str]]) -> Iterator[Part]:
-        """Numbers of animals and textures, numbers of images, and all tasks."""
+        """Tables by numbers of animals and textures, by numbers of images, and of all tasks."""
         square = [world for world in dict.fromkeys((*self.study.worlds, self.study.world)) if is_square(world)]
         grid = self.things.where(world=tuple(square), images=self.study.train_scenes, supervision=self.captions)
         if grid.arms:
@@ -112,7 +112,8 @@ class Page(Claims):
                 yield name, f"{share:.0%}", *map(text, (*levels, *gaps))
 
     def information(self) -> Iterator[tuple[str, ...]]:
-        """Of each coverage the textures of an animal, the information, and accuracy on unseen compositions."""
+        """For each coverage, the number of textures of an animal, the information, and accuracy on unseen
+        compositions."""
         textures = len(load_world(self.study.world).textures)
         for share in self.coverages:
             number = round_coverage(share, self.study.classes) / self.study.classes

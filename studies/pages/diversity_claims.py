@@ -1,4 +1,4 @@
-"""What two papers claim of diversity and language, held against the runs of a study; and the records that it has."""
+"""What two papers claim of diversity and language, compared with the runs of a study; and the records of these runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -25,7 +25,7 @@ class Claims:
     """What a study's finished runs say of both papers, and what its page shows of them."""
 
     study: Any
-    """A `Diversity`, whose file imports this one."""
+    """A `Diversity`; not named as the type, because its file imports this one."""
     records: Records
 
     @cached_property
@@ -128,7 +128,7 @@ class Claims:
             yield self.said("jump", row, COMPOSITION, contrast(unseen, found, signed=True), 1)
 
     def quantity(self) -> Verdict:
-        """More compositions in as many images, against more images of as few compositions."""
+        """The verdict on more compositions in as many images, against more images of as few compositions."""
         least, following = self.coverages[:2]
         images = max(self.study.more_scenes)
         both = [

@@ -1,4 +1,4 @@
-"""The page of the study of geometry: what predicts unseen pairs, which conditions hold, and what one pays for which."""
+"""The page of the study of geometry: what predicts unseen pairs, which conditions hold, and how they trade off."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
@@ -63,7 +63,8 @@ class Page:
         place: Mapping[str, Any],
         images: tuple[str, int],
     ) -> None:
-        """`place` is that at which all models are compared; `images` are a world and a side in pixels."""
+        """`place` is the place of the grid at which all models are compared; `images` are the world and the side in
+        pixels."""
         self.geometry, conditions = map(records.measured, measures)
         self.held = Held(conditions, place)
         every = cells(records, self.geometry)
@@ -91,7 +92,7 @@ class Page:
         yield Rows("alignment", ("model", *ALIGNED), list(self.aligned()))
 
     def answer(self, found: list[Tested]) -> Iterator[Part]:
-        """What predicts, what holds, and what is paid."""
+        """The sentences: what predicts unseen pairs, which conditions hold, and how they trade off."""
         first, *others = found
         if not len(self.cells):
             yield Paragraph("No training run has a single vector for each text and records of unseen pairs to predict.")

@@ -31,7 +31,7 @@ class Predictor(NamedTuple):
     part: str
     measure: str
     sign: int
-    """Of the correlation that is expected."""
+    """Sign of the correlation that is expected: 1 or -1."""
 
 
 NAMED = Predictor("binding share of the text's code", TEXT, "share", 1)
@@ -40,20 +40,20 @@ NEXT = (
     Predictor("swaps right after one matrix", BOTH, "after", 1),
     Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
 )
-"""Those that came next in the cells from which the first was chosen."""
+"""The measures that came next to the first one, in the cells among which it was chosen."""
 
 
 class Tested(NamedTuple):
-    """What came out of a predictor."""
+    """How a predictor's ranks correlate with those of accuracy on unseen pairs."""
 
     predictor: Predictor
     over_all: Correlation
     by_place: Correlation
-    """Ranks within a place of the grid."""
+    """Correlation of ranks within a place of the grid."""
     by_model: Correlation
-    """Ranks of one model within a place, over its seeds."""
+    """Correlation of ranks within a place and a model, over its seeds."""
     p: float
-    """Of all cells; of the next best ones corrected for their number (Holm)."""
+    """p over all cells; for the next best measures it is corrected for their number (Holm)."""
     outcome: str
 
 
@@ -65,7 +65,8 @@ def took_part(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
 
 
 def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
-    """A row for each finished cell that has all predictors: its labels, they, and accuracy on swaps of unseen pairs."""
+    """A row for each finished cell that has all predictors: its labels, the predictors, and accuracy on swaps of unseen
+    pairs."""
     import pandas as pd
 
     scores = records.where(test=(TEST,)).scores
@@ -90,7 +91,8 @@ def predicted(found: "pd.DataFrame") -> list[Tested]:
 
 
 def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
-    """Over all cells, within places, and within places and models; a model's cells of one seed are drawn together."""
+    """The rank correlations of a predictor with accuracy: over all cells, within places, and within places and models;
+    a model's cells of one seed are drawn together."""
     x, y = (found[name].to_numpy(float) for name in (its.name, ACCURACY))
     places = list(map(tuple, found[[name for name in PLACE if name in found]].itertuples(index=False)))
     models = list(found["model"])
@@ -100,7 +102,7 @@ def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
 
 
 def judged(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
-    """Confirmed or contradicted where p is below the level."""
+    """The verdict: "confirmed" or "contradicted" where p is below the level, else "undecided"."""
     if np.isnan(p) or p >= level:
         return "undecided"
     return "confirmed" if its.value * sign > 0 else "contradicted"

@@ -108,7 +108,7 @@ class Held:
 
     @property
     def margins(self) -> "pd.DataFrame":
-        """The same of mean margins between codes of images."""
+        """A row for each cell, with its mean margins between codes of images."""
         return self.by_cell("codes", "margin", (OTHER_ATTRIBUTES, OTHER_VIEW))
 
     def by_cell(self, by: str, measure: str, parts: tuple[str, ...]) -> "pd.DataFrame":
@@ -120,7 +120,7 @@ class Held:
 
     @property
     def chances(self) -> dict[str, float]:
-        """Of categorisation and attribute binding."""
+        """Chance in categorisation and in attribute binding, as shares of scenes."""
         rows = self.frame[(self.frame["part"] == EVERY) & (self.frame["by"] == "scores")]
         return {name: float(rows[rows["condition"] == name]["chance"].mean()) for name in (CATEGORISATION, BINDING)}
 

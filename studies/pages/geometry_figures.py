@@ -21,7 +21,7 @@ SIZE = (3.3, 2.9)
 
 @dataclass(frozen=True)
 class Dots(OwnFigure):
-    """A dot a cell, in the colour of its model: what was measured to the right, accuracy upwards."""
+    """A dot for each cell, in its model's colour: the measure along x, accuracy along y."""
 
     cells: "pd.DataFrame"
     across: Sequence[str]
@@ -56,7 +56,7 @@ class TradeOff(OwnFigure):
     across: str
     up: str
     chances: Mapping[str, float]
-    """Of shares."""
+    """Chance in both conditions, as shares of scenes."""
 
     def numbers(self) -> list[dict[str, Any]]:
         ideal = [{"model": f"by hand, weight {weight:.2f}", "unit": MARGIN} | self.of_hand(weight) for weight in CURVE]
@@ -85,7 +85,7 @@ class TradeOff(OwnFigure):
         return figure
 
     def draw_curve(self, axis: "Axes") -> None:
-        """The codes made by hand, a number at some weights."""
+        """Draw the codes made by hand as a curve, with the weight beside some of them."""
         points = [tuple(self.of_hand(weight).values()) for weight in CURVE]
         axis.plot(*zip(*points, strict=True), color="0.3", linewidth=1.2)
         for weight in MARKED:

@@ -14,7 +14,7 @@ FACTORS = ("loss", "fusion", "tokens")
 ORDER = ("contrastive", "generative", "late", "early", "pooled", "patches")
 Key = tuple[Any, ...]
 Runs = Mapping[tuple[str, Any], Mapping[int, Sequence[Arm]]]
-"""By split and kind: the budgets of which all seeds are finished, with their runs."""
+"""By split and combination, then by budget: the runs of the budgets of which all seeds are finished."""
 
 
 class Choice(NamedTuple):
@@ -84,7 +84,8 @@ def choices(
 
 
 def with_prior(records: Records, arms: Iterable[Arm], alpha: float) -> frozenset[str]:
-    """The same runs, generative ones with a prior; none where there is no generative one."""
+    """The ids of the same runs, with the prior subtracted from generative ones by weight `alpha`; none where no run has
+    it."""
     twins = {arm.cell.trained_as.id: arm.id for arm in records.arms if arm.labels["alpha"] == alpha}
     found = (twins.get(arm.cell.trained_as.id) if arm.labels["loss"] == "generative" else arm.id for arm in arms)
     return frozenset(filter(None, found)) if twins else frozenset()

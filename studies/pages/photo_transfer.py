@@ -99,7 +99,7 @@ def parts_of(answers: Answers) -> Iterator[Part]:
 
 
 def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
-    """What numbers are over, in words."""
+    """Explain what the numbers are, and over how many animal pairs they are means."""
     levels = [its for found in rows.values() for row in found if isinstance(row, Compared) for its in row[3:]]
     pairs = sorted({its.clusters for its in levels} - {0})
     text = (
@@ -149,7 +149,7 @@ def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def step_words(rows: Sequence[Compared]) -> Iterator[str]:
-    """The findings on photographs in training, for the largest number of those of the tested animals."""
+    """The findings on photographs in training, for the largest number of photographs of the tested animals."""
     of_tested = [row for row in rows if row.place.world == OWN and row.place.count]
     most = max((row.place.count for row in of_tested), default=0)
     for row in of_tested:
@@ -162,7 +162,7 @@ def step_words(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
-    """The numbers of a question; of how many images are worth how many, for each target."""
+    """The table of a question; for the question how many images photographs are worth, a row for each target."""
     if part == WORTH:
         return Rows(part, HEADERS[part], [worth_cells(row) for row in worths(rows, study.targets)], says=WORTHS)
     cells = ((short(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)
@@ -182,7 +182,7 @@ def placed(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
 
 def worth_cells(row: Worth) -> list[str]:
     """The fewest images with which a model reaches a target, and how many times more it needs from scratch: a bound
-    where one of both never reaches it."""
+    where it never reaches the target in one of the two ways."""
     tuned, ratio = "0" if str(row.tuned) == "1" else str(row.tuned), row.scratch.images / row.tuned.images
     sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
     neither = row.scratch.censored and row.tuned.censored

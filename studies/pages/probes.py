@@ -49,12 +49,12 @@ class Mean(NamedTuple):
 
 
 Panels = dict[str, dict[str, dict[Any, Mean]]]
-"""By panel, model, and place along its axis."""
+"""Means by panel, model, and position along the panel's axis."""
 
 
 def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> Mean:
-    """The mean of a number of each seed. Bits are from 0 to 1, and so are their intervals; other numbers have other
-    bounds."""
+    """The mean over seeds of a number that each seed has. Its interval is cut at `least` and `most`: those of bits are
+    0 and 1."""
     from scipy.special import stdtrit
 
     from menagerie.studies.analysis.two_levels import CONFIDENCE
@@ -67,7 +67,7 @@ def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> M
 
 
 def found(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":
-    """All rows of the measure, after the last step ("step" is none) and at the states that were kept."""
+    """All rows of the measure: after the last step, whose "step" is None, and at the states that were kept."""
     rows = records.measured(bits, (None, *states))
     return rows if "step" in rows else rows.assign(step=None)
 
@@ -129,7 +129,7 @@ def sentence(name: str, rows: "pd.DataFrame") -> str:
 
 
 def narrow(image: Mean | None, text: Mean | None) -> str:
-    """Which of two codes holds less, if their intervals say."""
+    """Say which of two codes holds less, if their intervals decide it."""
     if image is None or text is None:
         return ""
     if text.high < image.low:
@@ -174,13 +174,13 @@ def by_step(rows: "pd.DataFrame") -> Panels:
 
 @dataclass(frozen=True)
 class BitLines(OwnFigure):
-    """A panel each with a line a model, and its interval as a band."""
+    """A panel for each key of `panels`: a line for each model, with its interval as a band."""
 
     panels: Panels
     columns: tuple[str, str]
-    """What panels are, and what is along their axis."""
+    """The names that the columns of `numbers` have for a panel and for the position along its axis."""
     names: Mapping[str, str]
-    """Of models."""
+    """The names of models in the legend."""
 
     def numbers(self) -> list[dict[str, Any]]:
         panel, along = self.columns

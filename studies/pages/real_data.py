@@ -129,7 +129,7 @@ class RealPage:
             benchmark_page.write_latex(inner)
 
     def print_results(self) -> None:
-        """What was carried over, and the headlines on the terminal, a row each: places may be few, headlines many."""
+        """Print what was carried over, and a row for each headline: there may be few places and many headlines."""
         for name, text in self.carried.items():
             print(f"{name}: {text}")
         table = self.headlines
@@ -222,7 +222,7 @@ class OfCells(AnyStudy):
     called = "pieces"
 
     def plan(self, known: Known) -> Iterable[Arm]:
-        """None: those of the study of the cells are shown."""
+        """No arms: the page shows those of the study that trained the cells."""
         return ()
 
     def page(self, records: Records) -> Iterator[Part]:

@@ -170,9 +170,9 @@ class SlotPictures(OwnFigure):
 
     cell: Cell
     folder: Path
-    """The run's."""
+    """Folder of the run."""
     file: Path
-    """Its split."""
+    """The run's split file."""
     scenes: int = field(default=4, kw_only=True)
 
     def figure(self) -> Figure:

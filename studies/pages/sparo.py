@@ -75,7 +75,7 @@ class Page:
     """The page of a study as far as its runs have come."""
 
     study: Any
-    """A `SlotStudy`, whose file imports this one."""
+    """A `SlotStudy`; not named as the type, because its file imports this one."""
     records: Records
 
     @cached_property

@@ -40,7 +40,7 @@ class Remedy(NamedTuple):
     row: str
     accuracy: Estimate
     share: Estimate | None
-    """Of the lead; None where the lead isn't above 0, or a run is missing."""
+    """Share of the lead that the row recovers; None where the lead isn't above 0, or a run is missing."""
 
     @property
     def outcome(self) -> str:
@@ -52,7 +52,7 @@ class Remedy(NamedTuple):
 def recovered(
     means: Float64[np.ndarray, "rows points"], base: int, row: int, upper: int
 ) -> Float64[np.ndarray, " rows"]:
-    """The share of the way from one mean to another that a third has come."""
+    """For each row of means, how far the one of `row` is on the way from that of `base` (0) to that of `upper` (1)."""
     lead = means[:, upper] - means[:, base]
     return np.divide(means[:, row] - means[:, base], lead, out=np.full(len(means), np.nan), where=lead != 0)
 
@@ -77,7 +77,8 @@ def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy
 
 
 def share_of(tests: Records, base: str, row: str, upper: str) -> Estimate:
-    """The share of the lead that a row recovers. All three are drawn together, by seeds and their animal pairs."""
+    """The share of the lead that a row recovers. The three rows' records are drawn together, by seeds and their animal
+    pairs."""
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))

@@ -67,7 +67,8 @@ class Searched(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """That of the chosen trial's mean over its validation pairs; empty where it was judged by something else."""
+        """The interval of the chosen trial's mean over its validation pairs; empty where trials were judged by
+        something else."""
         trial, mean = self.chosen or (None, nan)
         if trial is None or trial.number not in self.records:
             return ""
@@ -92,7 +93,7 @@ def own_options(params: Mapping[str, Any]) -> Row:
 
 
 def leaders(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
-    """The best of the trials that have a value, best first."""
+    """The best of the trials that have a value, the best one first."""
     return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
 
 

@@ -50,7 +50,7 @@ NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "an
 
 
 def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The records that a measure is over."""
+    """The records over which a measure is taken."""
     replaced, swaps = points[points.task.isin(REPLACED)], points[points.task == "swap"]
     if measure != KNOWN:
         return replaced if measure == RECOGNITION else swaps
@@ -65,7 +65,7 @@ class Compared(NamedTuple):
 
     model: str
     place: Any
-    """What it is of, beside the model."""
+    """The setting that is compared, beside the model."""
     measure: str
     first: Estimate
     second: Estimate
@@ -73,7 +73,7 @@ class Compared(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Some photographs in training."""
+    """A test after training with one number of photographs."""
 
     world: str
     """The animals on the photographs: OWN for the tested animals, OTHERS for other animals."""
@@ -90,7 +90,7 @@ class Ladder(NamedTuple):
     scratch: list[pd.DataFrame]
     tuned: list[pd.DataFrame]
     synthetic: pd.DataFrame
-    """Without any photograph."""
+    """Records of the synthetic run, which has seen no photograph."""
 
 
 class Worth(NamedTuple):
@@ -135,7 +135,7 @@ class Answers:
         return pairs_of(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
 
     def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
-        """Two groups of records by every measure."""
+        """Compare two groups of records by every measure."""
         return [
             Compared(model, place, measure, *compared(*(measured(points, measure) for points in groups)))
             for measure in measures
@@ -149,14 +149,14 @@ class Answers:
         return {part: rows for part, rows in found.items() if rows}
 
     def gaps(self, model: str) -> Iterator[Compared]:
-        """Models that saw rendered animals only, on photographed ones."""
+        """Compare rendered and photographed animals, for models that saw rendered animals only."""
         for kind, synthetic, photographs, test in TESTS:
             run = Training(model, 0, kind)
             both = self.points(run, synthetic), self.points(run, photographs)
             yield from (row for row in self.each(model, test, *both, measures=MEASURES) if row.first.clusters)
 
     def steps(self, model: str) -> Iterator[Compared]:
-        """More and more photographs, from scratch and after synthetic training."""
+        """Compare from scratch and after synthetic training, at more and more photographs."""
         several, most = self.material.several, self.material.others
         places = [Step(OWN, n, HELD_OUT) for n in (0, *counts(self.study.photographs, several))] if several else []
         for test in ([HELD_OUT, PHOTOGRAPHS] if several else [PHOTOGRAPHS]) if most else ():
@@ -188,7 +188,7 @@ class Answers:
             yield Ladder(model, measure, images, *sides, measured(points[base], measure))
 
     def changes(self, model: str) -> Iterator[Compared]:
-        """Each factor, on records of pairs that neither world's training shows."""
+        """Compare each factor changed and not, on records of pairs that neither world's training shows."""
         if model not in self.study.with_factors:
             return
         base = Training(model, 0)

@@ -54,8 +54,8 @@ class Prepared(NamedTuple):
 
 
 def prepared(study: Any, out: Path) -> Any:
-    """The study with its worlds, which are written into its folder. Raises where the photographs are enough for no
-    run."""
+    """Write the worlds of a study into its folder; returns the study with them. Raises if the photographs are too few
+    for any run."""
     photographs = photographs_of(study, out / "photos")
     worlds, material = write_worlds(study, photographs, out / "worlds"), material_of(study, photographs)
     lacking = left_out(study, photographs, material)
@@ -157,7 +157,7 @@ def train_recipe(study: Any, training: Training) -> SplitRecipe:
 
 
 def recipe_tested(study: Any, kind: str, seed: int, world: str) -> SplitRecipe:
-    """A split whose unseen pairs are tested, and that trains on as little as there can be."""
+    """A split whose unseen pairs are tested, and whose training part is as small as possible."""
     reserve = study.tuning_reserve if world.startswith(HELD_OUT) else study.reserve
     recipe = replace(base_recipe(study, kind, seed), world=str(study.prepared.worlds[world]), reserve=reserve)
     return replace(recipe, pairs=0.0, hard_negatives=0.0, singles_views=1)

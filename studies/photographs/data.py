@@ -51,15 +51,15 @@ class Tested:
     """The tests of what is unseen of one split."""
 
     label: str
-    """The world that its images show: the first part of the names of its tests."""
+    """The world that the tests' images show: the first part of the names of the tests."""
     split: SplitData
     file: Path = field(compare=False)
     bare: bool = False
-    """Whether its captions leave out textures: "a lion left of a bear"."""
+    """Whether the tests' captions leave out textures: "a lion left of a bear"."""
 
     @property
     def subsets(self) -> dict[str, str]:
-        """Subsets of the split by the names that the study has for them."""
+        """Subsets of the split, by the names that they have in the study."""
         return {f"{self.label}/{subset}": subset for subset in self.split.recipe.judged}
 
     @property
@@ -77,7 +77,7 @@ class TransferData:
     """The name of the training world in tables."""
     tested: tuple[Tested, ...]
     images: int = 0
-    """Distinct images, drawn by seed from all; 0: all."""
+    """Number of distinct images, drawn by seed from all; 0: all."""
     factor: str = ""
     """The field of the training recipe that is changed, where the split doesn't show it."""
 
@@ -107,7 +107,7 @@ class TransferData:
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """What it is trained on, and all that it is tested on."""
+        """The split that it is trained on, and all splits that it is tested on."""
         return tuple(dict.fromkeys((self.train, *(test.split for test in self.tested))))
 
     def counts(self) -> dict[str, int]:

@@ -48,7 +48,7 @@ SAYS = {
 
 @dataclass(frozen=True)
 class Numbers(OwnFigure):
-    """A figure of numbers by what stands in `sides`, a panel for each of the first."""
+    """A figure of numbers by the labels in `sides`, with a panel for each value of the first of them."""
 
     found: Mapping[tuple[Any, ...], Estimate] = field(kw_only=True)
 
@@ -57,7 +57,7 @@ class Numbers(OwnFigure):
         return [dict(zip(self.sides, key, strict=True)) | its._asdict() for key, its in self.found.items()]
 
     def values(self, side: str) -> list[Any]:
-        """What there is of one side, in order."""
+        """The values of one side, in order."""
         return list(dict.fromkeys(key[self.sides.index(side)] for key in self.found))
 
     def panels(self, size: tuple[float, float], **shared: Any) -> tuple[Figure, Iterator[tuple[Axes, Any]]]:
@@ -96,7 +96,7 @@ class Dots(Numbers):
 
 @dataclass(frozen=True)
 class Growth(Numbers):
-    """Accuracy by how much there is of photographs, from scratch and after synthetic training."""
+    """Accuracy by the amount of photographs, from scratch and after synthetic training."""
 
     sides = ("panel", "model", "start", "amount")
     levels: Sequence[float] = field(default=(), kw_only=True)

@@ -23,24 +23,24 @@ class Training(NamedTuple):
     seed: int
     kind: str = BINDING
     world: str = SYNTHETIC
-    """What it is trained on: rendered animals; photographs of the tested animals; those of other animals."""
+    """What the run is trained on: rendered animals; photographs of the tested animals; those of other animals."""
     count: int = 0
     """Photographs of each tested animal, or number of other animals."""
     images: int = 0
-    """Distinct images, drawn from all; 0: all."""
+    """Number of distinct images, drawn from all; 0: all."""
     tuned: bool = False
-    """Whether it starts from the synthetic run of its model and seed."""
+    """Whether the training starts from the synthetic run of its model and seed."""
     factor: str = ""
     """The factor that is changed in the synthetic world."""
 
     @property
     def start(self) -> "Training | None":
-        """The run that it starts from."""
+        """The run from whose weights this one starts."""
         return Training(self.model, self.seed, self.kind) if self.tuned else None
 
     @property
     def place(self) -> "Training":
-        """The run with seed 0, which is the same for all seeds of a run."""
+        """The same run with seed 0, which stands for the runs of all seeds."""
         return self._replace(seed=0)
 
 
@@ -50,7 +50,7 @@ class Photographs(NamedTuple):
     tested: dict[str, tuple[Path, ...]]
     """Animals that the synthetic world has too."""
     others: dict[str, tuple[Path, ...]]
-    """All others."""
+    """All other animals."""
 
     @property
     def several(self) -> dict[str, tuple[Path, ...]]:
@@ -60,12 +60,12 @@ class Photographs(NamedTuple):
 
 
 class Material(NamedTuple):
-    """The amount of photographs that there is to train on."""
+    """How many photographs there are to train on."""
 
     several: int
     """The most photographs of an animal beside the one that is held out; 0 where too few animals have several."""
     others: int
-    """Other animals."""
+    """Number of other animals."""
     factors: tuple[str, ...]
     """The factors that can be changed."""
 
@@ -115,7 +115,7 @@ def factors(config: Any, material: Material, plain: Training) -> list[Training]:
 
 
 def counts(wanted: Sequence[int], most: int) -> list[int]:
-    """Cut the wanted numbers to what there is; equal ones are kept once, and none if there is nothing."""
+    """Cut the wanted numbers to what is there; equal ones are kept once, and none if there is nothing."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []
 
 
@@ -127,7 +127,7 @@ def world_name(training: Training) -> str:
 
 
 def worlds_tested(training: Training) -> tuple[str, ...]:
-    """The worlds of photographs that a run is tested on, of binding."""
+    """The worlds of photographs on which the binding of a run is tested."""
     held_out = f"{HELD_OUT}-{training.seed}"
     if training.world == OWN:
         return (held_out,)
@@ -177,6 +177,6 @@ def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
 
 
 def drawn(photographs: Photographs, seed: int, count: int) -> list[str]:
-    """Some of the other animals, drawn with a seed; more of them have the fewer ones among them."""
+    """Some of the other animals, drawn with a seed; a larger draw contains the smaller ones."""
     names = sorted(photographs.others)
     return sorted(names[k] for k in generator(seed, "other animals").permutation(len(names))[:count])

@@ -149,7 +149,7 @@ def write_synthetic(files: Worlds, config: Any, animals: Sequence[str]) -> None:
 
 
 def more_textures(config: Any, folder: Path) -> list[str]:
-    """Lines of a world with plain colours beside its own textures."""
+    """Lines of a world file that add plain colours to the world's own textures."""
     lines = [f"textures = {json.dumps([*WORLDS[config.world].textures, *COLORS])}"]
     for name, color in COLORS.items():
         write_patch(folder / f"{name}.png", color)
@@ -158,7 +158,8 @@ def more_textures(config: Any, folder: Path) -> list[str]:
 
 
 def more_backgrounds(config: Any, folder: Path) -> list[str]:
-    """Lines of a world with the photographs of `--backgrounds` beside its own; none without."""
+    """Lines of a world file that add the photographs of `--backgrounds` to the world's own backgrounds; none without
+    that option."""
     if not config.backgrounds:
         return []
     from menagerie.envs.custom.photo_sources import background_pictures
@@ -190,7 +191,7 @@ class Shared(NamedTuple):
 
 
 def shared_photographs(config: Any, material: Material, files: Worlds) -> list[Shared]:
-    """Each world of photographs that is trained on beside each that its runs are tested on, as the files have them.
+    """Compare each world of photographs that is trained on with each that its runs are tested on, as their files are.
 
     Raises for a photograph that is in both, whatever it is called.
     """

@@ -38,12 +38,12 @@ class ProbeModels(ScoringStudy):
     written_by: ClassVar[str] = "menagerie.studies.pages.probes"
 
     judge: Annotated[JudgeOptions, tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=JudgeOptions)
-    """Of models that answer questions, which have no codes."""
+    """Options of models that answer questions. They aren't used here: such models have no codes."""
     world: Annotated[str, DATA, FIRST] = ""
     """World of the probe set; empty takes the one that the models were trained in, or pug."""
     resolution: Annotated[int, DATA, FIRST, Range(0, SIDE.high)] = 0
-    """Side of its images, in pixels, which each model reads in its own size; 0 takes what our models were trained with,
-    or 64."""
+    """Side of the probe set's images, in pixels, which each model reads in its own size; 0 takes what our models were
+    trained with, or 64."""
     probe_animals: Annotated[tuple[str, ...], WHAT, Several()] = ()
     """Animals of the probe set; empty: all of the world."""
     probe_textures: Annotated[tuple[str, ...], WHAT, Several()] = ()
@@ -137,7 +137,7 @@ class ProbeModels(ScoringStudy):
         return short_labels(list({model.label: model for model, _ in by_training(self.tested).values()}.values()))
 
     def conclude(self, records: "Records") -> None:
-        """Print the sentences; raises where nothing could be probed."""
+        """Print the sentences of the page; raises where no model could be probed."""
         from menagerie.studies.frame.parts import Sentence
         from menagerie.studies.pages.probes import found, parts
 

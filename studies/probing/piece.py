@@ -1,4 +1,4 @@
-"""Models on a probe set: what each can know of it, and each probed once."""
+"""Models on a probe set: what its images and words ask of a model, and a piece that probes one model."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,9 +31,9 @@ class ProbePiece(Piece):
 
     measure: Bits
     called: str
-    """What it is called in tables: cells that differ in their seed alone share a name."""
+    """The model's name in tables: cells that differ in their seed alone share a name."""
     number: int
-    """Its seed."""
+    """Seed of the model's training."""
     tests: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -74,7 +74,8 @@ def scenes_in(recipe: ProbeRecipe) -> int:
 
 
 def agreed(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
-    """What was given, else what all models have that say it, by their labels. Raises where they have several."""
+    """The setting that was given, else the one on which all models agree that record it, else `default`. `found` has
+    the settings by the models' labels. Raises where models differ."""
     values = {value: label for label, value in found.items() if value}
     if given or not values:
         return given or default

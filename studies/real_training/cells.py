@@ -44,7 +44,8 @@ class TrainedOn(NamedTuple):
 
 
 def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
-    """Every model at every place, once: a model that reads captions alone is the same with every parser."""
+    """Yield each model with each combination of sources, parser, share of rendered scenes and start, once. A model that
+    reads no graphs has the default parser alone."""
     every = (
         (model, place if "graphs" in spec_of(model).reads else place._replace(parser=DEFAULT))
         for place in starmap(TrainedOn, product(study.sources, study.parser, study.mix, study.starts or (NONE,)))
@@ -54,7 +55,7 @@ def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
 
 
 def grid_of(study: Any) -> Grid:
-    """The grid of one place that the study's rendered scenes, towers and recipes are those of."""
+    """A grid of one place, which has the study's rendered scenes, towers and recipes."""
     shared = {item.name for item in fields(study)} & {item.name for item in fields(Grid)} - {"base"}
     plain = Grid(**{name: getattr(study, name) for name in shared})
     return plain.with_recipe(replace(study.base or BindingRecipe(), world=study.world))
@@ -102,21 +103,22 @@ def described(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Described:
-    """Photographs of some sources with one parser's graphs, which were read once to find out what they are."""
+    """Photographs of some sources with one parser's graphs, known by their identity: they were read once and needn't be
+    read again for it."""
 
     photographs: str
-    """Identity."""
+    """Identity of the photographs with their captions and graphs."""
     opening: Opening
     numbers: Numbers
     relational: bool
 
 
 Photos = Mapping[tuple[str, str], Described]
-"""By sources and parser."""
+"""The photographs of a study, by their sources and parser."""
 
 
 def arms_of(study: Any, photos: Photos) -> list[Arm]:
-    """All runs, seeds together, in the order of the study's places; a run that two of them name is there once."""
+    """All runs, seed by seed in the order of the study's places; a run that two places have is there once."""
     plain = grid_of(study)
     scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (
@@ -187,7 +189,8 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
 
 
 def pieces_of(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
-    """A finished cell on each benchmark, as the parser that it was trained with reads it; nothing before."""
+    """Yield a finished cell on each benchmark, whose texts are read by the parser that the cell was trained with;
+    nothing for an unfinished cell."""
     subjects = study.prepared.subjects.get(arm.labels["parser"], ())
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():

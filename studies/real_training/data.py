@@ -21,15 +21,15 @@ class RealData:
     """Photographs of one source or several with their captions, and a share of a split in every batch."""
 
     photographs: str
-    """Identity of their images, captions and graphs."""
+    """Identity of the photographs' images, captions and graphs."""
     sources: str
     parser: str
     mix: float
-    """Share of the split."""
+    """Share of the split in each batch."""
     synthetic: CellData | None
-    """The split; None where it has no share."""
+    """The split that is mixed in; None where it has no share."""
     closed: bool
-    """Whether models have a vocabulary of their own, which then has words without capitals and punctuation."""
+    """Whether models have a closed vocabulary, which has words without capitals and punctuation."""
     opening: Opening = field(compare=False, repr=False)
     numbers: Numbers = field(compare=False)
     relational: bool = field(default=False, compare=False)
@@ -49,20 +49,20 @@ class RealData:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The photographs, the split and its share."""
+        """The photographs, the split that is mixed in, and its share."""
         photographs = {"photographs": self.photographs, "version": VERSION}
         return photographs | ({"mix": self.mix, "synthetic": self.synthetic.settings} if self.synthetic else {})
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """The split of its share, unless that is a file of the user's."""
+        """The split that is mixed in, unless that is a file of the user's."""
         return (self.synthetic,) if isinstance(self.synthetic, SplitData) else ()
 
     def counts(self) -> dict[str, Any]:
         return {"photographs": self.numbers.images, "captions": self.numbers.captions}
 
     def open(self, file: Path) -> Material:
-        """The photographs, and the split's training subset from `file`; raises if they are others by now."""
+        """Open the photographs, and the split's training subset from `file`; raises if the photographs have changed."""
         opened = open_photographs(self.opening)
         if opened.identity != self.photographs:
             raise UserError(

@@ -90,7 +90,7 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
 
 
 def first_of_each(study: Any) -> dict[str, Path]:
-    """The folders of `--images` that sources read, of which there is one each."""
+    """The folders of `--images` that sources read; each must be given once."""
     return {name: paths[0] for name, paths in study.folders.items()}
 
 
@@ -165,7 +165,7 @@ class Prepared(NamedTuple):
 
     photos: Photos
     arms: list[Arm]
-    """Its cells."""
+    """The study's training runs."""
     subjects: Mapping[str, Sequence[Subject]]
     """The benchmarks, as each parser reads their texts."""
 

@@ -62,7 +62,7 @@ class Opening:
 
 
 class Opened(NamedTuple):
-    """Photographs by source, and what made their graphs; None where each caption is one node."""
+    """Photographs by source, and the parser that made their graphs; None where each caption is one node."""
 
     sources: Sequence[Photographs]
     parser: CaptionParser | None
@@ -110,7 +110,8 @@ def held_out(names: Iterable[str]) -> frozenset[str]:
 
 
 class HeldOut(Benchmark):
-    """Items of one photograph with its caption and those of some others, all of them held out."""
+    """A benchmark of held-out photographs: an item has a photograph with its caption and those of some others, which
+    are held out too."""
 
     looked_at = GROUP
 
@@ -136,7 +137,7 @@ class HeldOut(Benchmark):
         return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
 
     def _caption(self, name: str) -> Caption:
-        """The one caption that the item of a photograph has of it."""
+        """The one of a photograph's captions that its item uses."""
         s, i = self.places[name]
         return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
 
@@ -163,9 +164,9 @@ class Numbers:
     held_out: int
     captions: int
     left_out: tuple[tuple[str, int], ...] = ()
-    """Photographs by why they are left out."""
+    """Number of photographs that are left out, by reason."""
     refused: tuple[tuple[str, int], ...] = ()
-    """Texts by why they are left out."""
+    """Number of texts that are left out, by reason."""
     parsed: str = ""
     """How many captions the parser parsed, and how many are one node, in words."""
 

@@ -62,7 +62,7 @@ class Cell:
     start: Start | None = None
     """Weights trained before, in another study."""
     graphs: GraphSource = field(default_factory=GraphSource)
-    """Graphs that the model reads; the default source for a model that reads none."""
+    """Source of the graphs that the model reads; the default source for a model that reads none."""
     parser: str = ""
     """Hash of everything that decides a parser's graphs; empty for the generator."""
 
@@ -119,7 +119,7 @@ class Cell:
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The test subsets of its data, in the order of tables."""
+        """The test subsets of the cell's data, in the order of tables."""
         return self.data.tests
 
     @property
@@ -133,17 +133,17 @@ class Execution(NamedTuple):
     """Settings of a run on which results don't depend."""
 
     loaders: int = 0
-    """Number of processes that prepare its batches."""
+    """Number of processes that prepare the run's batches."""
     log: tuple[str, ...] = ()
-    """Loggers of training besides its file (see menagerie.studies.runs.loggers)."""
+    """Loggers of training besides the run's file (see menagerie.studies.runs.loggers)."""
     validate_every: int = 0
     """Steps between two evaluations on validation (see menagerie.studies.runs.evaluation); they don't affect
     selection.
     """
     keep_states: tuple[int, ...] = ()
-    """Steps after which its weights are kept (see menagerie.models.kept_states)."""
+    """Steps after which the run's weights are kept (see menagerie.models.kept_states)."""
     grad_checkpointing: bool = False
-    """Whether the backward pass computes what is within transformer blocks again."""
+    """Whether the backward pass recomputes what is within transformer blocks."""
 
     @classmethod
     def of(cls, config: Any) -> "Execution":
@@ -153,7 +153,7 @@ class Execution(NamedTuple):
 
 @dataclass(frozen=True)
 class Job(AnyJob):
-    """A cell, the file of its data, and the run's folder, below which it makes its own.
+    """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
 
     It is of no group: cells on the same data are trained side by side, so that the phases they share are ready soon.
     """
@@ -200,7 +200,7 @@ class Job(AnyJob):
 
     @property
     def problem(self) -> str:
-        """Why it has no result and never will: its loss, weights or scores were no numbers."""
+        """Why the cell has no result and never will: its loss, weights or scores weren't finite."""
         return reason_in(self.folder, DIVERGED)
 
     @property
@@ -211,7 +211,8 @@ class Job(AnyJob):
 
     @property
     def lacking(self) -> list[int]:
-        """Steps after which its weights are to be kept and aren't yet; after its last one there are none."""
+        """Steps after which the cell's weights are to be kept and aren't yet; after a run's last step there are no
+        states."""
         return lacking(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
 
     def run(self, report: Report, release: Callable[[], None]) -> None:

@@ -80,7 +80,7 @@ class ScorerOptions:
         return differing(getattr(self, spec_of(model).flag))
 
     def replaced(self, model: str, options: Mapping[str, Any]) -> "ScorerOptions":
-        """With some options of a model changed."""
+        """These options, with some options of a model changed."""
         flag = spec_of(model).flag
         return replace(self, **{flag: replace(getattr(self, flag), **options)}) if options else self
 

@@ -66,7 +66,7 @@ class CellData(Protocol):
 
     @property
     def splits(self) -> "tuple[SplitData, ...]":
-        """What has to be rendered before it can be opened; the first is what `open` is given the file of."""
+        """The splits that have to be rendered before the data can be opened; `open` is given the file of the first."""
 
     def counts(self) -> dict[str, int]:
         """Numbers that describe the data, for reports."""
@@ -188,7 +188,7 @@ def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
 
 @lru_cache(maxsize=4096)
 def counts_of(recipe: SplitRecipe) -> PairCounts:
-    """How many pairs the fractions of a recipe come to."""
+    """To how many pairs the fractions of a recipe amount."""
     return recipe.counts()
 
 

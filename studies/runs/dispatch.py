@@ -25,8 +25,7 @@ def run_task(job: AnyJob, interruption: Interruption) -> None:
 
 
 def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
-    """Run a job that no other process runs; `given` are its further arguments. If it is requested to end, it ends after
-    its next step."""
+    """Run a job that no other process runs. If it is requested to end, it ends after its next step."""
     clear_leftovers(job.folder, below=True, alone=True)
     lines = PlainLines()
 

@@ -45,7 +45,8 @@ def evaluate(
 
 
 def rules_for(scorer: "Scorer | Judge") -> Sequence[str]:
-    """The rules by which a model's quads are scored: those that compare images only where it does."""
+    """The rules by which a model's quads are scored; rules that compare images are among them only if the model can
+    compare these."""
     from menagerie.generators.benchmarks.benchmark import QUADS
     from menagerie.models.judges.judge import Judge
 

@@ -36,7 +36,7 @@ class RunConfig(msgspec.Struct):
 
     config: dict[str, Any]
     id: str = ""
-    """Of this folder alone, wherever it is; empty in folders of before there were any."""
+    """A random name of this folder alone, wherever it lies; empty in folders from before there were any."""
 
 
 @contextlib.contextmanager

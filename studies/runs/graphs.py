@@ -1,4 +1,4 @@
-"""What a model reads and compares with beside images and captions: graphs not of the generator, and negatives."""
+"""What a model reads and compares beside images and captions: graphs that aren't the generator's, and negatives."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Graphs(NamedTuple):
-    """Sources of the graphs read in training and in tests; None means the caption's own graph."""
+    """Sources of the graphs that are read in training and in tests; None means the caption's own graph."""
 
     train: ReadGraphs | None = None
     test: ReadGraphs | None = None

@@ -14,18 +14,18 @@ class AnyJob:
     name: str
     """Short text for people who wait."""
     folder: Path
-    """Where its files go; nobody else writes there meanwhile."""
+    """Where the job's files go; nobody else writes there while it runs."""
     group: str = ""
-    """Jobs of one group load the same, so that one worker does them one after another where it can; empty: of none."""
+    """Jobs of one group load the same files, so one worker runs them in turn where it can; empty: no group."""
     steps: int = 1
-    """For progress bars."""
+    """Number of steps, for progress bars."""
     threads: int = 1
-    """Of torch; 0 leaves it the choice."""
+    """Threads of torch; 0 leaves torch the choice."""
     device: str = "cpu"
     has_processes: bool = False
-    """Whether it has processes of its own, so that it may only be ended when it reports a step."""
+    """Whether the job has processes of its own, so that it may only be ended when it reports a step."""
     problem: str = ""
-    """Why it ended without a result; empty if it has one, or hasn't ended."""
+    """Why the job ended without a result; empty if it has one, or hasn't ended."""
 
     @property
     def ended(self) -> bool:
@@ -42,5 +42,5 @@ class AnyJob:
 
     @property
     def outcome(self) -> str:
-        """What is said when it has ended."""
+        """What is said when the job has ended."""
         return f"no result of {self.name}: {self.problem}" if self.problem else f"finished {self.name}"

@@ -46,7 +46,7 @@ def work(inbox: Any, messages: Any) -> None:
 
 
 def run_one(job: AnyJob, messages: Any) -> int | str:
-    """Run one job; returns `DONE`, or the user's mistake. One of ours ends the process."""
+    """Run one job; returns `DONE`, or the message of a user's mistake. A mistake of ours ends the process."""
     ending, sent, said, stopped = Ending(), 0.0, DONE, False
     # Loaders and loggers end with the run; without any, the signal may as well end the process where it is.
     signal.signal(signal.SIGTERM, ending.request if job.has_processes else signal.SIG_DFL)
@@ -95,7 +95,7 @@ class Worker:
     inbox: Any
     job: AnyJob | None = None
     group: str = ""
-    """That of its last job."""
+    """Group of its last job."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Pool:
     errors: dict[str, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     news: dict[str, News] = field(default_factory=dict)
-    """The last of each job."""
+    """The last news of each job, by its id."""
 
     def __post_init__(self) -> None:
         self.context = workers_context()
@@ -144,7 +144,8 @@ class Pool:
         worker.inbox.put(job)
 
     def stop(self) -> None:
-        """End all workers; their last saved states stay. Those without a job give back what their libraries hold."""
+        """End all workers; their last saved states stay. Workers without a job may end by themselves first, so that
+        their libraries give back what they hold."""
         for worker in self.idle:
             worker.inbox.put(None)
         for worker in self.idle:

@@ -92,7 +92,7 @@ def start_server(threads: int) -> None:
 
 
 def settle_torch(threads: int) -> None:
-    """Have torch compute the same every time, with so many threads."""
+    """Make torch compute the same every time, with this many threads."""
     import torch
 
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it, products on a GPU may not repeat

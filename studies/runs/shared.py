@@ -96,7 +96,7 @@ def train_phase(
 
 
 def states_beside(ready: Path) -> Path:
-    """The folder of the states that were kept on the way to a shared one."""
+    """The folder beside a shared state for the states that `--keep-states` wants of the steps before it."""
     return ready.with_suffix("")
 
 
@@ -175,7 +175,8 @@ def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None])
 
 
 def go_on_from(job: Job, scorer: "Scorer", branch: int) -> None:
-    """Let a cell continue from the state that a shorter one kept, with those that `--keep-states` wants before it."""
+    """Let a cell continue from the state that a shorter cell kept, and take over the earlier states that
+    `--keep-states` wants."""
     from menagerie.models.training.state import StateFile, hand_on
 
     before = (step for step in job.lacking if step <= branch)

@@ -26,7 +26,7 @@ class SplitFile:
     kind: str
     world: str
     side: int
-    """Side of its images, in pixels."""
+    """Side of the split's images, in pixels."""
     tests: tuple[str, ...]
     hold_out: tuple[str, ...]
     place: tuple[tuple[str, Any], ...]

@@ -30,7 +30,7 @@ LONGEST_WAIT = timedelta(minutes=10)
 ENDLESS = timedelta(days=365)
 
 JOINED: dict[str, "Ranks"] = {}
-"""This process among torchrun's, by the kind of device that its trainings use; none without torchrun."""
+"""This process among those of torchrun, by the kind of device that its trainings use; empty without torchrun."""
 
 
 def processes() -> int:

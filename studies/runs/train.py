@@ -158,7 +158,8 @@ def trained_before(job: Job, report: Report) -> "Scorer | None":
 
 
 def train_other(job: Job, report: Report) -> None:
-    """Train the cell whose weights another one scores, unless its training failed before; the failure is both's."""
+    """Train the cell whose weights another one scores, unless its training failed before; then the other has failed
+    too."""
     from menagerie.models.scorer import Diverged
 
     if job.problem:

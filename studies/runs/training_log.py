@@ -79,7 +79,7 @@ class CsvFile:
             self.file.flush()
 
     def close(self) -> None:
-        """Flush it to disk."""
+        """Flush the file to disk."""
         if self.file is not None:
             with writing(self.path), self.file:
                 os.fsync(self.file.fileno())

@@ -205,7 +205,7 @@ def importance_table(study: Any, points: Sequence[Point]) -> Rows:
 
 
 def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
-    """How many times the images of each further model the first one needs, as a number and in words.
+    """For each further model, how many times as many images the first model needs, as a number and in words.
 
     Of settings that were trained until they stopped rising also at equal compute, both with intervals.
     """

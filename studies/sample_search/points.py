@@ -26,7 +26,7 @@ class Setting(NamedTuple):
     pairs: float
     """Fraction of the trainable animal pairs in train."""
     hard_negatives: float
-    """Fraction of those that also have their hard negatives."""
+    """Fraction of these pairs that also have their hard negatives."""
     singles_views: int
     """Views of each lone animal."""
     singles_share: float
@@ -41,7 +41,7 @@ class Judged(NamedTuple):
     chosen: Sequence[Arm]
     """A run of each seed, by which the setting is judged."""
     validations: Sequence[float]
-    """Accuracy on validation of those that have ended."""
+    """Accuracy on validation of the chosen runs that have ended."""
     accuracy: float | None
     """The accuracy on validation over seeds; None until all seeds have ended, and if one diverged."""
     diverged: bool = False
@@ -64,11 +64,13 @@ class Point(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """On validation over seeds, as settings are judged; 0 of one that hasn't ended or has no value."""
+        """Accuracy on validation over seeds, as settings are judged; 0 for a setting that hasn't ended or has no
+        value."""
         return self.trial.values[1] if self.trial.values else 0.0
 
     def state(self, study: Any) -> str:
-        """complete; missed, where a target was out of reach with all seeds, or pruned before that; or running."""
+        """The state of the trial in a word: complete; missed, where a target was out of reach with all seeds, or pruned
+        before that; or running."""
         if not self.trial.values:
             return "pruned" if self.trial.state.is_finished() else "running"
         if self.question == "front" or study.budgets or self.accuracy >= study.target:
@@ -76,7 +78,7 @@ class Point(NamedTuple):
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
     def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
-        """Points and number of swaps by animal pair, for each seed; of the test unless others are named."""
+        """Points and number of swaps by animal pair, for each seed: in the test, or in the tests that are named."""
         return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
 
     def here(self, study: Any) -> bool:
@@ -84,16 +86,16 @@ class Point(NamedTuple):
         return len(self.judged.validations) == study.seeds
 
     def test(self, study: Any) -> float:
-        """Accuracy on the test over seeds, as on validation."""
+        """Accuracy on the test over seeds, taken as that on validation is."""
         return (mean if study.budgets else median)(pareto.accuracies(self.tallies(study)))
 
     @property
     def images_seen(self) -> int:
-        """Images of all steps, those of the stage that the model starts from among them."""
+        """Images of all steps, including those of the stage that the model starts from."""
         return self.judged.chosen[0].cell.images_seen
 
     def row(self) -> list[str]:
-        """Images, passes over them, and the setting, as texts."""
+        """The trial's images, passes over them, and the setting, as texts."""
         fractions = [f"{share:.0%}" for share in self.setting[:2]]
         lone = [str(self.setting.singles_views), f"{self.setting.singles_share:.0%}"]
         return [str(self.images), f"{self.images_seen / self.images:.0f}", *fractions, *lone]
@@ -132,7 +134,7 @@ def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
 
 
 def done(study: Any, point: Point) -> bool:
-    """Whether a setting has all its runs here, and its value."""
+    """Whether all runs of a setting were made here, and it has a value."""
     return point.state(study) == "complete" and point.here(study)
 
 
@@ -156,7 +158,8 @@ def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
 
 
 def importances(points: Sequence[Point], model: str) -> dict[str, float]:
-    """Functional analysis of variance (Hutter et al. 2014), Optuna's; empty for too few settings, or equal ones."""
+    """The importance of each parameter by functional analysis of variance (Hutter et al. 2014), as Optuna computes it;
+    empty for too few settings, or equal ones."""
     import optuna
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
@@ -176,7 +179,7 @@ def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> 
 
 
 def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
-    """The interval of the ratio to one model; a dash where one of both has no setting whose seeds all ended."""
+    """The interval of the ratio to another model; a dash where either model has no setting whose seeds all ended."""
     both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
     curves = [curve_of(study, its, ("validation",)) for its in both]
     return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH
@@ -208,7 +211,7 @@ def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float
 
 
 def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
-    """Each further model, how many times its images the first one needs, and that in words."""
+    """For each further model, how many times as many images the first model needs, and that in words."""
     first, *others = study.models
     if not all(any(point.model == model for point in points) for model in study.models):
         return []

@@ -35,7 +35,7 @@ class SampleStudy(SearchStudy):
     pairs: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
     """Smallest and largest fraction of the animal pairs. One value fixes it."""
     hard_negatives: Annotated[tuple[float, ...], WHAT, FIRST, SHARE, Several(1)] = (0.0, 1.0)
-    """Smallest and largest fraction of these with hard negatives. One value fixes it."""
+    """Smallest and largest fraction of these pairs that have hard negatives. One value fixes it."""
     singles_shares: Annotated[tuple[float, ...], WHAT, SHARE, Several(1)] = (0.2, 0.8)
     """Smallest and largest share of a batch that shows single animals; replaces `singles_share`."""
     views: int = 8
@@ -61,7 +61,8 @@ class SampleStudy(SearchStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """The options of which a folder may have more: seeds decide what a setting is judged by."""
+        """The options that may have more values when a folder is continued. Seeds aren't among them: they decide by
+        what a setting is judged."""
         return super().growing() - {"seeds"}
 
     @property
@@ -123,7 +124,8 @@ class SampleStudy(SearchStudy):
         return replace(recipe, steps=steps, single_object_phase=recipe.single_object_phase * recipe.steps / steps)
 
     def cell_of(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Cell:
-        """The training run of a model in a setting, of the study's steps or of one of its budgets."""
+        """The training run of a model in a setting. `steps` is one of the study's budgets; 0 takes the study's own
+        steps."""
         recipe, share = self.recipe_of(setting, seed), setting.singles_share
         data = SplitData(recipe, store_identity(self.store, recipe.world, self.resolution))
         cell, trained = plain_cell(self, model, data, recipe.seed), self.training_of(model, share, steps)
@@ -134,7 +136,7 @@ class SampleStudy(SearchStudy):
 
     @cached_property
     def made(self) -> dict[Any, Cell]:
-        """The cells that were made before: a plan is asked for them again and again."""
+        """The cells made so far, kept because a plan asks for them again and again."""
         return {}
 
     def arm(self, model: str, setting: Setting, seed: int, steps: int = 0) -> Arm:

@@ -99,7 +99,7 @@ def write_latex(records: Records) -> None:
 
 
 def print_results(records: Records) -> None:
-    """The headlines on the terminal, a row each: models may be few and headlines many."""
+    """Print a row for each headline: there may be few models and many headlines."""
     table = headline_table(Scored(records)).set_index("model").T
     rows = [(str(name), *row) for name, row in table.iterrows()]
     print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
@@ -137,7 +137,7 @@ def gaps(scored: Scored) -> Iterator[Part]:
 
 
 def beside_papers(scored: Scored) -> Iterator[Part]:
-    """The paper's tables, those of which any benchmark was scored."""
+    """The paper's tables of which any benchmark was scored."""
     if found := paper_tables(scored):
         yield Heading("Beside the paper", PAPERS)
     for layout, frame in found:

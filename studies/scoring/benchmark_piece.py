@@ -46,7 +46,7 @@ SCORES = ("record", "group", "official", "neutral", "tied", "scores")
 
 @dataclass(frozen=True)
 class Subject:
-    """A benchmark whose files were read; travels to the process that scores it."""
+    """A benchmark whose files were read; it is pickled for the process that scores it."""
 
     label: str
     about: str
@@ -68,7 +68,7 @@ class Subject:
 
 
 class OwnFiles:
-    """The user's own files: where this is unpickled they are run, so that what follows can be had there."""
+    """The user's own files. Unpickling this runs them, so that what is pickled after it can be loaded."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self.files = files
@@ -93,9 +93,9 @@ class BenchmarkPiece(Piece):
     codes: Path | None = field(default=None, kw_only=True)
     """Folder of images' codes that are kept."""
     codes_limit: int = field(default=0, kw_only=True)
-    """Bytes of these."""
+    """Largest size of these codes together, in bytes."""
     first: FirstPass | None = field(default=None, kw_only=True)
-    """What ranks the candidates of pools with too many pairs before a model that reads each."""
+    """The model that ranks the candidates first, for pools with too many pairs for a model that reads each pair."""
     tests: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -149,7 +149,7 @@ class BenchmarkPiece(Piece):
 
 
 def subject_of(spec: BenchmarkSpec, bench: PhotographSet, parser: CaptionParser | None = None) -> Subject:
-    """A benchmark with the identity of its content; raises for one that can't travel."""
+    """A benchmark with the identity of its content; raises for one that can't be pickled."""
     hashed = hashlib.sha256()
     for line in bench.content():
         hashed.update(f"{line}\n".encode())
@@ -212,7 +212,7 @@ def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Re
 def scored_pool(
     codes: Codes, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
 ) -> Iterator[Result]:
-    """The tests of a pool; of its candidates only the best are scored if it has too many pairs."""
+    """Yield the tests of a pool; if the pool has too many pairs, only the best candidates are scored."""
     if reranker and too_many(codes.scorer, pool):
         scores = reranker(codes.scorer, pool, encode)
         return bench.results(pool, scores.by_image, scores.by_text)
@@ -220,7 +220,7 @@ def scored_pool(
 
 
 def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """The numbers of each group; how many of its tests were left out, for want of their images or of a word."""
+    """The numbers of each group, and how many of its tests were left out for want of their images or of a word."""
     parts = by_group([result.item for result in results], [result.outcome for result in results])
     every, missing = bench.tests(), bench.untested()
     return {
@@ -268,7 +268,7 @@ def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
 
 
 def write_texts(path: Path, bench: Benchmark) -> None:
-    """A row for each item with its texts, for benchmarks whose texts were made here."""
+    """Write a row for each item with its texts, for benchmarks whose texts were made here."""
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(
             (item.record, *(t.text for t in item.texts)) for item in bench.items

@@ -180,7 +180,7 @@ def paper_tables(scored: Scored) -> list[tuple[PaperTable, pd.DataFrame]]:
 
 
 def chance_of(scored: Scored, column: Column) -> float | None:
-    """Chance for a column, whose number is a headline or of a group."""
+    """Chance for a column, whose number is a headline or that of a group."""
     both = (scored.chances.get((column.benchmark, kind, column.name)) for kind in ("headline", "group"))
     return next(filter(None, both), None)
 
@@ -193,7 +193,8 @@ def their_rows(layout: PaperTable) -> Iterator[list[str]]:
 
 
 def our_rows(scored: Scored, layout: PaperTable) -> Iterator[list[str]]:
-    """Three rows a model: by the official rule, with ties shared, and its ties; a dash and a word for no number."""
+    """Three rows a model: by the official rule, with ties shared, and its ties; where there is no number, a dash and a
+    word."""
     gone, names = left_out(scored.records), {(piece.model, piece.label): piece.name for piece in scored.pieces}
     for model, title in scored.titles.items():
         rows = scored.table[scored.table.model == model]

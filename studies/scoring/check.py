@@ -42,7 +42,8 @@ def reported(name: str, state: State | SourceState, count: str = "") -> bool:
 
 
 def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tuple[Path, ...]]:
-    """`--images FOLDER=PATH` by what they replace, which is one of the `known` folders; it may be several paths."""
+    """The paths of `--images FOLDER=PATH` by their FOLDER, which is one of the `known` folders; it may have several
+    paths."""
     folders: dict[str, tuple[Path, ...]] = {}
     for text in given:
         name, found, path = text.partition("=")
@@ -112,7 +113,8 @@ def instead(spec: BenchmarkSpec, place: Place) -> str:
 
 
 def near(name: str, place: Place) -> str:
-    """A clause that says where a file or folder lies instead, if it is near; of one of the data root from there."""
+    """A clause that says where a missing file or folder lies instead, if that is near; a place in the data root is
+    given relative to it."""
     path = place.path(name)
     return hint(place.root, name) if path == place.root / name else hint(path.parent, path.name)
 

@@ -63,7 +63,7 @@ def check_options(names: Sequence[str], world: str, resolution: int, default: in
 
 
 def kind_of(name: str) -> type[SplitPiece]:
-    """What a model on a split of this name is."""
+    """The class of pieces for a split of this name."""
     return FrozenPiece if name in FROZEN else SplitPiece
 
 

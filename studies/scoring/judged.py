@@ -1,4 +1,5 @@
-"""What judges answered, beside their scores: what has no verdict, what the place decided, and what it cost."""
+"""What judges answered, beside their scores: how much has no verdict, how much the order of captions decided, and what
+it cost."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any

@@ -72,9 +72,9 @@ class Levels(OwnFigure):
     """A panel for each benchmark, with a dot and an interval for each model; the best are at the top."""
 
     levels: Mapping[tuple[str, str], Estimate]
-    """By the titles of panels and of rows."""
+    """The estimates, by the titles of their panel and their row."""
     chances: Mapping[str, float] = field(default_factory=dict)
-    """Shares, by panel."""
+    """Chance as a share, by the title of the panel."""
 
     @property
     def panels(self) -> list[str]:
@@ -139,7 +139,7 @@ class Levels(OwnFigure):
 
 
 def named(benchmark: str, headline: str) -> str:
-    """What a headline is called; one that is the mean of all records by its benchmark alone."""
+    """The name of a headline; the mean of all records is called by its benchmark alone."""
     return benchmark if headline in ("", "all") else f"{benchmark}, {headline}"
 
 

@@ -33,7 +33,7 @@ class Model:
     cell: str = ""
     """The place of a cell in its run, in words: "clip, hard negatives 0%"; the name of a judge without its server."""
     place: tuple[tuple[str, Any], ...] = ()
-    """The same as axes and their values."""
+    """The cell's place as axes and their values."""
 
     @property
     def title(self) -> str:
@@ -43,13 +43,13 @@ class Model:
 
     @property
     def steps(self) -> int:
-        """The steps that a study here trained it for; 0 where none did."""
+        """The steps that a study here trained the model for; 0 where none did."""
         recipe = trained(self).get("settings", {}).get("recipe")
         return 0 if recipe is None else recipe.get("steps", Recipe.steps)
 
     @cached_property
     def weights(self) -> str:
-        """Hash of all that decides its scores."""
+        """Hash of all that decides the model's scores."""
         return self.source.identity()
 
 
@@ -101,7 +101,7 @@ def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """A model, called as if its seed were no part of its place, and that seed."""
+    """A model without the seed in its place, and the seed."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
@@ -109,8 +109,8 @@ def less_seed(model: Model) -> tuple[Model, int]:
 
 
 def by_training(models: Sequence[Model]) -> dict[str, tuple[Model, int]]:
-    """For each label the model without its seed, and the seed: cells that differ in nothing else share a label. Others
-    keep theirs."""
+    """For each label, the model without its seed, and the seed: cells that differ in their seed alone share a label,
+    other models keep their own."""
     found = {model.label: less_seed(model) for model in models}
     ways: dict[str, set[str]] = {}
     for model in models:
@@ -147,8 +147,8 @@ def worded(axis: str, value: Any) -> str:
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
-    """For each label one for tables, different from all others: a cell's without its run, or with the last folder of
-    that, if any can be spared."""
+    """For each label a shorter one for tables, unlike all others: where that is possible a cell's label loses its run,
+    or the run's folders but the last."""
     for shorten in (
         lambda model: model.cell or model.title,
         lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,
@@ -182,7 +182,7 @@ def training_line(result: Mapping[str, Any]) -> str:
 
 
 def about(models: Sequence[Model]) -> dict[str, str]:
-    """A line on each scorer that the models are, cells and classes by its name and others by their own."""
+    """A line of explanation for each short name of these models; cells and classes go by their scorer's name."""
     return dict(map(line_of, models))
 
 

@@ -1,7 +1,7 @@
 """A piece of an evaluation: a model and what it is scored on, scored once, here or on a cluster.
 
-Pieces of one model are of one group, so that a worker loads it once. What a piece's mistake is about is left out with a
-word, which stands in its folder until the next command tries it again; it ends no other piece.
+Pieces of one model are of one group, so that a worker loads it once. A piece that fails by a mistake is left out: the
+reason stays in its folder until the next command tries again, and other pieces go on.
 """
 
 import warnings
@@ -30,14 +30,14 @@ class Piece(AnyJob, ABC):
     id: str
     """Hash of the model's weights, and of the content of what it is scored on."""
     steps: int = field()  # else the class above would give it a default
-    """Images that it is scored on."""
+    """Number of images that the model is scored on, for progress bars."""
     out: Path = field(default=Path(), kw_only=True)
     """Folder of the study."""
     below: str = field(default="cells", kw_only=True)
-    """The folder in it whose folders pieces have."""
+    """The folder in `out` that has a folder for each piece."""
     device: str = field(default="cpu", kw_only=True)
     threads: int = field(default=0, kw_only=True)
-    """Of torch; 0 leaves it the choice."""
+    """Threads of torch; 0 leaves torch the choice."""
     seed: ClassVar[int] = 0
 
     @property
@@ -55,7 +55,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def group(self) -> str:
-        """The model, by its weights."""
+        """The model, by its weights: a worker keeps it for the pieces of one group."""
         return self.tested.weights
 
     @property
@@ -69,7 +69,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def problem(self) -> str:
-        """Why it was left out."""
+        """Why the piece was left out."""
         return left_out(self.folder)
 
     @property
@@ -100,7 +100,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def questions(self) -> int:
-        """Questions that it takes, of a model that is asked."""
+        """Number of questions that the piece asks a judge; 0 for other models."""
         return 0
 
     def prepared(self) -> Any:
@@ -116,12 +116,12 @@ class Piece(AnyJob, ABC):
 
 
 def images_of(test: Benchmark) -> set[int]:
-    """The images that scoring of its items reads, by number."""
+    """The numbers of the images that one reads to score a test's items."""
     return {number for item in test.items for number in item.images}
 
 
 HELD: dict[str, Any] = {}
-"""The model that this process has loaded, by its weights, or the mistake in it."""
+"""The model that this process has loaded, by its weights, or the error from loading it."""
 
 
 def held(group: str, prepare: Callable[[], Any]) -> Any:

@@ -30,7 +30,7 @@ class FirstPass:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What of it decides a result."""
+        """The settings of the first pass that decide a result."""
         return {"model": self.model.weights, "top": self.top}
 
     def matters(self, bench: PhotographSet) -> bool:
@@ -47,7 +47,7 @@ class Reranker:
     ) -> None:
         self.first, self.bench, self.device, self.codes_of = first, bench, device, codes_of
         self.record: dict[str, Mapping[str, Any]] = {}
-        """For each pool what was ranked again, for the result."""
+        """For each pool, the record of what was ranked again, for the result."""
 
     def __call__(self, scorer: Scorer, pool: Pool, encode: Encode) -> Reranked:
         """Rank the best candidates of each query by `scorer`."""
@@ -60,8 +60,8 @@ class Reranker:
 
     @cached_property
     def _opened(self) -> tuple[Codes, PhotographSet]:
-        """The model's codes of images, and the benchmark as it reads it. Raises if it reads pairs itself, or doesn't
-        know a word."""
+        """The model's codes of images, and the benchmark as the model reads it. Raises if the model reads pairs itself,
+        or doesn't know a word."""
         model = self.first.model
         loaded = load(model, self.device)
         if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
@@ -72,7 +72,7 @@ class Reranker:
 
 
 def reranked_pools(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """For each result by name in which not all pairs were read, the sentence for pages."""
+    """By the name of each result in which not all pairs were read: the sentence for pages."""
     return {name: "; ".join(map(said, its.values())) for name, one in results.items() if (its := one.get("reranked"))}
 
 

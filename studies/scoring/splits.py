@@ -237,8 +237,8 @@ def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
 
 
 def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
-    """How far each further model is above the first, on the same records; where no number has an interval, this is said
-    once."""
+    """How far each further model is above the first, on the same records; if no number has an interval, the page says
+    so once."""
     first = swaps.results[0][0].cell.model
     says = f"Percentage points above {names[first]}, the first model, on the same records"
     found = swaps.estimates(("model", "subset"), {"model": first})
@@ -252,7 +252,7 @@ def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
 
 
 def counts(name: str, numbers: Any) -> Rows:
-    """A row for each subset, a column for each task."""
+    """A table of the numbers of records: a row for each subset, a column for each task."""
     tasks = sorted(numbers.task.unique(), key=by_task)
     most = numbers.groupby(["subset", "task"], sort=False)["n"].max().to_dict()
     subsets = numbers.subset.unique()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoringStudy(AnyStudy):
-    """A study that trains nothing: its arms are pieces, which say why where they can't be scored."""
+    """A study that trains nothing: its arms are pieces of an evaluation. A piece that can't be scored records why."""
 
     called: ClassVar[str] = "pieces"
     on: ClassVar[str]
@@ -45,7 +45,7 @@ class ScoringStudy(AnyStudy):
     """Runs, cells, checkpoints, open_clip names (ViT-B-16/openai, ViT-B-16/FILE@openai), Hugging Face folders,
     chat:URL#MODEL, file.py:Class."""
     code: Annotated[tuple[str, ...], MODEL] = ()
-    """Classes of your own (file.py:Class) of which checkpoints may be: their files are run."""
+    """Classes of your own (file.py:Class) whose checkpoints may be loaded: their files are run."""
     architecture: Annotated[str, MODEL] = "micro"
     """Towers of a file.py:Class without a checkpoint, at --resolution."""
     resolution: Annotated[int, DATA, SIDE] = 64
@@ -57,7 +57,7 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """All options: what decides a piece is in its own name. Folders of before have a `check` among theirs."""
+        """All options: what decides a piece is part of its name. Older folders have a `check` among their options."""
         return frozenset({item.name for item in fields(cls)} | {"check"})
 
     @property
@@ -83,7 +83,7 @@ class ScoringStudy(AnyStudy):
 
     @abstractmethod
     def pieces(self) -> "Iterable[Piece]":
-        """Each model on each of what it is scored on."""
+        """Each model on each thing that it is scored on."""
 
     def plan(self, known: Known) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
@@ -141,8 +141,8 @@ def left_out(records: "Records") -> dict[str, str]:
 
 
 def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]:
-    """The finished pieces with their results, under the labels of this command: another one may have called the same
-    files otherwise."""
+    """The finished pieces with their results, under the labels of this command: another command may have given the same
+    files other labels."""
     return [
         (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
         for arm, result in records.results

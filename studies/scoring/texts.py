@@ -72,11 +72,11 @@ class Skipped(NamedTuple):
     """Counts of what was left out of a benchmark's texts; all 0 for a scorer that reads any word."""
 
     words: int = 0
-    """Different words."""
+    """Number of different words that were left out."""
     texts: int = 0
-    """Texts that have any of them, or are longer than the scorer reads."""
+    """Number of texts that have any of these words, or are longer than the scorer reads."""
     records: int = 0
-    """Tests of which a text has no word left."""
+    """Number of tests of which a text has no word left."""
 
 
 def readable(
@@ -148,7 +148,7 @@ def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, An
 
 
 def unread_texts(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """For each result by name whose texts weren't all read whole, the sentence for pages."""
+    """By the name of each result whose texts weren't all read whole: the sentence for pages."""
     said = {name: words_of(result) for name, result in results.items()}
     return {name: text for name, text in said.items() if text}
 

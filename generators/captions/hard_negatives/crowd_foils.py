@@ -60,7 +60,7 @@ class CrowdContext:
 
     @classmethod
     def of(cls, recipe: Mapping[str, Any], words: Vocabulary) -> "CrowdContext":
-        """From a split's recipe and its vocabulary."""
+        """Make the context from a split's recipe and its vocabulary."""
         return cls(telling_of(recipe), cells_of(recipe, words.animals, words.textures), recipe["coverage"])
 
 
@@ -77,7 +77,7 @@ def assigned(things: int, most: int) -> int:
 
 
 def swap_all(scene: Scene, context: CrowdContext) -> Question | None:
-    """`swap` in captions that mention all things; None where the others do so already."""
+    """`swap` in captions that mention all things; None where captions of `swap` mention all anyway."""
     things = in_order(scene, context.telling)
     if len(things) == len(tested_things(scene, context.telling)):
         return None
@@ -85,7 +85,8 @@ def swap_all(scene: Scene, context: CrowdContext) -> Question | None:
 
 
 def two_mentioned(scene: Scene, context: CrowdContext) -> Question | None:
-    """`swap` in captions that mention the two exchanged things alone; None where the others do so already."""
+    """`swap` in captions that mention the two exchanged things alone; None where captions of `swap` mention no others
+    anyway."""
     things = tested_things(scene, context.telling)
     if len(things) == LEAST:
         return None
@@ -95,8 +96,8 @@ def two_mentioned(scene: Scene, context: CrowdContext) -> Question | None:
 
 
 def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | None:
-    """All ways in which so many drawn things may have their textures, the true one first; None if captions of the scene
-    mention another number, up to four, if train doesn't show all cells, or if things share a texture."""
+    """All ways in which so many drawn things may have their textures, the true one first. None if captions of the scene
+    mention another number of things (up to four), if train doesn't show all cells, or if things share a texture."""
     telling = context.telling
     alone = len({thing.texture for thing in scene.things}) == len(scene.things)
     if context.coverage < 1 or not alone or number != assigned(len(scene.things), telling.most):
@@ -110,7 +111,8 @@ def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | N
 
 
 def illusion(scene: Scene, context: CrowdContext) -> Question:
-    """ "A red cat" against "a white cat", where both words are shown, the texture on another thing."""
+    """For a scene whose exchanged things are a red cat and a white dog: "a red cat" against "a white cat", all of whose
+    words are true of something."""
     pair = [scene.things[i] for i in exchanged(scene)]
     first = int(generator(context.telling.seed, "illusion", scene.key).integers(2))
     one, other = pair[first], pair[1 - first]
@@ -119,8 +121,8 @@ def illusion(scene: Scene, context: CrowdContext) -> Question:
 
 
 def order(scene: Scene, context: CrowdContext) -> Question | None:
-    """The caption against one with two things of its chain exchanged or a predicate turned, of which a relation is
-    false; None if captions state no relation."""
+    """The caption against one with two things of its chain exchanged or a predicate turned, which states a false
+    relation; None if captions state no relation."""
     telling = context.telling
     things = tested_things(scene, telling)
     false = list(reordered(things, chain(things, telling)))
@@ -153,7 +155,7 @@ def says_false(subject: Thing, predicate: str, other: Thing) -> bool:
 
 
 def paraphrase(scene: Scene, context: CrowdContext) -> Question | None:
-    """Two captions that say the same in two orders, above the swap, which has one of the two; None if a template
+    """Two true captions that say the same in two orders, against the swap in one of these orders; None if a template
     prescribes the order."""
     telling = context.telling
     if telling.template.mention_order != "random":

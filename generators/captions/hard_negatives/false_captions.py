@@ -88,14 +88,14 @@ class FalseCaptions:
         return there and self.together(described) and not matched(self.rules, described)
 
     def together(self, described: Scene) -> bool:
-        """Whether training shows the animals of a scene together; of several animals, each two of them."""
+        """Whether training shows the animals of a scene together; of more than two animals, each pair of them."""
         if self.recipe.get("kind") == "crowd":
             return self.two_in(described) <= self.twos
         return len(described.things) < 2 or self.group(described) in self.groups
 
     @cached_property
     def twos(self) -> set[tuple[str, ...]]:
-        """Each two animals that training shows in one scene."""
+        """All pairs of animals that training shows together in one scene."""
         return set().union(*map(self.two_in, self.scenes))
 
     def two_in(self, scene: Scene) -> set[tuple[str, ...]]:
@@ -143,9 +143,8 @@ class FalseCaptions:
 
 
 def related(content: Content, relation: str, first: int) -> Content:
-    """Put the two things of a content into another relation; the one mentioned first goes to its slot number
-    `first`.
-    """
+    """Put the two things of a content into another relation; the one mentioned first goes to the relation's slot number
+    `first`."""
     slots = SLOTS_OF[relation]
     places = slots[first], slots[1 - first]
     things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, places, strict=True))

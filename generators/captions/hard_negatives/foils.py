@@ -50,7 +50,7 @@ class TaskContext(NamedTuple):
 
 
 def swap(scene: Scene, context: TaskContext) -> Choice:
-    """The true caption against the one with both textures, or both places, exchanged."""
+    """The true caption against the one with the two things' textures, or their places, exchanged."""
     return Choice(true_caption(scene, context), hard_negative(scene, context.seed, context.template, context.kind))
 
 

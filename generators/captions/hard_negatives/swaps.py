@@ -49,7 +49,7 @@ def exchanged(scene: Scene) -> tuple[int, int]:
 
 
 def exchanged_places(slots: tuple[str, ...], background: str, view: int) -> tuple[int, int]:
-    """The indices of the exchanged things of a scene in these slots, which are sorted by name."""
+    """The indices of the two exchanged things in a scene with these slots, which are sorted by name."""
     pairs = list(combinations(range(len(slots)), 2))
     if not pairs:
         raise ValueError("a single thing has nothing to exchange")
