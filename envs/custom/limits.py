@@ -154,8 +154,8 @@ def misplaced(name: str, animal) -> str | None:
 
 
 def settled_of(name: str, animal) -> Settled:
-    """The pose in which an animal rests on the ground; a cut-out stands upright, even under a built-in animal's
-    name."""
+    """The pose in which an animal rests on the ground. Cut-outs, which are flat photographs, stand upright, even one
+    that has the name of a built-in animal."""
     return UPRIGHT if isinstance(animal, Cutout) else read_poses().get(name, UPRIGHT)
 
 

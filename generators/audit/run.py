@@ -155,9 +155,10 @@ def audit(
 ) -> list[Finding]:
     """All findings on a split file, or on the folder of an export; raises `UserError` if it can't be read.
 
-    `pixels` is "sample" or "all": which images are rendered again. `report` is called as by `check_pixels`.
-    `world_file` is the file of the split's own world, which is loaded with its Python code; without it neither such a
-    split nor its images are made again. `records` replaces `records_of`, if another process does that work.
+    `pixels` is "sample" or "all": which images are rendered again. `report` is passed to `check_pixels`.
+    `world_file` is the file of the split's own world, whose Python code is run. Without it the split of an own world
+    isn't generated again, nor its images rendered again, for comparison. `records` replaces `records_of`, if another
+    process does that work.
     """
     choose("pixels", pixels, HOW_MANY)
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""Checks of texts: captions are true, as complete and as worded as the recipe requests, and negatives are false."""
+"""Checks of texts: captions are true, mention what the recipe requests in its wording, and negatives are false."""
 
 import re
 from collections import Counter

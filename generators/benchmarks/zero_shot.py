@@ -1,10 +1,12 @@
 """Zero-shot classification (Radford et al. 2021): images are compared with class names in templates.
 
 Images lie at `zero_shot/SET/CLASS/*.jpg`, as in torchvision's ImageFolder. If SET is a name of CLIP_benchmark
-(imagenet1k, imagenet-a, pets, ...), class names and templates are CLIP's; otherwise they are read from
-`SET/classes.txt` (`class_folders.py`) and `SET/templates.txt`, with {c} for the class, or class names are folder names.
+(imagenet1k, imagenet-a, pets, ...), class names and templates are CLIP's. Otherwise they are read from
+`SET/classes.txt` (`class_folders.py`) and `SET/templates.txt`, with {c} for the class; without classes.txt, names of
+folders are those of classes.
 
-A class's phrasings are averaged: their codes, scaled to length 1, for scorers of vectors, else their scores.
+A class has a text for each template. For models that embed texts, a class's embeddings are scaled to length 1 and
+averaged; for others its scores are averaged.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

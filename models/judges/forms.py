@@ -36,7 +36,7 @@ class Form(ABC):
     """Weight of the log-probability of a text without the image, which is taken off its likelihood."""
 
     def check(self, benchmark: Benchmark, items: Sequence[Item]) -> None:
-        """Raise for items that this form can't judge; most can judge any."""
+        """Raise for items that this form can't judge. By default a form can judge every item."""
         return
 
     def comparisons(self, item: Item) -> Iterator[Comparison]:

@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     first: Mapping[str, float] | None = None
     """Log-probabilities of the alternatives for the first token, including the answered one; None if not given."""
     likelihood: float | None = None
-    """Mean log-probability of the tokens of the question's reply."""
+    """Mean log-probability per token that the model gives to `Question.reply`; None if the question has none."""
     refused: str = ""
     """Why a server doesn't take the question."""
     unanswered: str = ""

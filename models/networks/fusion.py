@@ -142,8 +142,8 @@ class FusionScorer(Scorer):
         return matching_loss(scores[:, 0], torch.cat([scores[:, 1:], others], dim=1), usable)
 
     def whole_loss(self, scores: Float[Tensor, "n m"], targets: Targets) -> Float[Tensor, ""]:
-        """The loss over the scores of all images with all texts. Of pairs that are true only an image with its own text
-        counts."""
+        """The loss over the scores of all images with all texts. The positives are each image with its own
+        text. Other pairs that happen to be true are left out."""
         n, possible = len(scores), wrong(targets)
         own = scores.diagonal()
         if self.config.objective == "matching":

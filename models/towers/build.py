@@ -137,8 +137,8 @@ def build_small(config: TowerConfig, vocab_size: int, context: int) -> open_clip
 
 @torch.no_grad()
 def fix_positions(embedding: nn.Parameter, kind: str) -> None:
-    """Replace learned position embeddings by zeros, or by sines and cosines of the usual frequencies (Vaswani et al.
-    2017, section 3.5), which CLS, the first token, has too; they aren't trained."""
+    """Replace learned position embeddings by fixed ones: zeros, or the sines and cosines of Vaswani et al. 2017,
+    section 3.5. CLS, the first token, gets those of position 0."""
     embedding.requires_grad_(False).zero_()
     if kind == "sinusoidal":
         tokens, width = embedding.shape

@@ -44,7 +44,7 @@ def file_and_tag(pretrained: str) -> tuple[str, str]:
 
 
 def mini_tower(text: dict) -> dict:
-    """The image tower "mini" beside a text tower."""
+    """An open_clip configuration of the image tower "mini" and a given text tower."""
     vision = {"width": 64, "layers": 2, "head_width": 32, "patch_size": 8}
     return {"embed_dim": 64, "vision_cfg": vision, "text_cfg": text}
 

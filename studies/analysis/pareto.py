@@ -111,13 +111,13 @@ class Volume(NamedTuple):
 
 
 def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Volume]:
-    """For each model the hypervolume of its chosen settings on the test, averaged over seeds, and the difference to the
+    """The hypervolume of each model's chosen settings on the test, averaged over seeds, and its difference from the
     first model's.
 
-    The bootstrap has two levels, seeds and within them animal pairs, as `two_levels` draws and widens them, with the
-    same draws for all models and settings. The intervals cover new seeds with these settings. A setting whose own
-    interval includes chance dominates nothing, so that a model at chance has no hypervolume, even if its best setting
-    was lucky.
+    The bootstrap has two levels: it draws seeds, and animal pairs within each seed, with the correction for few seeds
+    of `two_levels`. All models and settings share the same draws. The intervals cover new seeds with these settings. A
+    setting whose own interval includes chance dominates nothing, so that a model at chance has no hypervolume, even if
+    its best setting was lucky.
     """
     sums, counts, seeds = clusters_of(list(curves.values()))
     pairs = max(len(tally) for tally in next(iter(curves.values())).tests[0])

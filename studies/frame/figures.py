@@ -86,7 +86,7 @@ def dress(axis: Axes) -> None:
 
 
 class Point(NamedTuple):
-    """A number where it stands along `x`."""
+    """An estimate, and its position on the x axis."""
 
     x: float
     its: Estimate

@@ -223,7 +223,8 @@ def selection_points(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def selection_table(points: pd.DataFrame) -> Rows:
-    """A row for each selection, a column for each task, their average, and its difference from all slots."""
+    """A table with a row for each selection of slots: its accuracy on each task, the average over tasks, and how much
+    that differs from the average with all slots."""
     tasks, deltas = tasks_of(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
     rows = []
     for (ranked, kept), items in points.groupby(["ranked", "kept"], sort=False):

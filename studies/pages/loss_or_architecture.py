@@ -168,7 +168,7 @@ def equally_dear(
 def by_budget(
     study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
-    """Validation of each combination after each budget, and whether more would help."""
+    """A table of each combination's validation accuracy after each budget, and whether a larger budget would help."""
     rows = []
     for (split, kind), budgets in whole.items():
         means = {steps: records.mean(arms) for steps, arms in budgets.items()}

@@ -53,7 +53,7 @@ class Searched(NamedTuple):
     failures: Mapping[int, str]
     """Why trials that ended have no value, by number; empty for those that have one."""
     elsewhere: int
-    """How many trials other commands run."""
+    """Number of trials that other processes are running now."""
     over: bool
     """Whether all runs have ended."""
     records: "Mapping[int, Records]" = MappingProxyType({})

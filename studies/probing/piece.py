@@ -31,7 +31,7 @@ class ProbePiece(Piece):
 
     measure: Bits
     called: str
-    """The model's name in tables: cells that differ in their seed alone share a name."""
+    """The model's name in tables. Trainings that differ in their seed alone share it."""
     number: int
     """Seed of the model's training."""
     tests: ClassVar[tuple[str, ...]] = ()

@@ -59,7 +59,7 @@ class Subject:
     graphs: Mapping[str, Any]
     """The record of a result's graphs; empty where every text is one node."""
     parser: str
-    """The parser in a line, and how its captions fared; empty where there is none."""
+    """A line for the report: the parser's name, and counts of how captions were parsed; empty without a parser."""
     files: tuple[str, ...] = ()
     """The user's own files that the benchmark's classes and functions come from."""
 
