@@ -97,7 +97,7 @@ def test_what_came_out_is_written(tmp_path):
     best = read_tuned(str(tmp_path / "best.json"), ["clip"])["clip"]
     assert best.fields["learning_rate"] == its.chosen[0].params["learning_rate"]
     parts = list(SMALL.page(records))
-    assert f"clip: trial {its.chosen[0].number}, {100 * its.chosen[1]:.1f} %" in parts[0].text
+    assert f"clip: trial {its.chosen[0].number} is best, with {100 * its.chosen[1]:.1f} %" in parts[0].text
     failures = next(part.facts for part in parts if isinstance(part, Facts))
     assert len(failures) == sum(row["validation"] is None for row in its.rows)
 
