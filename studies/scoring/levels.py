@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.figures import COLOURS, chance_line
@@ -33,13 +33,12 @@ def level_of(row: Mapping[str, Any]) -> Estimate:
 
 def binomial(share: float, n: int) -> dict[str, float | None]:
     """The interval of a share of n records that don't depend on one another (Wilson 1927); None without spread."""
-    from scipy.special import ndtri
+    from scipy.stats import binomtest
 
     if n < FEWEST or share in (0, 1):
         return {"low": None, "high": None}
-    z = float(ndtri((1 + CONFIDENCE) / 2))
-    middle, half = share + z**2 / (2 * n), z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-    return {name: (middle + sign * half) / (1 + z**2 / n) for name, sign in (("low", -1), ("high", 1))}
+    found = binomtest(round(share * n), n).proportion_ci(CONFIDENCE, "wilson")
+    return {"low": float(found.low), "high": float(found.high)}
 
 
 def in_percent(share: float) -> str:
@@ -161,4 +160,4 @@ def levels(found: Mapping[tuple[str, str], Estimate], chances: Mapping[str, floa
         )
         if len(its) > most
     ]
-    return Levels(part.name, found, chances, says=" ".join([SAYS, *left]))
+    return replace(part, says=" ".join([SAYS, *left]))
