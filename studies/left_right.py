@@ -114,7 +114,8 @@ class LeftRight(SplitStudy):
         ]
         verb = "tells" if learnt[path[0]] else "doesn't tell"
         start = f"{model} {verb} left from right in unseen pairs at {said[path[0]]}"
-        return "; it ".join([start, *(parts or [f"stays so up to {said[path[-1]]}"])]) + "."
+        stays = [f"stays so up to {said[path[-1]]}"] if len(path) > 1 else []
+        return "; it ".join([start, *(parts or stays)]) + "."
 
     def verdicts(self, swaps: Records) -> "list[Verdict]":
         """What the paper says of CLIP: 0.9 on unseen pairs, and less with fewer labels or one order of each pair."""
@@ -137,8 +138,8 @@ class LeftRight(SplitStudy):
 FIGURE_SAYS = """Accuracy (%) on pairs that training never shows together: the path from one-dimensional images to ours,
 then what may mend the last of our rates. Chance is 50."""
 PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same
-with its two things exchanged; chance is 50. Who fails on orders that train shows hasn't fitted them. “Opposite in the
-batch”: the share of images of pairs whose batch has the caption with the two things exchanged. All other captions name
+with its two things exchanged; chance is 50. A model that fails on the orders of training hasn't fitted them. “Opposite
+in the batch”: the share of images of pairs whose batch has the caption with the two things exchanged. All other captions name
 other things."""
 TABLES = (
     ("path", PATH, "From their setting to ours", PATH_SAYS),
