@@ -139,8 +139,8 @@ FIGURE_SAYS = """Accuracy (%) on pairs that training never shows together: the p
 then what may mend the last of our rates. Chance is 50."""
 PATH_SAYS = """Each rung is the one above it with one change more. Accuracy (%) on swaps: the caption against the same
 with its two things exchanged; chance is 50. A model that fails on the orders of training hasn't fitted them. “Opposite
-in the batch”: the share of images of pairs whose batch has the caption with the two things exchanged. All other captions
-name other things."""
+in the batch”: the share of images of pairs whose batch has the caption with the two things exchanged. All other
+captions name other things."""
 TABLES = (
     ("path", PATH, "From their setting to ours", PATH_SAYS),
     ("changes", BESIDE, "Changes of their setting", f"Each rung is “{FIRST}” with one change."),
