@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from menagerie.models import chunks
+from menagerie.models.ranks import Ranks, Share
 from menagerie.models.recipe import Recipe
-from menagerie.models.registry import specs
+from menagerie.models.registry import spec_of, specs
 from menagerie.models.scorer import moved
-from menagerie.models.training.loop import build_optimizer, train_step
+from menagerie.models.training.loop import build_optimizer, feed_of, train_step
 from menagerie.studies.runs.machine import settle_torch
 from tests.models.test_precision import RECIPE, built, cosine, gradient, spatial  # noqa: F401, a fixture
 
@@ -83,3 +85,28 @@ def test_chunks_give_the_gradients_of_all_pairs_at_once(name, spatial, monkeypat
 def test_the_optimiser_is_fused(spatial):  # noqa: F811
     scorer, _ = there("clip", spatial)
     assert build_optimizer(scorer, Recipe()).defaults["fused"]
+
+
+@pytest.fixture(scope="module")
+def lone(tmp_path_factory):
+    """All exchanges of several processes, made by one with NCCL, which gives each process a GPU of its own."""
+    torch.cuda.set_device(0)
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path_factory.mktemp('lone')}/met", rank=0, world_size=1)
+    yield Ranks(Share(0, 1), dist.new_group(backend="nccl"), dist.new_group(backend="gloo"))
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("name", specs())
+def test_nccl_exchanges_what_one_process_computes(name, lone, spatial):  # noqa: F811
+    alone, exchanged = shared_steps(name, spatial, None), shared_steps(name, spatial, lone)
+    assert torch.allclose(exchanged[:2], alone[:2], rtol=1e-5)
+    assert (exchanged - alone).norm() < 1e-4 * alone.norm()
+
+
+def shared_steps(name, data, ranks):
+    """The losses of two steps, then the weights, with the batches that a process among `ranks` takes."""
+    scorer, _ = there(name, data)
+    feed = feed_of(scorer, data, RECIPE, 0, spec_of(name).negatives, ranks)
+    optimizer = build_optimizer(scorer, RECIPE)
+    losses = [train_step(scorer, optimizer, moved(feed[n], "cuda"), RECIPE, 0, n, ranks).detach() for n in range(2)]
+    return torch.cat([torch.stack(losses), *(p.detach().flatten() for p in scorer.parameters())])
