@@ -7,6 +7,7 @@
     python studies/throughput.py pairs
     python studies/throughput.py parts
     python studies/throughput.py growth
+    python studies/throughput.py scale
 
 `rendering`: the same random scenes, in memory, by our compositor (shadows of one animal on the
 other included), our own direct renderer, pyrender (OpenGL, with shadows), pybullet's
@@ -26,6 +27,9 @@ far scores and gradients differ.
 
 `growth`: time and memory by the number of scenes, as exponents: a store's index, the sampler, and splits that are
 rendered, opened and audited.
+
+`scale`: what a long training takes on one device or many, by a cost model that is fitted to short trainings here
+and checked on a larger one.
 """
 
 import shutil
@@ -44,6 +48,7 @@ from menagerie.studies.analysis.growth import growth
 from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.pair_costs import Pairs, pairs
 from menagerie.studies.analysis.part_costs import Parts, parts
+from menagerie.studies.analysis.scale import Scale, scale
 from menagerie.studies.analysis.step_timing import Training, training
 
 if TYPE_CHECKING:
@@ -233,6 +238,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "pairs": (Pairs, pairs),
     "parts": (Parts, parts),
     "growth": (Growth, growth),
+    "scale": (Scale, scale),
 }
 
 

@@ -9,6 +9,7 @@ from menagerie.envs.slots import CROWD
 from menagerie.envs.worlds import load_world
 from menagerie.studies.analysis.growth import exponent
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
+from menagerie.studies.analysis.scale import Scale, cost, fitted
 from menagerie.studies.throughput import Rendering, scenes_of
 from tests.command import ROOT, run, run_here
 
@@ -117,3 +118,45 @@ def test_growth_is_measured_by_exponents(tmp_path):
 def test_an_exponent_is_taken_between_two_amounts():
     assert exponent([10, 100], [3.0, 300.0]) == pytest.approx(2)
     assert exponent([10, 20], [5.0, 5.0]) == 0
+
+
+def test_a_long_training_is_foreseen_from_short_ones(tmp_path):
+    options = ["--fit", "nano/32/2", "nano/32/4", "--check", "nano/32/8", "--row", "clip=nano/16", "--repeats", "1"]
+    options += [
+        "--world",
+        "tiny",
+        "--resolution",
+        "32",
+        "--images",
+        "1000",
+        "--epochs",
+        "2",
+        "--batch",
+        "8",
+        "--devices",
+        "1",
+        "2",
+    ]
+    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "scale", *options], tmp_path)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert "not fitted" in lines[4]
+    assert "250 steps of 8" in lines[5]
+    one, two = ([float(cell) for cell in line.split()] for line in lines[-2:])
+    assert two[2] <= one[2]
+    assert one[3] == 0
+
+
+def test_a_line_is_fitted_to_operations_and_seconds():
+    assert fitted([(n, 0.25 + n / 1e9) for n in (1e8, 3e9, 2e10)]) == pytest.approx((0.25, 1e9))
+    assert fitted([(1e8, 1.0), (1e9, 11.0)])[0] == 0.0  # no constant below 0
+
+
+def test_devices_share_images_and_compare_with_all_texts():
+    config = Scale(row="clip=nano/16", batch=64, resolution=32)
+    scorer = build(Row("clip", "nano", 16), 32, distinct_captions(2, 32))
+    one, two = cost(config, scorer, 1), cost(config, scorer, 2)
+    weights = sum(weight.numel() for weight in scorer.parameters())
+    assert one.sent == 0
+    assert two.operations == one.operations / 2
+    assert two.sent == 4 * (2 * weights + 64 * 32) / 2
