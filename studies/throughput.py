@@ -26,7 +26,7 @@ far scores and gradients differ.
 (OC-CLIP's table 9), and on request how many images pass per second.
 
 `growth`: time and memory by the number of scenes, as exponents: a store's index, the sampler, and splits that are
-rendered, opened and audited.
+rendered, opened and audited; and what a grid's report takes, by the number of runs.
 
 `scale`: what a long training takes on one device or many, by a cost model that is fitted to short trainings here
 and checked on a larger one.
@@ -37,6 +37,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -50,6 +51,7 @@ from menagerie.studies.analysis.pair_costs import Pairs, pairs
 from menagerie.studies.analysis.part_costs import Parts, parts
 from menagerie.studies.analysis.scale import Scale, scale
 from menagerie.studies.analysis.step_timing import Training, training
+from menagerie.studies.frame.report_growth import report_growth
 
 if TYPE_CHECKING:
     from menagerie.envs.scene import Scene
@@ -237,7 +239,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "training": (Training, training),
     "pairs": (Pairs, pairs),
     "parts": (Parts, parts),
-    "growth": (Growth, growth),
+    "growth": (Growth, partial(growth, report=report_growth)),
     "scale": (Scale, scale),
 }
 

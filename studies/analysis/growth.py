@@ -7,26 +7,35 @@ two amounts, because a constant share hides it in small ones.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from math import log
+from pathlib import Path
 
 from menagerie.envs.core.files import scratch_folder
-from menagerie.studies.analysis.growth_parts import Growth, file_growth, index_growth, sampler_growth, split_growth
+from menagerie.studies.analysis.growth_parts import (
+    Growth,
+    file_growth,
+    index_growth,
+    sampler_growth,
+    split_growth,
+)
 
 Row = dict[str, float]
+Measure = Callable[[Growth, Path, int], Iterator[tuple[str, float]]]
 
 
-def growth(config: Growth) -> int:
-    """Measure and print."""
+def growth(config: Growth, report: Measure) -> int:
+    """Measure and print. `report` measures reports, of which this folder knows nothing."""
     from menagerie.studies.runs.machine import processor
 
     print(f"processor time; {processor()}")
     for part in config.parts:
-        amounts = config.scenes if part == "splits" else config.rows
-        rows = [measured(PARTS[part], config, amount) for amount in amounts]
-        print_table(f"{part}, by number of scenes", amounts, rows)
+        amounts = {"splits": config.scenes, "report": config.runs}.get(part, config.rows)
+        rows = [measured(PARTS.get(part, report), config, amount) for amount in amounts]
+        counted = "runs" if part == "report" else "scenes"
+        print_table(f"{part}, by number of {counted}", amounts, rows)
     return 0
 
 
-def measured(measure: Callable[..., Iterator[tuple[str, float]]], config: Growth, amount: int) -> Row:
+def measured(measure: Measure, config: Growth, amount: int) -> Row:
     """Measure in a folder that is deleted afterwards."""
     with scratch_folder(config.store) as folder:
         found = {}
@@ -51,4 +60,9 @@ def exponent(amounts: Sequence[int], values: Sequence[float]) -> float:
     return log(large / small) / log(many / few) if min(values) > 0 else float("nan")
 
 
-PARTS = {"index": index_growth, "sampler": sampler_growth, "files": file_growth, "splits": split_growth}
+PARTS = {
+    "index": index_growth,
+    "sampler": sampler_growth,
+    "files": file_growth,
+    "splits": split_growth,
+}

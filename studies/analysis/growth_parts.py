@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 BATCHES, CALLS = (64, 4096), 50
 LOOKED_UP, MOST_SHOWN, MOST_ALONE = 20_000, 10_000, 500
 MEMORY = Path("/proc/self")
-Part = Literal["index", "sampler", "files", "splits"]
+Part = Literal["index", "sampler", "files", "splits", "report"]
+RUNS_OF_A_PLACE = 10  # two models, five seeds
 Amounts = Annotated[tuple[int, ...], Range(10, 10**9), Several(1)]
 
 
@@ -33,11 +34,14 @@ class Growth:
 
     parts: Annotated[tuple[Part, ...], Several(1)] = ("index", "sampler", "splits")
     """What is measured: a store's index; the sampler of batches; a split of many shards, whose images have four pixels,
-    in a process that may have few files open; splits of crowds, rendered and audited."""
+    in a process that may have few files open; splits of crowds, rendered and audited; the report of a grid with
+    invented results."""
     rows: Amounts = (50_000, 500_000, 5_000_000)
     """Numbers of synthetic scenes in indices and in shards, and of items in samplers."""
     scenes: Amounts = (1_000, 3_000, 10_000)
     """Training scenes of splits of crowds."""
+    runs: Annotated[tuple[int, ...], Range(RUNS_OF_A_PLACE, 10**6), Several(1)] = (100, 1_000)
+    """Numbers of training runs of the grid; rounded down to two models with five seeds at each place."""
     handles: Annotated[int, Range(32, 10**6)] = 256
     """Files that may be open while the many shards are read."""
     world: str = "eight-textures"

@@ -15,8 +15,6 @@ import numpy as np
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import SIDE, Range, Several, validate
 from menagerie.models.recipe import Precision
-from menagerie.models.towers.build import check_towers
-from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications, parameters, parsed_row
 from menagerie.studies.analysis.step_timing import Training, recipe_of, step_parts, training_data
 from menagerie.studies.runs.machine import check_device_here, processor, settle_torch
@@ -78,6 +76,9 @@ class Cost(NamedTuple):
 
 def setting(text: str, config: Scale) -> Training:
     """Read TOWERS/RESOLUTION/BATCH; raises for towers that there aren't."""
+    from menagerie.models.towers.build import check_towers
+    from menagerie.models.towers.config import TowerConfig
+
     parts = text.split("/")
     if len(parts) != 3 or not all(part.isdecimal() and int(part) > 1 for part in parts[1:]):
         raise UserError(f"{text!r} is not TOWERS/RESOLUTION/BATCH, such as mini/64/32")

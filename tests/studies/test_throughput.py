@@ -1,6 +1,8 @@
 """The measurements run and report what they could not measure; what is counted is what formulas say."""
 
+import csv
 import sys
+from itertools import islice, product
 
 import pytest
 
@@ -8,8 +10,10 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.slots import CROWD
 from menagerie.envs.worlds import load_world
 from menagerie.studies.analysis.growth import exponent
+from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
 from menagerie.studies.analysis.scale import Scale, cost, fitted
+from menagerie.studies.frame.report_growth import report_growth
 from menagerie.studies.throughput import Rendering, scenes_of
 from tests.command import ROOT, run, run_here
 
@@ -113,6 +117,15 @@ def test_growth_is_measured_by_exponents(tmp_path):
     assert {"find 20000 scenes, s", "feistel, batch 64: each other, ms", "audit, s"} <= rows.keys()
     assert all(0.9 < share < 1.1 for share in rows["... memory over that of the images"][:2])
     assert not list(tmp_path.iterdir())
+
+
+def test_growth_of_reports_looks_up_runs_and_writes_tables(tmp_path):
+    rows = dict(islice(report_growth(Growth(world="tiny"), tmp_path, 20), 2))
+    assert all(value > 0 for value in rows.values())
+    with (tmp_path / "results.csv").open() as text:
+        assert {(row["model"], row["pairs"], row["seed"]) for row in csv.DictReader(text)} == set(
+            product(("clip", "oc-clip"), ("0.05", "1.0"), "01234")
+        )
 
 
 def test_an_exponent_is_taken_between_two_amounts():
