@@ -1,11 +1,13 @@
 """Types and shapes in signatures are enforced while tests run, and nowhere else."""
 
+import inspect
 import os
 import signal
 
 import pytest
 
 from tests.enforced_types import install
+from tests.helpers.sources import kept_source
 from tests.slurm import slurm  # noqa: F401, a fixture for all tests
 
 # A shell that starts pytest in the background has it ignore Ctrl-C, and so would the commands under test.
@@ -13,6 +15,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # numba compiles functions as they are written: modules with kernels stay outside.
 install(("menagerie.generators", "menagerie.models", "menagerie.studies"))
+inspect.getsource = kept_source
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -37,7 +37,7 @@ def read_options(
         usage = " ".join([command, *named])
         print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
         sys.exit()
-    check_names(kind, options_of(kind, default))
+    check_names(kind, options_of(kind, default, texts=False))
     import tyro
 
     given = {} if default is None else {"default": default}

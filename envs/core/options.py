@@ -59,8 +59,13 @@ class Option(NamedTuple):
     required: bool = False
 
 
-def options_of(kind: type, value: object = None, prefix: str = "", group: Group = OTHER) -> Iterator[Option]:
-    """Yield the options of a dataclass in the order of its fields; their defaults come from the instance `value`."""
+def options_of(
+    kind: type, value: object = None, prefix: str = "", group: Group = OTHER, texts: bool = True
+) -> Iterator[Option]:
+    """Yield the options of a dataclass in the order of its fields; their defaults come from the instance `value`.
+
+    Without `texts` they have none, and no source is read for them.
+    """
     import tyro
 
     for item in fields(kind):
@@ -71,9 +76,11 @@ def options_of(kind: type, value: object = None, prefix: str = "", group: Group 
         place = next((marker for marker in markers if isinstance(marker, Group)), group)
         name = renamed(item.name, markers)
         if is_dataclass(current):
-            yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place)
+            yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place, texts)
             continue
-        usage, text = usage_of(kind, item.name, prefix, name, markers), documentation(kind).get(item.name, "")
+        usage, text = usage_of(kind, item.name, prefix, name, markers), ""
+        if texts:
+            text = documentation(kind).get(item.name, "")
         yield Option(usage, text, written(current), place, FIRST in markers, current is MISSING)
 
 

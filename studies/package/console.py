@@ -62,9 +62,11 @@ COMMANDS = {
 def main() -> int:
     """Run the command or the study named first, with the options after it."""
     folder = Path(str(import_module("menagerie.studies").__file__)).parent
-    studies = {path.stem.replace("_", "-"): question(path) for path in sorted(folder.glob("[!_.]*.py"))}
-    texts = "\n".join(f"menagerie {name:<20} # {text}" for name, text in studies.items())
-    name = chosen_command("menagerie", f"{__doc__}\n{texts}", (*COMMANDS, "run", *studies))
+    studies = {path.stem.replace("_", "-"): path for path in sorted(folder.glob("[!_.]*.py"))}
+    texts = (f"menagerie {name:<20} # {question(path)}" for name, path in studies.items())
+    # Help alone reads the studies' files.
+    about = "" if sys.argv[1:] and sys.argv[1] not in HELP else "\n".join((str(__doc__), *texts))
+    name = chosen_command("menagerie", about, (*COMMANDS, "run", *studies))
     if name == "run":
         return run_file(sys.argv[2:])
     if name in COMMANDS:

@@ -1,6 +1,7 @@
 """What becomes of a damaged file: it is read in a process of its own, with a limit on time and memory."""
 
 import faulthandler
+import gc
 import json
 import os
 import resource
@@ -67,6 +68,7 @@ def answer_and_exit(read: Callable[[Path], Any], path: Path, into: int) -> None:
         os.dup2(silence, 1)
         os.dup2(silence, 2)
         faulthandler.disable()
+        gc.freeze()  # a collection would touch, and so copy, all that the tests hold
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY,) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,22 @@
+"""Sources of classes, read once: tyro wants those of all options at each command line, and Python parses whole files."""
+
+import inspect
+from pathlib import Path
+
+KEPT: dict[tuple[str, str, int, int], str] = {}
+read = inspect.getsource
+
+
+def kept_source(thing: object) -> str:
+    """In the place of `inspect.getsource`; a file that was written anew is read anew."""
+    if not inspect.isclass(thing):
+        return read(thing)
+    try:
+        file = inspect.getfile(thing)
+        stamp = Path(file).stat()
+    except (OSError, TypeError):
+        return read(thing)
+    key = (thing.__qualname__, file, stamp.st_mtime_ns, stamp.st_size)
+    if key not in KEPT:
+        KEPT[key] = read(thing)
+    return KEPT[key]
