@@ -167,7 +167,7 @@ def train_step(
     ranks: Ranks | None = None,
 ) -> Float[Tensor, ""]:
     """Take one optimiser step, together with other `ranks` if there are any; returns its loss."""
-    torch.manual_seed(seed_of(seed, "step", step))  # for dropout
+    seed_dropout(seed_of(seed, "step", step))
     set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
     with products(recipe.precision), taking_part(ranks):
         loss = batch_loss(scorer, batch, recipe)
@@ -179,6 +179,14 @@ def train_step(
     optimizer.step()
     scorer.limit_scale()
     return loss
+
+
+def seed_dropout(seed: int) -> None:
+    """What `torch.manual_seed` does; where there is no GPU that keeps a stack trace of each call, for good."""
+    if torch.cuda.is_initialized():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
 
 
 def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:

@@ -223,11 +223,11 @@ def read_best(path: Path) -> Any:
 
 
 def make_store(folder: Path) -> Path:
-    return make_split(folder, RECIPE, RESOLUTION, own_atlas=True)
+    return make_split(folder, RECIPE, RESOLUTION)
 
 
 def atlas_entry(folder: Path) -> Path:
-    make_store(folder)
+    make_split(folder, RECIPE, RESOLUTION, own_atlas=True)
     return min(folder.glob("atlas/**/*.npz"))
 
 

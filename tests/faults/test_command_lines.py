@@ -16,6 +16,7 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.runs.machine import start_server
 from tests.command import run_here
 from tests.faults.command_lines import Entry, entries, plain, write_files
+from tests.helpers.splits import make_split
 
 ENTRIES = list(entries())
 AT_ONCE = 5.0  # seconds of this process's own time
@@ -32,11 +33,11 @@ COMMANDS = sorted({command_of(entry) for entry in ENTRIES})
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, sound) -> Path:
+def folder(tmp_path_factory) -> Path:
     """With the files that command lines name."""
     place = tmp_path_factory.mktemp("lines")
     write_files(place)
-    pack(sound, place / "split.h5")
+    pack(make_split(tmp_path_factory.mktemp("store")), place / "split.h5")
     start_server(1)
     in_child(abs, 1)  # loads what the checks of studies need
     importlib.import_module("menagerie.models.contract")  # here too, for classes of users

@@ -60,18 +60,16 @@ def undisturbed(data):
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_same_seed_same_weights_and_another_seed_others(name, data, undisturbed):
-    runs = []
-    for seed in (0, 1):
-        model = fresh(name, data)
-        train(model, data, RECIPE, seed)
-        runs.append(weights(model))
-    assert torch.equal(runs[0], undisturbed(name))
-    assert not torch.equal(runs[1], undisturbed(name))
+def test_another_seed_gives_other_weights(name, data, undisturbed):
+    """The same seed gives the same: so do runs that are resumed, below."""
+    model = fresh(name, data)
+    train(model, data, RECIPE, 1)
+    assert not torch.equal(weights(model), undisturbed(name))
 
 
-@pytest.mark.parametrize(("error", "left"), [(RuntimeError, [5, 6]), (Stopped, [6])])
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    ("name", "error", "left"), [*((name, RuntimeError, [5, 6]) for name in OPTIONS), ("oc-clip", Stopped, [6])]
+)
 def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed, tmp_path):
     """From the last saved state; one that is signalled to end saves the very step."""
 
@@ -90,8 +88,9 @@ def test_stopped_and_resumed_ends_the_same(name, error, left, data, undisturbed,
     assert torch.equal(weights(resumed), undisturbed(name))
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ["clip", "oc-clip"])
 def test_processes_that_prepare_batches_change_nothing(name, data, undisturbed):
+    """Nor do they change a batch of any other scorer: tests/models/test_step.py."""
     model = fresh(name, data)
     train(model, data, RECIPE, 0, workers=2)
     assert torch.equal(weights(model), undisturbed(name))
@@ -194,15 +193,15 @@ def test_a_state_of_another_run_is_named(data, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_it_learns_the_training_images(name, data):
-    """Fifty steps bring the loss far down; more, of a map on frozen, untrained towers, a bit."""
-    far = 0.99 if name == "labclip" else 0.7
-    steps = {"dcsm": 80, "labclip": 200, "c2lip": 80, "siglip": 80}.get(name, 50)
+    """Thirty steps bring the loss far down; more, of a map on frozen, untrained towers, a bit."""
+    far = 0.99 if name == "labclip" else 0.8
+    steps, batch = {"dcsm": (80, 16), "labclip": (200, 16), "siglip": (80, 16)}.get(name, (30, 8))
     rate = 2e-3 if name in ("c2lip", "siglip") else 3e-3
     model = fresh(name, data)
     losses = []
-    recipe = replace(RECIPE, steps=steps, batch=16, warmup=10, augment=False, learning_rate=rate)
+    recipe = replace(RECIPE, steps=steps, batch=batch, warmup=steps // 5, augment=False, learning_rate=rate)
     train(model, data, recipe, 0, report=lambda progress: losses.append(progress.loss))
-    assert np.mean(losses[-10:]) < far * np.mean(losses[:5])
+    assert np.mean(losses[-5:]) < far * np.mean(losses[:5])
 
 
 def test_a_stream_can_be_read_from_anywhere():
