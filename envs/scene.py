@@ -1,6 +1,7 @@
 """The content of one image, as an immutable value with a canonical key."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
@@ -18,6 +19,9 @@ class Thing(NamedTuple):
     size: str = ""
 
 
+SLOT_OF = attrgetter("slot")
+
+
 @dataclass(frozen=True, order=True)
 class Scene:
     """A background, the things in it in slot order, and the number of the view.
@@ -31,8 +35,10 @@ class Scene:
     view: int = 0
 
     def __post_init__(self) -> None:
-        things = tuple(sorted((Thing(*thing) for thing in self.things), key=lambda thing: thing.slot))
-        slots = [thing.slot for thing in things]
+        # Millions are made: what is a Thing stays one.
+        given = [thing if type(thing) is Thing else Thing(*thing) for thing in self.things]
+        things = tuple(sorted(given, key=SLOT_OF))
+        slots = list(map(SLOT_OF, things))
         if not things or len(set(map(place_of, slots))) != len(slots):
             raise UserError(f"a scene needs at least one thing and a slot for each, got slots {slots}")
         if len(things) > MOST_THINGS:

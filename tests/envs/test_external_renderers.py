@@ -14,11 +14,11 @@ RESOLUTION = 96
 
 @pytest.fixture(scope="module")
 def drawn(world):
-    scenes = random_scenes(world, 5, seed=3)
+    scenes = random_scenes(world, 3, seed=3)
     return scenes, Renderer(world, RESOLUTION).render(scenes).masks
 
 
-@pytest.fixture(params=EXTERNAL_RENDERERS)
+@pytest.fixture(scope="module", params=EXTERNAL_RENDERERS)
 def external(request):
     try:
         open_external_renderer(request.param, 16).close()
@@ -36,14 +36,14 @@ def test_silhouettes_and_depth_agree(external, drawn):
 
 def test_a_wrong_camera_would_be_noticed(external, drawn):
     scenes, masks = drawn
-    shifted = np.roll(masks, 2, axis=2)
-    assert min(result.overlap for result in compare_with(external, scenes, shifted)) < LEAST_OVERLAP
+    shifted = np.roll(masks[:1], 2, axis=2)
+    assert min(result.overlap for result in compare_with(external, scenes[:1], shifted)) < LEAST_OVERLAP
 
 
 def test_swapped_instances_are_noticed(external, drawn):
     scenes, masks = drawn
     swapped = np.where(masks == 1, 2, np.where(masks == 2, 1, masks)).astype(np.uint8)
-    pairs = [n for n, scene in enumerate(scenes) if len(scene.things) == 2]
+    pairs = [n for n, scene in enumerate(scenes) if len(scene.things) == 2][:1]
     results = compare_with(external, [scenes[n] for n in pairs], swapped[pairs])
     assert max(result.overlap for result in results) < 0.1
 

@@ -18,7 +18,7 @@ from tests.helpers.splits import failed, make_split
 TINY = {"world": "tiny", "pairs": 0.5, "hard_negatives": 0.5, "views": 1, "test_views": 1, "test_scenes": 20}
 KINDS = {"binding": BindingRecipe(**TINY), "spatial": SpatialRecipe(**TINY)}
 WORLD = load_world("tiny")
-EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "15"))  # random recipes; 500 before a release
+EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "8"))  # random recipes; 500 before a release
 
 ATOM = st.one_of(
     st.sampled_from([f"animal={name}" for name in WORLD.animals]),

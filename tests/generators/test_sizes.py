@@ -33,7 +33,7 @@ FEW = {"world": "tiny-sizes", "views": 2, "test_views": 1, "test_scenes": 20}
 RECIPES = {
     "binding": BindingRecipe(pairs=0.75, hard_negatives=0.5, **FEW),
     "spatial": SpatialRecipe(pairs=0.75, hard_negatives=0.5, **FEW),
-    "dependence": DependenceRecipe(information=0.5, **FEW | {"views": 30}),
+    "dependence": DependenceRecipe(information=0.5, **FEW | {"views": 12}),
     "counting": CountingRecipe(pairs=1.0, **FEW),
 }
 WORLD = load_world("tiny-sizes")

@@ -265,10 +265,10 @@ def trained_elsewhere(recipe):
         yield len(unseen & set().union(*(trained[r] for r in recipe.relations if r != relation))), len(unseen)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_unseen_pairs_are_unseen_in_every_relation(seed):
     """Drawn for each relation by itself, about as many of them are trained in the other as of any pairs."""
-    recipe = SpatialRecipe(pairs=0.4, views=1, test_views=1, test_scenes=10_000, seed=seed)
+    recipe = SpatialRecipe(pairs=0.4, views=1, test_views=1, test_scenes=1000, seed=seed)
     assert list(trained_elsewhere(recipe)) == [(0, 19), (0, 19)]
     subsets = recipe.subsets()
     held = [{frozenset(t.animal for t in s.things) for s in subsets[name]} for name in ("validation", recipe.tests[1])]
