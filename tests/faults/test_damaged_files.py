@@ -19,7 +19,7 @@ from tests.helpers.judge import BAD, ERROR, RIGHT, TRACEBACK, outcome
 
 KINDS = [*OURS, *THEIRS]
 # Damaged files of all kinds together; 2000 before a release.
-EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MENAGERIE_EXAMPLES", "130"))
 ROOT = Path(__file__).parents[2]
 FLOORS = ("envs", "generators", "models", "studies")
 # What opens a file, or is handed its text.

@@ -359,7 +359,8 @@ def test_a_run_without_a_finished_cell_has_states_by_folder(tmp_path):
         load_scorer(tmp_path)
 
 
-def test_what_has_no_cells_takes_no_place(tmp_path):
+def test_what_has_no_cells_takes_no_place(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # else it is asked for the model, for long
     for name in ("ViT-B-32", "hf:any/model"):
         with pytest.raises(UserError, match="has no cells to tell apart; leave out seed"):
             find_source(name, place={"seed": 0})
