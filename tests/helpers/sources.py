@@ -1,4 +1,6 @@
-"""Sources of classes, read once: tyro wants those of all options at each command line, and Python parses whole files."""
+"""Sources of classes, read once: tyro wants those of all options at each command line, for which whole files are
+parsed.
+"""
 
 import inspect
 from pathlib import Path
