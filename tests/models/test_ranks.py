@@ -29,7 +29,7 @@ from tests.helpers.splits import make_split
 
 NANO = TowerConfig("nano", resolution=32)
 RECIPE = Recipe(steps=2, batch=12, warmup=2, learning_rate=1e-3)
-LONG = replace(RECIPE, steps=20, batch=6)
+LONG = replace(RECIPE, steps=50, batch=6)
 # A training: a scorer, options that differ from those of smoke runs, and its recipe.
 CASES = {
     **{name: (name, {}, RECIPE) for name in specs()},
