@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Protocol
 from unittest import mock
 
 ROOT = Path(__file__).parents[1]
@@ -42,27 +43,33 @@ def run_here(command: list[str], folder: Path, page: bool = True) -> subprocess.
     its entries is rendered once; commands in processes of their own fill `store/atlas`. Without `page` a study draws
     none, which is a third of a small one's time: for tests that look at its results alone.
     """
-    script, *arguments = command[1:]
-    if script == "-m":
-        script, *arguments = arguments
-    out, errors, status = io.StringIO(), io.StringIO(), 0
+    out, errors = io.StringIO(), io.StringIO()
     with (
         as_before(),
         one_atlas(),
         nullcontext() if page else no_page(),
-        mock.patch.object(sys, "argv", [script, *arguments]),
         redirect_stdout(out),
         redirect_stderr(errors),
     ):
-        os.chdir(folder)
+        status = execute(command, folder)
+    return subprocess.CompletedProcess(command, status, out.getvalue(), errors.getvalue())
+
+
+def execute(command: list[str], folder: Path) -> int:
+    """Run a command of Python in this process, and give its exit status."""
+    script, *arguments = command[1:]
+    if script == "-m":
+        script, *arguments = arguments
+    os.chdir(folder)
+    with mock.patch.object(sys, "argv", [script, *arguments]):
         try:
             if command[1] == "-m":
                 runpy.run_module(script, run_name="__main__", alter_sys=True)
             else:
                 runpy.run_path(script, run_name="__main__")
         except SystemExit as end:
-            status = int(end.code or 0)
-    return subprocess.CompletedProcess(command, status, out.getvalue(), errors.getvalue())
+            return int(end.code or 0)
+    return 0
 
 
 FILE = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
@@ -141,14 +148,6 @@ def forget() -> None:
                     value.cache_clear()
 
 
-def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> None:
-    """Start, and kill -9 the command's process alone as soon as `reached()`."""
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until(reached, process, often=0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-
-
 def started(command: list[str], folder: Path) -> subprocess.Popen[str]:
     """Start in `folder`; SIGABRT has the command print where it is. Threads of the environment change no result."""
     environment = os.environ | {"PYTHONFAULTHANDLER": "1", "OMP_NUM_THREADS": "3"}
@@ -170,9 +169,17 @@ def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
-def until(
-    reached: Callable[[], bool], process: subprocess.Popen, seconds: float = WAIT_SECONDS, often: float = 0.05
-) -> None:
+class Started(Protocol):
+    """A command that may run."""
+
+    def poll(self) -> int | None:
+        """Its exit status, if it has ended."""
+
+    def communicate(self) -> object:
+        """What it printed."""
+
+
+def until(reached: Callable[[], bool], process: Started, seconds: float = WAIT_SECONDS, often: float = 0.05) -> None:
     """Wait for a moment in the life of a command, looking every `often` seconds."""
     end = time.monotonic() + seconds
     while not reached():

@@ -15,7 +15,8 @@ from menagerie.studies.frame.command import further
 from menagerie.studies.runs.command_line import only
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
-from tests.command import GRID, QUICK, ended, kill_when, run, run_here, started, until
+from tests.command import GRID, QUICK, ended, run, run_here, started, until
+from tests.forked import kill_when
 from tests.helpers.splits import lend_atlas
 
 

@@ -14,7 +14,8 @@ from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import read
 from menagerie.studies.scoring.models import Model, models_of, short_labels, worded
-from tests.command import GRID, QUICK, ROOT, kill_when, run_here
+from tests.command import GRID, QUICK, ROOT, run_here
+from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]

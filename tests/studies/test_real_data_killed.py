@@ -4,7 +4,8 @@ import csv
 import json
 import sys
 
-from tests.command import ROOT, kill_when, run_here
+from tests.command import ROOT, run_here
+from tests.forked import kill_when
 from tests.helpers.benchmark_files import MATRICES
 from tests.studies.test_real_data import make_photographs
 

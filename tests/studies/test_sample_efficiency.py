@@ -11,7 +11,8 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies import sample_efficiency
 from menagerie.studies.frame import command
 from menagerie.studies.runs.results import finished
-from tests.command import ROOT, kill_when, run_here
+from tests.command import ROOT, run_here
+from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 
 STUDY = [sys.executable, str(ROOT / "studies" / "sample_efficiency.py"), "--preset", "smoke"]

@@ -11,7 +11,8 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import CHECKPOINT
 from menagerie.studies.runs.results import RESULT
-from tests.command import GRID, QUICK, kill_when, run_here
+from tests.command import GRID, QUICK, run_here
+from tests.forked import kill_when
 from tests.grid_cells import cells
 
 DCSM = [*GRID, *QUICK, "--models", "dcsm", "--hard-negatives", "1", "--workers", "1", "--out", "runs/d"]

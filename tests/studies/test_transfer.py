@@ -19,7 +19,8 @@ from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.transfer import Transfer
-from tests.command import ROOT, WITH_TESTS, kill_when, run, run_here
+from tests.command import ROOT, WITH_TESTS, run, run_here
+from tests.forked import kill_when
 from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, captions_of, tiny_tags
 from tests.helpers.source_files import png_header
 from tests.studies.browser import CHROMIUM, assert_readable, plain

@@ -21,7 +21,8 @@ from menagerie.studies import binding_grid, sample_efficiency, spatial_grid, tun
 from menagerie.studies.frame.cells import SEARCHED, SHIPPED, read_tuned, recipe_line, training_recipe
 from menagerie.studies.pages.tune import Searched, sentence
 from menagerie.studies.runs.command_line import scorer_options
-from tests.command import GRID, ROOT, kill_when, run_here
+from tests.command import GRID, ROOT, run_here
+from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, assert_readable, plain
 
 GRIDS = (binding_grid, spatial_grid)
