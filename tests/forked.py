@@ -1,7 +1,8 @@
-"""Commands in forks of the server of workers that this process has: real processes to kill, without interpreters."""
+"""Commands in forks of the server of workers that the tests have: processes of their own, and no interpreter starts."""
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -9,19 +10,18 @@ from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.command import as_before, execute, until
+from tests.command import WAIT_SECONDS, as_before, execute, until
 
 
 class Forked(ForkServerProcess):
-    """A command that runs in `folder` as a process of its own; its workers are forks of the same server."""
+    """A command that runs in `folder`; its workers are forks of the same server."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
         from menagerie.studies.runs.machine import start_server
 
         super().__init__()
         self.command, self.folder, self.environment = command, folder, dict(os.environ)
-        descriptor, self.output = tempfile.mkstemp()
-        os.close(descriptor)
+        self.said = tempfile.mkdtemp()
         with as_before():
             start_server(1)
             self.start()
@@ -33,11 +33,10 @@ class Forked(ForkServerProcess):
         _served.append(__name__)  # a command that has a server starts none
         forkserver._forkserver.ensure_running = lambda: None  # Python starts one, though it knows the socket of ours
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with open(self.output, "w") as output:
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
-        sys.stdout = os.fdopen(1, "w", buffering=1)
-        sys.stderr = os.fdopen(2, "w", buffering=1)
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            with open(f"{self.said}/{name}", "w") as file:
+                os.dup2(file.fileno(), number)
+            setattr(sys, name, os.fdopen(number, "w", buffering=1))
         os.environ.clear()
         os.environ.update(self.environment)
         sys.exit(execute(self.command, self.folder))
@@ -46,9 +45,22 @@ class Forked(ForkServerProcess):
         """Its exit status, if it has ended."""
         return self.exitcode
 
-    def communicate(self) -> str:
-        """What it printed, errors among it."""
-        return Path(self.output).read_text()
+    def communicate(self) -> tuple[str, str]:
+        """What it printed, once it has ended."""
+        self.join(WAIT_SECONDS)
+        assert self.exitcode is not None, "it hangs"
+        output, errors = (Path(self.said, name).read_text() for name in ("stdout", "stderr"))
+        return output, errors
+
+    def ended(self) -> subprocess.CompletedProcess[str]:
+        """Wait for its end."""
+        output, errors = self.communicate()
+        return subprocess.CompletedProcess(self.command, self.exitcode, output, errors)
+
+
+def run_forked(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run to the end: for what changes the process that it runs in, as scripts do that register something."""
+    return Forked(command, folder).ended()
 
 
 def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> None:
@@ -56,6 +68,4 @@ def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> 
     process = Forked(command, folder)
     until(reached, process, often=0.01)
     process.kill()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    Path(process.output).unlink()
+    assert process.ended().returncode == -signal.SIGKILL

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 import signal
@@ -15,8 +16,8 @@ from menagerie.studies.frame.command import further
 from menagerie.studies.runs.command_line import only
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
-from tests.command import GRID, QUICK, ended, run, run_here, started, until
-from tests.forked import kill_when
+from tests.command import GRID, QUICK, ended, run_here, started, until
+from tests.forked import Forked, kill_when
 from tests.helpers.splits import lend_atlas
 
 
@@ -25,7 +26,7 @@ def finished(tmp_path_factory):
     """A folder with one undisturbed run in `runs/a`."""
     folder = tmp_path_factory.mktemp("grid")
     lend_atlas(folder)
-    result = run([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder)
+    result = run_here([*GRID, *QUICK, "--out", "runs/a", "--workers", "2"], folder)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -215,10 +216,10 @@ def test_sigterm_and_ctrl_c_end_in_one_line_and_leave_everything_usable(finished
     assert not any(out.glob("cells/*/result.json"))  # else the next signal comes too early
     assert "0 of 2 runs are finished" in (out / "report.html").read_text()
     assert not (out / "figures/accuracy.png").exists(), "of nothing there is no figure"
-    process = started([*command[:-1], "1"], tmp_path)
+    process = Forked([*command[:-1], "1"], tmp_path)
     until(lambda: any(out.glob("cells/*/result.json")), process)
-    process.send_signal(signal.SIGINT)
-    result = ended(process)
+    os.kill(process.pid, signal.SIGINT)
+    result = process.ended()
     assert result.returncode == 130
     assert result.stderr.startswith("interrupted: ")
     assert "Traceback" not in result.stderr

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from tests.command import ROOT, WITH_TESTS, run
+from tests.command import ROOT
+from tests.forked import run_forked
 from tests.helpers.splits import lend_atlas
 from tests.studies.browser import CHROMIUM, verdict
 from tests.studies.dozen import NAMES
@@ -21,7 +22,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dozen")
     lend_atlas(folder)
     command = [*DOZEN, "binding_grid", *SHORT, "--hard-negatives", "1", "--models", *NAMES, "--out", "runs/one"]
-    done = run(command, folder, WITH_TESTS)
+    done = run_forked(command, folder)
     assert done.returncode == 0, done.stderr
     return folder
 

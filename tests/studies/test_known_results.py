@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from menagerie.generators.benchmarks.benchmark import QUADS
-from tests.command import QUICK, ROOT, WITH_TESTS, run, run_here
+from tests.command import QUICK, ROOT, run_here
+from tests.forked import run_forked
 from tests.studies.browser import plain
 
 ORACLES = ROOT / "tests" / "studies" / "oracles.py"
@@ -168,7 +169,7 @@ def test_ablations(folder):
     arguments = ["--preset", "smoke", "--model", "oracle", "--rows", "inverted", "constant", "random", "--steps", 2]
     arguments += ["--split", (folder / "own.h5").resolve(), "--out", "runs/ablations"]
     command = [sys.executable, "ablate.py", *map(str, arguments)]
-    done = run(command, folder, WITH_TESTS)
+    done = run_forked(command, folder)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "ablations" / "ablations.csv").open()))
     binary = [row for row in rows if row["n"] != "0" and not row["task"].startswith("quad")]
