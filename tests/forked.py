@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from multiprocessing import forkserver
+from multiprocessing import forkserver, process
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class Forked(ForkServerProcess):
             with open(f"{self.said}/{name}", "w") as file:
                 os.dup2(file.fileno(), number)
             setattr(sys, name, os.fdopen(number, "w", buffering=1))
+        process.ORIGINAL_DIR = str(self.folder)  # where its workers look for its script
         os.environ.clear()
         os.environ.update(self.environment)
         sys.exit(execute(self.command, self.folder))
@@ -65,7 +66,7 @@ def run_forked(command: list[str], folder: Path) -> subprocess.CompletedProcess[
 
 def kill_when(command: list[str], folder: Path, reached: Callable[[], bool]) -> None:
     """Start, and kill -9 the command's process alone as soon as `reached()`; its workers find out by themselves."""
-    process = Forked(command, folder)
-    until(reached, process, often=0.01)
-    process.kill()
-    assert process.ended().returncode == -signal.SIGKILL
+    started = Forked(command, folder)
+    until(reached, started, often=0.01)
+    started.kill()
+    assert started.ended().returncode == -signal.SIGKILL

@@ -148,8 +148,9 @@ def test_what_is_not_measured_yet_is_said(tmp_path):
 
 
 def test_both_measures_are_taken_of_each_run(tmp_path):
-    command = [sys.executable, str(ROOT / "studies/geometry.py"), "--preset", "smoke", "--out", "out", "--workers", "1"]
-    done = run_here(command, tmp_path)
+    command = [sys.executable, str(ROOT / "studies/geometry.py"), "--preset", "smoke", "--out", "out"]
+    command += ["--steps", "2", "--test-scenes", "12", "--workers", "1"]
+    done = run_here(command, tmp_path, page=False)
     assert done.returncode == 0, done.stderr
     tables = {}
     for name in ("geometry", "conditions"):

@@ -15,12 +15,12 @@ from menagerie.studies.analysis.part_costs import Row, build, distinct_captions,
 from menagerie.studies.analysis.scale import Scale, cost, fitted
 from menagerie.studies.frame.report_growth import report_growth
 from menagerie.studies.throughput import Rendering, scenes_of
-from tests.command import ROOT, run_here
+from tests.command import ROOT, run, run_here
 
 
 def test_rendering_is_compared(tmp_path):
     options = ["--world", "tiny", "--resolution", "32", "--scenes", "1", "--rounds", "1", "--cycles-samples", "1"]
-    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "rendering", *options], tmp_path)
+    result = run([sys.executable, str(ROOT / "studies" / "throughput.py"), "rendering", *options], tmp_path)
     assert result.returncode == 0, result.stderr
     rows = {line.split("  ")[0]: line.split() for line in result.stdout.splitlines()}
     assert float(rows["menagerie"][-1]) == 1.0
