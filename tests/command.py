@@ -36,18 +36,22 @@ def run(
     )
 
 
-def run_here(command: list[str], folder: Path, page: bool = True) -> subprocess.CompletedProcess[str]:
+def run_here(
+    command: list[str], folder: Path, page: bool = True, figures: bool = True
+) -> subprocess.CompletedProcess[str]:
     """The same in this process: nothing is loaded anew, workers are forks of one server, and types are checked.
 
     For what isn't about processes. What a command leaves in this one is undone. Stores have one atlas, so that each of
     its entries is rendered once; commands in processes of their own fill `store/atlas`. Without `page` a study draws
-    none, which is a third of a small one's time: for tests that look at its results alone.
+    none, which is a third of a small one's time: for tests that look at its results alone. Without `figures`
+    those of its page are one grey pixel each, which halves the page's time: for tests of its words and tables.
     """
     out, errors = io.StringIO(), io.StringIO()
     with (
         as_before(),
         one_atlas(),
         nullcontext() if page else no_page(),
+        nullcontext() if figures else no_figures(),
         redirect_stdout(out),
         redirect_stderr(errors),
     ):
@@ -101,6 +105,20 @@ def no_page() -> Iterator[None]:
     from menagerie.studies.frame import page
 
     with mock.patch.object(page, "write_report", lambda study, records: records.out / "report.html"):
+        yield
+
+
+@contextmanager
+def no_figures() -> Iterator[None]:
+    """Pages are written in full, but what is drawn for them isn't painted."""
+    import numpy as np
+    from PIL import Image
+
+    from menagerie.envs.core import figures
+
+    pixel = io.BytesIO()
+    Image.fromarray(np.full((1, 1), 128, np.uint8)).save(pixel, format="png")
+    with mock.patch.object(figures, "saved", return_value=pixel.getvalue()):
         yield
 
 

@@ -22,7 +22,7 @@ def test_a_world_of_ones_own_goes_from_toml_to_results(tmp_path):
         '[animal.gridblob]\nmesh = "blob.stl"\nsize = 1.2\n[texture.gridtiles]\nimage = "tiles.png"\n'
     )
     command = [*GRID, *QUICK, "--world", "mine.toml", "--steps", "10", "--out", "runs/o"]
-    result = run_here(command, tmp_path)
+    result = run_here(command, tmp_path, figures=False)
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((tmp_path / "runs/o/results.csv").open()))
     assert {row["model"] for row in rows if row["n"] != "0"} == {"clip", "oc-clip"}

@@ -47,7 +47,7 @@ def test_a_split_is_judged_in_every_form_and_blind(split, tmp_path):
     with VisionService(truth(*tests)) as service:
         command = [*EVALUATE, f"chat:{service.url}#fake", "--splits", str(file), "--out", "runs/a"]
         for more in (["--judge.forms", "choice", "likelihood"], ["--judge.blind"]):
-            done = run_here([*command, *more], tmp_path)
+            done = run_here([*command, *more], tmp_path, figures=False)
             assert done.returncode == 0, done.stderr
         asked = service.questions()
     found = rows_of(tmp_path / "runs/a")
@@ -75,7 +75,7 @@ def test_one_that_always_says_a_has_half(split, tmp_path):
             "--out",
             "runs/a",
         ]
-        done = run_here(command, tmp_path)
+        done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
     rows = rows_of(tmp_path / "runs/a")["choice"]
     assert {float(row["accuracy"]) for (task, _), row in rows.items() if not task.startswith("quad")} == {0.5}
@@ -88,7 +88,7 @@ def test_benchmarks_of_photographs_and_pools_are_judged_whole(tmp_path):
     benches = [load(name).build(Place(tmp_path / "data")) for name in BENCHMARKS]
     with VisionService(truth(*benches)) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *BENCHMARKS]
-        done = run_here([*command, "--judge.forms", "yes", "choice", "--out", "runs/a"], tmp_path)
+        done = run_here([*command, "--judge.forms", "yes", "choice", "--out", "runs/a"], tmp_path, page=False)
     assert done.returncode == 0, done.stderr
     found = rows_of(tmp_path / "runs/a")
     assert {float(row["official"]) for row in found["yes"].values()} == {1.0}
@@ -108,7 +108,7 @@ def test_a_row_without_verdicts_is_marked(tmp_path):
 
     with VisionService(truth(bench), fault=prudish) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", "sugarcrepe"]
-        done = run_here([*command, "--out", "runs/a"], tmp_path)
+        done = run_here([*command, "--out", "runs/a"], tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
     (result,) = (json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open())
     assert (result["judged"]["items"], result["judged"]["undecided"], result["judged"]["refused"]) == (14, 2, 2)

@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
     """A folder whose image store all studies share, with a finished binding grid."""
     folder = tmp_path_factory.mktemp("known")
     command = study("binding_grid", *QUICK, *SHORT, "--models", *MODELS, "--out", "runs/binding")
-    done = run_here(command, folder)
+    done = run_here(command, folder, figures=False)
     assert done.returncode == 0, done.stderr
     (split,) = folder.glob("store/*/binding-*.h5")
     (folder / "own.h5").symlink_to(split)
@@ -128,7 +128,7 @@ def test_evaluate(folder):
 
 
 def test_attention(folder):
-    done = run_here(study("attention", "runs/binding", "--code", *MODELS, "--scenes", 1), folder)
+    done = run_here(study("attention", "runs/binding", "--code", *MODELS, "--scenes", 1), folder, page=False)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "binding" / "attention.csv").open()))
     of_kind = {kind: [row for row in rows if kind in row["model"]] for kind in KINDS}
@@ -143,7 +143,7 @@ def test_sample_efficiency(folder):
     """The perfect one needs the least that was tried; the inverted one misses the target with everything."""
     arguments = ["--seeds", 1, "--trials", 2, "--steps", 2, "--batch", 8, "--test-scenes", 8, "--workers", 1]
     command = study("sample_efficiency", "--preset", "smoke", *arguments, "--models", *MODELS[:2], "--out", "runs/s")
-    done = run_here(command, folder)
+    done = run_here(command, folder, page=False)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "s" / "trials.csv").open()))
     images = {kind: [int(row["images"]) for row in rows if kind in row["model"]] for kind in KINDS[:2]}

@@ -59,7 +59,7 @@ def trained(tmp_path_factory):
     """A folder with a run of two own classes, of which one keeps no config."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "mine.py").write_text(MINE)
-    done = run_here([*GRID, *TWO, "--mine.width", "5", "--out", "runs/a"], folder)
+    done = run_here([*GRID, *TWO, "--mine.width", "5", "--out", "runs/a"], folder, figures=False)
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -33,7 +33,7 @@ TESTS = {"seen_pairs", "unseen_pairs", "different_bag", "train_pairs", "held_out
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     (folder / "mine.toml").write_text(MINE)
-    result = run_here([*STUDY, *BOTH, "--recipe", "mine.toml", "--out", "runs/recipe"], folder)
+    result = run_here([*STUDY, *BOTH, "--recipe", "mine.toml", "--out", "runs/recipe"], folder, figures=False)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -112,7 +112,7 @@ def test_what_a_file_decides_is_no_option_beside_it(folder, tmp_path):
 def test_other_studies_train_on_it_too(folder, study, options, source):
     value = {"--recipe": "mine.toml", "--split": str(split_file(folder))}[source]
     command = [sys.executable, str(ROOT / f"studies/{study}.py"), "--preset", "smoke", "--steps", "6", *options]
-    done = run_here([*command, source, value, "--out", f"runs/{study}"], folder)
+    done = run_here([*command, source, value, "--out", f"runs/{study}"], folder, study != "tune", figures=False)
     assert done.returncode == 0, done.stderr
     cells = [json.loads(file.read_text()) for file in (folder / f"runs/{study}").glob("cells/*/result.json")]
     assert cells
@@ -136,7 +136,8 @@ def test_sample_efficiency_searches_over_a_recipe(folder):
 def test_kinds_without_a_grid_have_a_study(tmp_path):
     options = ["--world", "tiny", "--axes", "reserve=0.25,0.5", "--pairs", "1.0"]
     small = ["--views", "1", "--test-views", "1", "--test-scenes", "12"]
-    done = run_here([*STUDY, *SHORT, "--recipe", "counting", *options, *small, "--out", "runs/count"], tmp_path)
+    command = [*STUDY, *SHORT, "--recipe", "counting", *options, *small, "--out", "runs/count"]
+    done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
     rows = results(tmp_path / "runs/count")
     assert {row["reserve"] for row in rows} == {"0.25", "0.5"}

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     assert run_here([*MENAGERIE, "new", "views.py"], folder).returncode == 0
     (folder / "mine.py").write_text(SCORER)
-    done = run_here([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "1"], folder)
+    done = run_here([*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "1"], folder, figures=False)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -56,7 +56,7 @@ def test_other_values_leave_finished_runs_out_and_say_so(folder):
     assert "2 finished runs of this folder" in done.stdout
     assert {row["pairs"] for row in rows(folder)} == {"0.5"}
     done = run_here(
-        [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "1", "--views", "1"], folder
+        [*MENAGERIE, "run", str(folder / "views.py"), *SHORT, "--pairs", "0.5", "1", "--views", "1"], folder, page=False
     )
     assert "2 runs, 2 of them finished before" in done.stdout
     assert {row["pairs"] for row in rows(folder)} == {"0.5", "1.0"}
@@ -103,7 +103,7 @@ def test_a_preset_may_have_a_scorer_of_ones_own(folder):
     text = (folder / "views.py").read_text().replace("Views(**SMOKE)", 'Views(**SMOKE, models=("mine.py:Mine",))')
     (folder / "with_mine.py").write_text(text)
     few = ["--steps", "4", "--batch", "8", "--test-scenes", "12", "--pairs", "1", "--views", "1"]
-    done = run_here([*MENAGERIE, "run", str(folder / "with_mine.py"), "--preset", "smoke", *few], folder)
+    done = run_here([*MENAGERIE, "run", str(folder / "with_mine.py"), "--preset", "smoke", *few], folder, figures=False)
     assert done.returncode == 0, done.stderr
     out = folder / "runs/with_mine-smoke"
     assert json.loads((out / "cells.jsonl").read_text())["model"].endswith("mine.py:Mine")

@@ -16,7 +16,7 @@ SHORT = ["--steps", "6", "--batch", "8", "--test-scenes", "12"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spatial")
-    result = run_here([*SPATIAL, *SHORT, "--out", "runs/a"], folder)
+    result = run_here([*SPATIAL, *SHORT, "--out", "runs/a"], folder, figures=False)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -39,7 +39,9 @@ def test_cells_know_their_kind_of_split(folder):
 
 
 def test_attention_is_measured_too(folder):
-    result = run_here([sys.executable, str(ROOT / "studies" / "attention.py"), "runs/a", "--scenes", "1"], folder)
+    result = run_here(
+        [sys.executable, str(ROOT / "studies" / "attention.py"), "runs/a", "--scenes", "1"], folder, figures=False
+    )
     assert result.returncode == 0, result.stderr
     rows = list(csv.DictReader((folder / "runs/a/attention.csv").open()))
     assert {row["subset"] for row in rows} == {"validation", *Config().tests}

@@ -30,7 +30,7 @@ def made(folder):
 def whole(tmp_path_factory):
     """A grid that nobody stopped."""
     folder = tmp_path_factory.mktemp("whole")
-    done = run_here(DCSM, folder)
+    done = run_here(DCSM, folder, figures=False)
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -110,7 +110,7 @@ def test_a_code_with_places_of_its_own_tells_which_thing_is_left_and_no_other_do
 def test_cells_of_the_spatial_grid_are_asked_which_thing_is_left(tmp_path):
     given = ["--splits", "spatial", "--rows", SOME, "--upper", SOME, "--steps", "2", "--workers", "1", "--out", "out"]
     command = [sys.executable, str(ROOT / "studies/text_codes.py"), "--preset", "smoke", *given]
-    done = run_here(command, tmp_path)
+    done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((tmp_path / "out" / "bits.csv").open()))
     read = {(row["part"], row["layer"], row["read"]) for row in rows if row["measure"] == "bits"}

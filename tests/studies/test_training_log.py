@@ -317,7 +317,7 @@ def leveldb_records(content: bytes) -> Iterator[bytes]:
 def test_a_study_logs_where_it_is_told(tmp_path):
     pytest.importorskip("tensorboard", reason="no tensorboard here")
     command = [*GRID, *QUICK, "--models", "clip", "--steps", "30", "--log", "tensorboard", "--out", "runs/l"]
-    result = run_here(command, tmp_path)
+    result = run_here(command, tmp_path, figures=False)
     assert result.returncode == 0, result.stderr
     assert len(list(tmp_path.glob("runs/l/tensorboard/*/events*"))) == 1
     (file,) = tmp_path.glob(f"runs/l/cells/*/{FILE}")
