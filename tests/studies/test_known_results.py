@@ -143,7 +143,7 @@ def test_sample_efficiency(folder):
     """The perfect one needs the least that was tried; the inverted one misses the target with everything."""
     arguments = ["--seeds", 1, "--trials", 2, "--steps", 2, "--batch", 8, "--test-scenes", 8, "--workers", 1]
     command = study("sample_efficiency", "--preset", "smoke", *arguments, "--models", *MODELS[:2], "--out", "runs/s")
-    done = run_here(command, folder, page=False)
+    done = run_here(command, folder, figures=False)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((folder / "runs" / "s" / "trials.csv").open()))
     images = {kind: [int(row["images"]) for row in rows if kind in row["model"]] for kind in KINDS[:2]}
