@@ -50,12 +50,12 @@ def placed_batches(
 ) -> Iterator[Batch]:
     """Yield the batches of steps `start` to `end` on the device.
 
-    All images are put there first if they take at most `room` bytes, unless these steps show fewer than there are.
-    Processes that prepare batches are started at once.
+    All images are put there first if they take at most `room` bytes, unless the recipe shows fewer than there are:
+    reading those would take longer than the run needs. Processes that prepare batches are started at once.
     """
-    held = None
-    if room and fit(feed.data, room, device) and (end - start) * feed.recipe.batch >= len(feed.data):
-        held = put(feed.data, device, workers, feed.recipe.batch)
+    data, batch, held = feed.data, feed.recipe.batch, None
+    if room and start < end and feed.recipe.steps * batch >= len(data) and fit(data, room, device):
+        held = put(data, device, workers, batch)
     feed.numbered = held is not None
     there = (moved(batch, device, non_blocking=True) for batch in batches(feed, start, end, device, workers))
     return there if held is None else (batch._replace(images=held.pick(batch.images)) for batch in there)

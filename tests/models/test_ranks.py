@@ -137,7 +137,7 @@ def test_codes_in_half_precision_are_those_of_one_process(several, split):
         assert torch.equal(found, expected)
 
 
-SHORT = replace(RECIPE, steps=9, batch=6)
+SHORT = replace(RECIPE, steps=9, batch=18)
 
 
 def training(ranks, file, folder, until=None, kill=False, room=0):
@@ -146,6 +146,7 @@ def training(ranks, file, folder, until=None, kill=False, room=0):
     Returns the weights and the losses of all steps, or what the first process is told.
     """
     data, pid = SplitDataset(file, "train"), folder / "second"
+    assert SHORT.steps * SHORT.batch >= len(data)  # else no images would stay on the device
     with double():
         scorer = built("clip", data, {})
         if ranks and ranks.share.rank:

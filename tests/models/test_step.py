@@ -112,7 +112,7 @@ def test_picking_images_on_the_gpu_never_waits(spatial):
 @pytest.mark.parametrize("share", [None, Share(1, 2)])
 def test_batches_of_images_on_the_device_are_those_of_loaders(share, spatial):
     """In the same order of memory too, on which sums of floats depend. Loaders get no pixels to pass on."""
-    reader, recipe = built("clip", spatial).reader, replace(RECIPE, steps=len(spatial), batch=3)
+    reader, recipe = built("clip", spatial).reader, replace(RECIPE, steps=len(spatial), batch=2)
     feeds = [Feed(spatial, reader, recipe, 3, ("captions",), share) for _ in range(2)]
     brought, picked = (
         list(islice(placed_batches(feed, 1, len(spatial), torch.device("cpu"), room=room), 4))
