@@ -164,7 +164,7 @@ def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
         header, *rows = [line.split(",") for line in text[: text.rfind("\n") + 1].splitlines()] or [COLUMNS]
         columns = COLUMNS[: max(len(header), FIRST_COLUMNS)]
         numbers = [[float(field or "nan") for field in row] for row in rows]
-        table = np.array(numbers, np.float64).reshape(-1, len(columns))
+        table = np.array(numbers, np.float64).reshape(len(rows), len(columns))
     except ValueError as error:
         raise UserError(f"{folder / FILE} can't be read ({error}); delete it: only its curves are lost") from error
     return dict(zip(columns, table.T, strict=True)) if len(table) else {}
