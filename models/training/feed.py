@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     """The input of a step: n images and their texts. Text i belongs to image i, and so do texts i + n, i + 2n, ... if
     there are several captions; after these come false captions."""
 
-    images: UInt8[Tensor, "n 3 h w"]
+    images: UInt8[Tensor, "n 3 h w"] | Int64[Tensor, " n"]  # their items' numbers, if a feed is `numbered`
     variation: Variation | None
     texts: Any  # output of the scorer's reader
     targets: Targets
@@ -47,6 +47,7 @@ class Feed(torch.utils.data.Dataset):
     the phrases of each image's first caption come last.
 
     With a `share` it gives a process's images of each batch, with all texts; their `targets` too, unless `gathered`.
+    While `numbered`, its batches have numbers of items in place of images, which are on the device already.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Feed(torch.utils.data.Dataset):
         self.sampler = sampler_of(data, recipe, seed)
         self.known = Claims(data.names)
         self.share, self.gathered = share, gathered
+        self.numbered = False
 
     def __len__(self) -> int:
         return self.recipe.steps
@@ -100,10 +102,14 @@ class Feed(torch.utils.data.Dataset):
         words, graphs = zip(*texts, strict=True)
         read = self.reader(Texts(words, graphs, matched, targets), generator)
         if self.share is None:
-            return Batch(self.data.images(indices), variation, read, targets)
+            return Batch(self.images(indices), variation, read, targets)
         own = self.share.of(n_images)
         mine = variation and Variation(*(part[own] for part in variation))
-        return Batch(self.data.images(indices[own]), mine, read, targets if self.gathered else targets.of(own))
+        return Batch(self.images(indices[own]), mine, read, targets if self.gathered else targets.of(own))
+
+    def images(self, indices: np.ndarray) -> UInt8[Tensor, "n 3 h w"] | Int64[Tensor, " n"]:
+        """The images of items, or the items' numbers."""
+        return torch.from_numpy(np.asarray(indices, np.int64)) if self.numbered else self.data.images(indices)
 
     def captions(self, indices: np.ndarray, draws: list[int]) -> list[Caption]:
         """The captions of a batch: one of each item, then a second one of each, and so on, as many as the

@@ -5,27 +5,27 @@ from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.machine import FULL, free_shared
 from menagerie.envs.core.processes import end_with_parent, keep_sockets_short, serve
-from menagerie.models.texts import leaves
-from menagerie.models.training.feed import Batch, Feed
+from menagerie.models.texts import Tensors, leaves
 
 
-class SharedMemoryFeed(torch.utils.data.Dataset):
+class SharedMemoryFeed(Dataset):
     """A feed for several processes: gives the batch of a step, or the message that shared memory has no room for it.
 
     torch's own loader would drop such a batch with a traceback, and the run would wait for it for ever.
     """
 
-    def __init__(self, feed: Feed, processes: int) -> None:
+    def __init__(self, feed: Dataset, processes: int) -> None:
         self.feed, self.processes = feed, processes
 
     def __len__(self) -> int:
         return len(self.feed)
 
-    def __getitem__(self, step: int) -> Batch | str:
+    def __getitem__(self, step: int) -> Tensors | str:
         batch = self.feed[step]
         sizes = [part.numel() * part.element_size() for part in leaves(batch) if isinstance(part, Tensor)]
         need = sum(sizes) * self.processes  # the other processes may need as much at the same time
@@ -37,7 +37,7 @@ def start_loader(number: int) -> None:
     end_with_parent()
 
 
-def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Batch]:
+def batches(feed: Dataset, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Tensors]:
     """Yield the batches of steps `start` to `end`, in order, prepared in `workers` processes (0: in this one)."""
     pinned = device.type == "cuda"
     if workers:
@@ -52,10 +52,10 @@ def batches(feed: Feed, start: int, end: int, device: torch.device, workers: int
         raise UserError("a process that prepares batches has ended: killed, or out of memory; run it again") from error
 
 
-def prepared(feed: Feed | SharedMemoryFeed, steps: range, workers: int, pinned: bool) -> Iterator[Batch | str]:
+def prepared(feed: Dataset, steps: range, workers: int, pinned: bool) -> Iterator[Tensors | str]:
     """Yield the batches of these steps, after all processes that prepare them have started."""
     return iter(
-        torch.utils.data.DataLoader(
+        DataLoader(
             feed,
             batch_size=None,
             sampler=steps,
@@ -67,7 +67,7 @@ def prepared(feed: Feed | SharedMemoryFeed, steps: range, workers: int, pinned: 
     )
 
 
-def checked(parts: Iterable[Batch | str]) -> Iterator[Batch]:
+def checked(parts: Iterable[Tensors | str]) -> Iterator[Tensors]:
     """Yield batches; a message in place of a batch is raised as a `UserError`."""
     for batch in parts:
         if isinstance(batch, str):

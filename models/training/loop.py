@@ -15,11 +15,11 @@ from menagerie.envs.core.identity import seed_of
 from menagerie.generators.captioned import Captioned
 from menagerie.models.ranks import Ranks, ranks_of_step, taking_part
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorer import Diverged, Scorer, moved
+from menagerie.models.scorer import Diverged, Scorer
 from menagerie.models.training.augment import augment
+from menagerie.models.training.device_images import placed_batches
 from menagerie.models.training.encoding import encode, products
 from menagerie.models.training.feed import Batch, Feed
-from menagerie.models.training.loaders import batches
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.models.training.together import packed, unpack
 
@@ -72,14 +72,16 @@ def train(
     workers: int = 0,
     history: History | None = None,
     ranks: Ranks | None = None,
+    room: int = 0,
 ) -> None:
     """Train `scorer` in place, to the end or only `until` a step.
 
     With a `state_file`, training continues from it if it exists, and saves to it every `save_every` steps, at `until`,
     and after the step whose `report` raises `Stopped`. The result depends neither on interruptions nor on the number of
-    `workers` that prepare batches. `history` gets every step once; its latest losses are read every `CHECK_EVERY` steps
-    and whenever a state is saved. The other `ranks` take each step together with this process, the first of them, by
-    `follow`; whoever calls this tells them of the end.
+    `workers` that prepare batches, nor on the `room`: bytes of the scorer's device in which the images stay if they fit
+    in. `history` gets every step once; its latest losses are read every `CHECK_EVERY` steps and whenever a state is
+    saved. The other `ranks` take each step together with this process, the first of them, by `follow`; whoever calls
+    this tells them of the end.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
@@ -92,11 +94,12 @@ def train(
         ranks.tell(packed(scorer, optimizer, start))
     scorer.train()
     finite = torch.ones((), dtype=torch.bool, device=scorer.device)
+    parts = placed_batches(feed, start, end, scorer.device, workers, room)
     history.restart()
-    for step, batch in enumerate(batches(feed, start, end, scorer.device, workers), start=start):
+    for step, batch in enumerate(history.waited_for(parts), start=start):
         if ranks:
             ranks.tell()
-        loss = train_step(scorer, optimizer, moved(batch, scorer.device, non_blocking=True), recipe, seed, step, ranks)
+        loss = train_step(scorer, optimizer, batch, recipe, seed, step, ranks)
         finite &= loss.isfinite()
         done = step + 1
         history.add(done, loss, max(group["lr"] for group in optimizer.param_groups))
@@ -132,6 +135,7 @@ def follow(
     ranks: Ranks,
     negatives: tuple[str, ...] = (),
     workers: int = 0,
+    room: int = 0,
 ) -> None:
     """Take the steps of a training together with the process that calls `train`, until that one ends it."""
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
@@ -140,10 +144,11 @@ def follow(
         return
     start = unpack(state, scorer, optimizer)
     scorer.train()
-    for step, batch in enumerate(batches(feed, start, recipe.steps, scorer.device, workers), start=start):
+    parts = placed_batches(feed, start, recipe.steps, scorer.device, workers, room)
+    for step, batch in enumerate(parts, start=start):
         if ranks.hear() is None:
             return
-        train_step(scorer, optimizer, moved(batch, scorer.device, non_blocking=True), recipe, seed, step, ranks)
+        train_step(scorer, optimizer, batch, recipe, seed, step, ranks)
     ranks.hear()
 
 

@@ -5,13 +5,14 @@ names its run, so that no other run's state passes for it.
 """
 
 import contextlib
+import math
 import time
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -24,6 +25,7 @@ from menagerie.models.scorer import Scorer
 
 # Exceptions of Python's zip reader for files that are no zip, or a torn one.
 BROKEN = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+Part = TypeVar("Part")
 
 
 class Row(NamedTuple):
@@ -37,6 +39,9 @@ class Row(NamedTuple):
     """Accuracy after the step, 0 to 1; nan if validation wasn't evaluated."""
     images_per_second: float
     """Mean since the previous read."""
+    waited: float = math.nan
+    """Share of the time since the previous read in which the process waited for batches; nan in states of versions that
+    didn't measure it."""
 
 
 class History:
@@ -54,7 +59,19 @@ class History:
 
     def restart(self) -> None:
         """Restart the clock: time since the last read wasn't spent on training."""
-        self._since = time.perf_counter()
+        self._since, self._waited = time.perf_counter(), 0.0
+
+    def waited_for(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Pass on batches, and measure how long each lets the run wait."""
+        source = iter(parts)
+        while True:
+            asked = time.perf_counter()
+            try:
+                part = next(source)
+            except StopIteration:
+                return
+            self._waited += time.perf_counter() - asked
+            yield part
 
     def add(self, step: int, loss: Float[Tensor, ""], learning_rate: float) -> None:
         """Add a step, without waiting for its loss."""
@@ -65,10 +82,10 @@ class History:
         if not self._unread:
             return
         losses = torch.stack([loss for _, loss, _ in self._unread]).tolist()
-        seconds = time.perf_counter() - self._since
-        speed = self.batch * len(losses) / max(seconds, 1e-9)
+        seconds = max(time.perf_counter() - self._since, 1e-9)
+        speed, waited = self.batch * len(losses) / seconds, self._waited / seconds
         for (step, _, rate), loss in zip(self._unread, losses, strict=True):
-            self.rows.append(Row(step, loss, rate, float("nan"), speed))
+            self.rows.append(Row(step, loss, rate, math.nan, speed, waited))
         self._unread.clear()
         self.restart()
 
@@ -76,7 +93,7 @@ class History:
         """Add the accuracy on validation to the last row."""
         self.rows[-1] = self.rows[-1]._replace(validation=accuracy)
 
-    def table(self) -> Float[Tensor, "n 5"]:
+    def table(self) -> Float[Tensor, "n 6"]:
         """All rows as a tensor, for a state."""
         return torch.tensor(self.rows, dtype=torch.float64).reshape(-1, len(Row._fields))
 

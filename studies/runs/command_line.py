@@ -15,7 +15,7 @@ from menagerie.envs.core.command_help import read_options, started_as
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.identity import differing
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, TRAINING, Option
-from menagerie.envs.core.validation import PARTS, SOME_PROCESSES, STEPS, THREADS, Range
+from menagerie.envs.core.validation import PARTS, SHARE, SOME_PROCESSES, STEPS, THREADS, Range
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.spec import ScorerSpec
@@ -183,6 +183,10 @@ class RunOptions(PlaceOptions):
 
     loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
+    images_on_gpu: Annotated[float, PLACE, SHARE] = 0.1
+    """Share of a GPU's free memory that the training images of each run may take, as bytes. If they fit they stay
+    there, and no pixels travel with a batch; if not, or with 0, each batch brings its own. Results don't depend on it.
+    """
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0

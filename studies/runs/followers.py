@@ -106,6 +106,7 @@ def follow_trainings(ranks: "Ranks") -> int:
 def follow_training(content: bytes) -> None:
     """Take the steps of the training that the first process has announced."""
     from menagerie.models.checkpoint import built, config_of
+    from menagerie.models.training.device_images import room_on
     from menagerie.models.training.encoding import checkpoint_blocks
     from menagerie.models.training.loop import follow
 
@@ -117,4 +118,5 @@ def follow_training(content: bytes) -> None:
     give_readers(scorer, read_graphs(job, material))
     if job.execution.grad_checkpointing:
         checkpoint_blocks(scorer)
-    follow(scorer, material.train, cell.recipe, cell.seed, ranks, cell.negatives, job.execution.loaders)
+    execution, room = job.execution, room_on(scorer.device, job.execution.images_on_gpu)
+    follow(scorer, material.train, cell.recipe, cell.seed, ranks, cell.negatives, execution.loaders, room)

@@ -91,7 +91,7 @@ def train_phase(
         report(progress.step)
 
     file = StateFile(unfinished, ready.stem)
-    take_steps(job, material, scorer, file, pass_on, steps, job.execution.loaders, log.history)
+    take_steps(job, material, scorer, file, pass_on, steps, log.history)
     unfinished.replace(ready)
 
 

@@ -126,10 +126,10 @@ def take_steps(
     file: "StateFile",
     report: Callable[["Progress"], None],
     until: int | None = None,
-    loaders: int = 0,
     history: "History | None" = None,
 ) -> None:
     """Train a cell's scorer, to the end or until a step, in all processes that there are."""
+    from menagerie.models.training.device_images import room_on
     from menagerie.models.training.loop import train
 
     with leading(job, scorer) as (ranks, check):
@@ -143,9 +143,10 @@ def take_steps(
             report=pass_on,
             until=until,
             negatives=job.cell.negatives,
-            workers=loaders,
+            workers=job.execution.loaders,
             history=history,
             ranks=ranks,
+            room=room_on(scorer.device, job.execution.images_on_gpu),
         )
 
 

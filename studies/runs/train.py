@@ -224,7 +224,7 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
     def train_until(step: int | None = None) -> None:
         clock.pause()
         file = StateFile(job.folder / STATE, cell.id)
-        take_steps(job, material, scorer, file, pass_on, step, job.execution.loaders, log.history)
+        take_steps(job, material, scorer, file, pass_on, step, log.history)
 
     start_from_shared_phase(job, material, scorer, report, log)
     reach_branch(job, scorer, train_until)

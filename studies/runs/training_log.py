@@ -58,11 +58,12 @@ class StepClock:
 
 Result = TypeVar("Result")
 FILE = "training.csv"
-COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second")
+COLUMNS = ("step", "loss", "learning_rate", "validation", "images_per_second", "waited")
+FIRST_COLUMNS = 5  # in files of versions that didn't measure how long steps waited
 
 
 class CsvFile:
-    """Rows as a table; timing is the last column, all others depend only on the cell."""
+    """Rows as a table; the last two columns are timing, all others depend only on the cell."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -86,9 +87,10 @@ class CsvFile:
 
 
 def fields_of(row: "Row") -> tuple[str, ...]:
-    """A row as text, with enough digits to tell any two losses apart; empty if validation wasn't evaluated."""
+    """A row as text, with enough digits to tell any two losses apart; empty for what wasn't evaluated or measured."""
     validation = "" if math.isnan(row.validation) else f"{row.validation:.6g}"
-    return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, f"{row.images_per_second:.6g}"
+    timing = f"{row.images_per_second:.6g}", "" if math.isnan(row.waited) else f"{row.waited:.4f}"
+    return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, *timing
 
 
 class Latest:
@@ -100,7 +102,9 @@ class Latest:
     def write(self, rows: Sequence["Row"]) -> None:
         looks = [row.validation for row in rows if not math.isnan(row.validation)]
         self.validation = f", validation {looks[-1]:.1%}" if looks else self.validation
-        self.text = f"loss {rows[-1].loss:.3g}{self.validation}, {rows[-1].images_per_second:.0f} images/s"
+        last = rows[-1]
+        waited = "" if math.isnan(last.waited) else f", {last.waited:.0%} waiting for batches"
+        self.text = f"loss {last.loss:.3g}{self.validation}, {last.images_per_second:.0f} images/s{waited}"
 
     def close(self) -> None:
         """Do nothing; no file is open."""
@@ -157,9 +161,10 @@ def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
         return {}
     try:
         text = read_text(checked_file(folder, FILE))
-        rows = [line.split(",") for line in text[: text.rfind("\n") + 1].splitlines()[1:]]
+        header, *rows = [line.split(",") for line in text[: text.rfind("\n") + 1].splitlines()] or [COLUMNS]
+        columns = COLUMNS[: max(len(header), FIRST_COLUMNS)]
         numbers = [[float(field or "nan") for field in row] for row in rows]
-        table = np.array(numbers, np.float64).reshape(-1, len(COLUMNS))
+        table = np.array(numbers, np.float64).reshape(len(rows), len(columns))
     except ValueError as error:
         raise UserError(f"{folder / FILE} can't be read ({error}); delete it: only its curves are lost") from error
-    return dict(zip(COLUMNS, table.T, strict=True)) if len(table) else {}
+    return dict(zip(columns, table.T, strict=True)) if len(table) else {}

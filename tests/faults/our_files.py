@@ -128,7 +128,7 @@ def make_cell(folder: Path) -> Path:
         for k, (a, b) in enumerate(rng.normal(size=(6, 2)))
     ]
     (folder / FILE).write_text("\n".join([",".join(PREDICTIONS), *lines]) + "\n")
-    steps = [f"{k},{1 / k:.9g},0.001,{'' if k % 2 else 0.5},123.4" for k in range(1, 6)]
+    steps = [f"{k},{1 / k:.9g},0.001,{'' if k % 2 else 0.5},123.4,0.25" for k in range(1, 6)]
     (folder / LOG).write_text("\n".join([",".join(COLUMNS), *steps]) + "\n")
     write_result(folder, cell_result(0), (FILE,), (LOG,))
     return folder

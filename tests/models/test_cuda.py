@@ -14,7 +14,8 @@ from menagerie.models.ranks import Ranks, Share
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.scorer import moved
-from menagerie.models.training.loop import build_optimizer, feed_of, train_step
+from menagerie.models.training.device_images import placed_batches, room_on
+from menagerie.models.training.loop import build_optimizer, feed_of, train, train_step
 from menagerie.studies.runs.machine import settle_torch
 from tests.models.test_precision import RECIPE, built, cosine, gradient, spatial  # noqa: F401, a fixture
 
@@ -69,6 +70,31 @@ def steps(name, data, recipe):
     finally:
         torch.cuda.set_sync_debug_mode("default")
     return torch.cat([torch.stack(losses), *(p.detach().flatten() for p in scorer.parameters())])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("name", ["clip", "oc-clip"])
+def test_images_that_stay_on_the_gpu_change_no_bit(name, workers, spatial):  # noqa: F811
+    recipe, found = replace(RECIPE, steps=-(-len(spatial) // RECIPE.batch)), []
+    for share in (0.0, 0.1):
+        scorer, _ = there(name, spatial)
+        train(scorer, spatial, recipe, 0, workers=workers, room=room_on(scorer.device, share))
+        found.append(torch.cat([p.detach().flatten() for p in scorer.parameters()]))
+    assert torch.equal(*found)
+
+
+def test_picking_images_on_the_gpu_waits_for_nothing(spatial):  # noqa: F811
+    scorer, batch = there("clip", spatial)
+    feed = feed_of(scorer, spatial, replace(RECIPE, steps=len(spatial)), 0, (), None)
+    parts = placed_batches(feed, 0, 3, scorer.device, room=room_on(scorer.device, 0.1))
+    assert next(parts).images.device == batch.images.device
+    assert feed.numbered
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        assert next(parts).images.shape[1:] == batch.images.shape[1:]
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 @pytest.mark.parametrize("name", ["oc-clip", "filip", "filip-phrases", "flair"])

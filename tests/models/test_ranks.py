@@ -137,20 +137,21 @@ def test_codes_in_half_precision_are_those_of_one_process(several, split):
         assert torch.equal(found, expected)
 
 
-SHORT = replace(RECIPE, steps=9, batch=6)
+SHORT = replace(RECIPE, steps=9, batch=18)
 
 
-def training(ranks, file, folder, until=None, kill=False):
+def training(ranks, file, folder, until=None, kill=False, room=0):
     """Train CLIP from its last state; with `kill`, the second process is killed after the sixth step.
 
     Returns the weights and the losses of all steps, or what the first process is told.
     """
     data, pid = SplitDataset(file, "train"), folder / "second"
+    assert SHORT.steps * SHORT.batch >= len(data)  # else no images would stay on the device
     with double():
         scorer = built("clip", data, {})
         if ranks and ranks.share.rank:
             pid.write_text(str(os.getpid()))
-            follow(scorer, data, SHORT, 0, ranks)
+            follow(scorer, data, SHORT, 0, ranks, room=room)
             return None
 
         def report(progress):
@@ -160,7 +161,7 @@ def training(ranks, file, folder, until=None, kill=False):
         history, state = History(SHORT.batch), StateFile(folder / "state.pt", "clip")
         try:
             with lost_process():
-                train(scorer, data, SHORT, 0, state, 4, report, until=until, history=history, ranks=ranks)
+                train(scorer, data, SHORT, 0, state, 4, report, until=until, history=history, ranks=ranks, room=room)
                 if ranks:
                     ranks.tell(None)
         except UserError as error:
@@ -169,14 +170,15 @@ def training(ranks, file, folder, until=None, kill=False):
 
 
 def test_a_run_goes_on_where_a_process_was_killed_with_another_number_of_them(split, tmp_path):
-    """The first process notices it in the next step; one process goes on from its state, then three."""
+    """The first process notices it in the next step; one process goes on from its state, then three, whose
+    images stay on the device."""
     (tmp_path / "expected").mkdir()
     weights, losses = training(None, split, tmp_path / "expected")
     said, code = together(tmp_path / "killed", 2, training, split, tmp_path, None, True)
     assert "another process of torchrun has ended" in said
     assert code == -signal.SIGKILL
     training(None, split, tmp_path, 7)
-    (found, every), *others = together(tmp_path / "more", 3, training, split, tmp_path)
+    (found, every), *others = together(tmp_path / "more", 3, training, split, tmp_path, None, False, 1 << 30)
     assert others == [None, None]
     assert len(every) == len(losses) == SHORT.steps
     assert max(abs(one - other) for one, other in zip(every, losses, strict=True)) < 1e-9

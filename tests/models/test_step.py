@@ -3,6 +3,9 @@
 `.item()`, `bool(tensor)`, boolean indexing and tensors of two devices raise there (PyTorch's FakeTensorMode).
 """
 
+from dataclasses import replace
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
@@ -16,12 +19,14 @@ from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.checkpoint import build_scorer
 from menagerie.models.contract import contract_texts
 from menagerie.models.objectives import contrastive_loss
+from menagerie.models.ranks import Share
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import spec_of, specs
 from menagerie.models.scorer import moved
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training import loaders
+from menagerie.models.training.device_images import DeviceImages, placed_batches
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loaders import SharedMemoryFeed, batches, checked
 from menagerie.models.training.loop import batch_loss
@@ -75,14 +80,19 @@ class Step(torch.nn.Module):
         return batch_loss(self.scorer, batch, recipe)
 
 
-def step_on_fake_gpu(name, data, recipe=RECIPE):
+def step_on_fake_gpu(name, data, recipe=RECIPE, held=False):
     scorer = built(name, data)
     pairs = np.flatnonzero(~data.strata["single_object"])[:8]
-    batch = Feed(data, scorer.reader, recipe, 0, ("captions",)).batch(pairs, 0)
+    feed = Feed(data, scorer.reader, recipe, 0, ("captions",))
+    feed.numbered = held
+    batch = feed.batch(pairs, 0)
     mode = FakeTensorMode(allow_non_fake_inputs=False)
     weights, there = faked(scorer, batch, mode)
     prefixed = {f"scorer.{key}": value for key, value in weights.items()}
     with mode:
+        if held:
+            every = DeviceImages(torch.empty((len(data), 32, 32, 3), dtype=torch.uint8, device="cuda"), True)
+            there = there._replace(images=every.pick(there.images))
         return torch.func.functional_call(Step(scorer), prefixed, (there, recipe))
 
 
@@ -91,6 +101,28 @@ def test_the_forward_pass_and_the_loss_stay_on_the_gpu_and_never_wait(name, spat
     loss = step_on_fake_gpu(name, spatial)
     assert loss.shape == ()
     assert loss.device.type == "cuda"
+
+
+def test_picking_images_on_the_gpu_never_waits(spatial):
+    loss = step_on_fake_gpu("clip", spatial, held=True)
+    assert loss.shape == ()
+    assert loss.device.type == "cuda"
+
+
+@pytest.mark.parametrize("share", [None, Share(1, 2)])
+def test_batches_of_images_on_the_device_are_those_of_loaders(share, spatial):
+    """In the same order of memory too, on which sums of floats depend. Loaders get no pixels to pass on."""
+    reader, recipe = built("clip", spatial).reader, replace(RECIPE, steps=len(spatial), batch=2)
+    feeds = [Feed(spatial, reader, recipe, 3, ("captions",), share) for _ in range(2)]
+    brought, picked = (
+        list(islice(placed_batches(feed, 1, len(spatial), torch.device("cpu"), room=room), 4))
+        for feed, room in zip(feeds, (0, spatial.images(range(len(spatial))).nbytes), strict=True)
+    )
+    assert [feed.numbered for feed in feeds] == [False, True]
+    assert feeds[1][1].images.dtype == torch.int64
+    for one, other in zip(flat(brought), flat(picked), strict=True):
+        assert torch.equal(one, other)
+        assert one.stride() == other.stride()
 
 
 def test_the_check_can_fail(spatial, monkeypatch):

@@ -96,6 +96,20 @@ def test_processes_that_prepare_batches_change_nothing(name, data, undisturbed):
     assert torch.equal(weights(model), undisturbed(name))
 
 
+@pytest.mark.parametrize(("workers", "images"), [(0, 1.0), (2, 1.0), (0, 0.999)])
+def test_images_that_stay_on_the_device_change_nothing(workers, images, data, undisturbed, capsys):
+    """In a run of many steps, in which each image is seen; if they need more than they may take, that is said once."""
+    room = int(images * len(data) * data[0].image.nbytes)
+    recipe = replace(RECIPE, batch=-(-len(data) // RECIPE.steps))
+    weights_of = {}
+    for given in (0, room, room):
+        model = fresh("clip", data)
+        train(model, data, recipe, 0, workers=workers, room=given)
+        weights_of[given] = weights(model)
+    assert torch.equal(weights_of[room], weights_of[0])
+    assert capsys.readouterr().out.count("--images-on-gpu") == (images < 1)
+
+
 OWN_READER = """
 from dataclasses import dataclass
 from menagerie.models.networks.clip import CaptionReader, CLIPScorer

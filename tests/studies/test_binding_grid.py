@@ -39,7 +39,7 @@ def outcome(out):
     predictions = [(out / "cells" / cell["id"] / "predictions.csv").read_bytes() for cell in cells]
     weights = [(out / "cells" / cell["id"] / "checkpoint" / "model.safetensors").read_bytes() for cell in cells]
     logs = [(out / "cells" / cell["id"] / "training.csv").read_text().splitlines() for cell in cells]
-    untimed = [[line.rpartition(",")[0] for line in log] for log in logs]
+    untimed = [[line.rsplit(",", 2)[0] for line in log] for log in logs]
     return cells, predictions, weights, untimed, (out / "results.csv").read_bytes()
 
 

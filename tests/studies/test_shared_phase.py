@@ -45,7 +45,7 @@ def made(job):
     """What a cell makes, but for timing."""
     result = {k: v for k, v in finished(job.folder).items() if k not in ("seconds", "provenance")}
     weights = (job.folder / CHECKPOINT / "model.safetensors").read_bytes()
-    log = [line.rpartition(",")[0] for line in (job.folder / FILE).read_text().splitlines()]
+    log = [line.rsplit(",", 2)[0] for line in (job.folder / FILE).read_text().splitlines()]
     return result, weights, (job.folder / "predictions.csv").read_bytes(), log
 
 

@@ -22,7 +22,7 @@ def made(folder):
     """What every cell makes, the CLIP's too, but for timing."""
     cells = sorted((folder / "runs" / "d" / "cells").iterdir())
     files = [f"{CHECKPOINT}/model.safetensors", f"{CHECKPOINT}/config.json", "predictions.csv"]
-    logs = [[line.rpartition(",")[0] for line in (cell / "training.csv").read_text().splitlines()] for cell in cells]
+    logs = [[line.rsplit(",", 2)[0] for line in (cell / "training.csv").read_text().splitlines()] for cell in cells]
     return [[(cell / file).read_bytes() for file in files] for cell in cells], logs
 
 

@@ -32,7 +32,7 @@ from menagerie.studies.runs.evaluation import looks_after, sample_accuracy
 from menagerie.studies.runs.loggers import LOGGERS, check_loggers
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.train import run_cell
-from menagerie.studies.runs.training_log import COLUMNS, FILE, read_training
+from menagerie.studies.runs.training_log import COLUMNS, FILE, fields_of, read_training
 from tests.command import GRID, QUICK, run_here
 from tests.grid_cells import cells, chosen_alone, splits
 
@@ -59,7 +59,7 @@ def undisturbed(job_in, tmp_path_factory):
 
 def told(job):
     """All columns but the timing, as bytes."""
-    return [line.rpartition(",")[0] for line in (job.folder / FILE).read_text().splitlines()]
+    return [line.rsplit(",", 2)[0] for line in (job.folder / FILE).read_text().splitlines()]
 
 
 def made(job):
@@ -86,6 +86,7 @@ def test_a_row_for_every_step(undisturbed):
     assert np.isfinite(table["loss"]).all()
     assert len(set(table["loss"])) > 100
     assert (table["images_per_second"] > 0).all()
+    assert ((table["waited"] > 0) & (table["waited"] < 1)).all()
     assert np.flatnonzero(~np.isnan(table["validation"])).tolist() == [99, 129]
     assert ((table["validation"][[99, 129]] >= 0) & (table["validation"][[99, 129]] <= 1)).all()
 
@@ -112,7 +113,7 @@ def test_what_a_killed_process_left_is_written_anew(job_in, undisturbed, tmp_pat
     job = job_in(tmp_path)
     stop_at(job, 37)
     with (job.folder / FILE).open("a") as file:
-        file.write("38,9.9,0.001,,1.0\n39,9.9,0.0")
+        file.write("38,9.9,0.001,,1.0,0.5\n39,9.9,0.0")
     assert read_training(job.folder)["step"].tolist() == list(range(1, 39))
     run_cell(job, lambda step: None)
     assert told(job) == told(undisturbed)
@@ -181,9 +182,15 @@ def test_what_is_no_training_is_not_counted(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("menagerie.models.training.state.time.perf_counter", lambda: now[0])
     history = History(batch=10)
-    for step in (1, 2):
+
+    def batches(seconds):
+        for number in (1, 2):
+            now[0] += seconds  # in which the run waits
+            yield number
+
+    for step in history.waited_for(batches(0.25)):
         history.add(step, torch.tensor(0.5), 0.1)
-        now[0] += 1.0
+        now[0] += 0.75
     history.read()
     now[0] += 100.0  # an evaluation
     history.restart()
@@ -191,10 +198,21 @@ def test_what_is_no_training_is_not_counted(monkeypatch):
     now[0] += 2.0
     history.read()
     assert [row.images_per_second for row in history.rows] == [10.0, 10.0, 5.0]
+    assert [row.waited for row in history.rows] == [0.25, 0.25, 0.0]
     history.note(0.75)
     again = History(batch=10)
     again.take(history.table().tolist())
     assert str(again.rows) == str(history.rows)
+
+
+def test_logs_and_states_from_before_waiting_was_measured_are_read(tmp_path):
+    (tmp_path / FILE).write_text("step,loss,learning_rate,validation,images_per_second\n1,0.5,0.1,,12\n")
+    assert {name: column.tolist() for name, column in read_training(tmp_path).items() if name != "validation"} == {
+        "step": [1], "loss": [0.5], "learning_rate": [0.1], "images_per_second": [12]
+    }  # fmt: skip
+    history = History(batch=10)
+    history.take([[1, 0.5, 0.1, 0.25, 12.0]])
+    assert fields_of(history.rows[0]) == ("1", "0.5", "0.1", "0.25", "12", "")
 
 
 def test_losses_until_it_diverged_are_kept(job_in, tmp_path):
@@ -328,7 +346,7 @@ def test_a_study_logs_where_it_is_told(tmp_path):
     assert "1 of them finished before" in again.stdout
 
 
-LINE = r"loss [\d.]+(, validation [\d.]+%)?, \d+ images/s"
+LINE = r"loss [\d.]+(, validation [\d.]+%)?, \d+ images/s, \d+% waiting for batches"
 
 
 def test_a_line_now_and_then_without_a_terminal(job_in, tmp_path, monkeypatch, capsys):

@@ -1,0 +1,99 @@
+"""Training images that stay on the device as bytes, where they fit. A batch then has their numbers, and they are picked
+on the device: the same pixels, but only numbers and texts travel."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int64, UInt8
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from menagerie.generators.captioned import Captioned
+from menagerie.models.scorer import moved
+from menagerie.models.training.feed import Batch, Feed
+from menagerie.models.training.loaders import batches
+
+
+class DeviceImages(NamedTuple):
+    """All images of training data, on one device."""
+
+    pixels: UInt8[Tensor, "n a b c"]
+    """By item, each in the order of memory that the data give, because sums of floats depend on it."""
+    channels_last: bool
+    """Whether that order is (h, w, 3); else (3, h, w)."""
+
+    def pick(self, items: Int64[Tensor, " m"]) -> UInt8[Tensor, "m 3 h w"]:
+        """The images of items, whose numbers are on the same device; nothing waits for the device."""
+        chosen = self.pixels.index_select(0, items)
+        return chosen.permute(0, 3, 1, 2) if self.channels_last else chosen
+
+
+class Pieces(Dataset):
+    """All images of data in order, in pieces of `size`, which processes read like batches."""
+
+    def __init__(self, data: Captioned, size: int) -> None:
+        self.data, self.starts, self.size = data, range(0, len(data), size), size
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, number: int) -> UInt8[Tensor, "n 3 h w"]:
+        start = self.starts[number]
+        return self.data.images(np.arange(start, min(start + self.size, len(self.data))))
+
+
+def placed_batches(
+    feed: Feed, start: int, end: int, device: torch.device, workers: int = 0, room: int = 0
+) -> Iterator[Batch]:
+    """Yield the batches of steps `start` to `end` on the device.
+
+    All images are put there first if they take at most `room` bytes, unless the recipe shows fewer than there are:
+    reading those would take longer than the run needs. Processes that prepare batches are started at once.
+    """
+    data, batch, held = feed.data, feed.recipe.batch, None
+    if room and start < end and feed.recipe.steps * batch >= len(data) and fit(data, room, device):
+        held = put(data, device, workers, batch)
+    feed.numbered = held is not None
+    there = (moved(batch, device, non_blocking=True) for batch in batches(feed, start, end, device, workers))
+    return there if held is None else (batch._replace(images=held.pick(batch.images)) for batch in there)
+
+
+def fit(data: Captioned, room: int, device: torch.device) -> bool:
+    """Whether all images take at most `room` bytes; if not, that is said once."""
+    need = len(data) * data.images(np.arange(1)).nbytes
+    if need > room:
+        say_once(
+            f"the images of {data.name} take {need / 1e9:.3g} GB, and may take {room / 1e9:.3g} GB on {device} "
+            "(--images-on-gpu); so each batch brings its own"
+        )
+    return need <= room
+
+
+@cache
+def say_once(text: str) -> None:
+    """Print a line, unless this process has printed it before."""
+    print(text, flush=True)
+
+
+def put(data: Captioned, device: torch.device, workers: int, size: int) -> DeviceImages:
+    """Put all images on a device, `size` at a time, read by as many processes as prepare batches."""
+    first = data.images(np.arange(1))
+    last = first.is_contiguous(memory_format=torch.channels_last)
+    order = (0, 2, 3, 1) if last else (0, 1, 2, 3)
+    pixels = torch.empty((len(data), *first.permute(order).shape[1:]), dtype=first.dtype, device=device)
+    pieces, filled = Pieces(data, size), 0
+    for piece in batches(pieces, 0, len(pieces), device, workers):
+        pixels[filled : filled + len(piece)].copy_(piece.permute(order), non_blocking=True)
+        filled += len(piece)
+    return DeviceImages(pixels, last)
+
+
+def room_on(device: torch.device, share: float) -> int:
+    """The bytes that are this share of a GPU's free memory; 0 on a CPU, which has the images in its memory anyway."""
+    if device.type != "cuda":
+        return 0
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch keeps it for tensors
+    return int(share * (torch.cuda.mem_get_info(device)[0] + unused))
