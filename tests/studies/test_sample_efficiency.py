@@ -72,24 +72,9 @@ def test_killed_and_started_again_it_tries_the_same(study, tmp_path):
 
 
 def test_budgets_grow_until_validation_stops_and_both_ratios_are_reported(study):
-    budgets = [
-        "--budgets",
-        "8",
-        "16",
-        "24",
-        "--trials",
-        "2",
-        "--decay",
-        "0.25",
-        "--rise",
-        "0",
-        "--models",
-        "clip",
-        "oc-clip",
-    ]
-    result = run_here(
-        [*STUDY, *QUICK, *budgets, "--warmup", "2", "--out", "runs/budgets"], study.parents[1], figures=False
-    )
+    budgets = ["--budgets", "8", "16", "24", "--decay", "0.25", "--rise", "0", "--models", "clip", "oc-clip"]
+    command = [*STUDY, *QUICK, *budgets, "--trials", "2", "--warmup", "2", "--out", "runs/budgets"]
+    result = run_here(command, study.parents[1], figures=False)
     assert result.returncode == 0, result.stderr
     out = study.parent / "budgets"
     rows = list(csv.DictReader((out / "trials.csv").open()))
