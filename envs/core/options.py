@@ -78,9 +78,8 @@ def options_of(
         if is_dataclass(current):
             yield from options_of(type(current), current, f"{prefix}{name}." if name else prefix, place, texts)
             continue
-        usage, text = usage_of(kind, item.name, prefix, name, markers), ""
-        if texts:
-            text = documentation(kind).get(item.name, "")
+        usage = usage_of(kind, item.name, prefix, name, markers)
+        text = documentation(kind).get(item.name, "") if texts else ""
         yield Option(usage, text, written(current), place, FIRST in markers, current is MISSING)
 
 

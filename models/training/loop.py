@@ -78,10 +78,9 @@ def train(
 
     With a `state_file`, training continues from it if it exists, and saves to it every `save_every` steps, at `until`,
     and after the step whose `report` raises `Stopped`. The result depends neither on interruptions nor on the number of
-    `workers` that prepare batches, nor on the `room`: bytes of the scorer's device in which the images stay if they fit
-    in. `history` gets every step once; its latest losses are read every `CHECK_EVERY` steps and whenever a state is
-    saved. The other `ranks` take each step together with this process, the first of them, by `follow`; whoever calls
-    this tells them of the end.
+    `workers` that prepare batches, nor on `room`: the bytes that all images may take to stay on the device. `history`
+    gets every step once; its latest losses are read every `CHECK_EVERY` steps and whenever a state is saved. The other
+    `ranks` take each step together with this process, by `follow`; whoever calls this tells them of the end.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)

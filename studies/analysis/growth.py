@@ -29,7 +29,7 @@ def growth(config: Growth, report: Measure) -> int:
     print(f"processor time; {processor()}")
     for part in config.parts:
         amounts = {"splits": config.scenes, "report": config.runs}.get(part, config.rows)
-        rows = [measured(PARTS.get(part, report), config, amount) for amount in amounts]
+        rows = [measured((PARTS | {"report": report})[part], config, amount) for amount in amounts]
         counted = "runs" if part == "report" else "scenes"
         print_table(f"{part}, by number of {counted}", amounts, rows)
     return 0

@@ -120,15 +120,31 @@ def code_size(scorer: "Scorer", captions: list["Caption"]) -> int:
     return round(sum(sizes) / len(captions))
 
 
-def cost(config: Scale, scorer: "Scorer", devices: int) -> Cost:
-    """What a step of the long training costs each of several devices. Images are alike, and so are texts: few are
-    counted."""
+class Counts(NamedTuple):
+    """What is counted once for any number of devices."""
+
+    multiplications: tuple[int, int, int]
+    """Of `COUNTED` images, of as many texts, and of comparing them."""
+    weights: int
+    code: int
+    """Numbers in a text's code."""
+
+
+def counts(row: Row, resolution: int) -> Counts:
+    """Count a few images and texts: all images are alike, and so are all texts."""
     captions = distinct_captions(2, COUNTED)
-    images, texts, compared = multiplications(scorer, captions, config.resolution)
+    scorer = build(row, resolution, captions)
+    products = multiplications(scorer, captions, resolution)
+    return Counts(products, sum(parameters(scorer).values()), code_size(scorer, captions[:2]))
+
+
+def cost(config: Scale, counted: Counts, devices: int) -> Cost:
+    """What a step of the long training costs each of several devices."""
+    images, texts, compared = counted.multiplications
     share = config.batch / devices
     whole = (images + texts) * share / COUNTED + compared * share * config.batch / COUNTED**2
-    weights, codes = sum(parameters(scorer).values()), config.batch * code_size(scorer, captions[:2])
-    return Cost(OPERATIONS * whole, FLOAT * (2 * weights + codes) * (devices - 1) / devices)
+    numbers = 2 * counted.weights + config.batch * counted.code
+    return Cost(OPERATIONS * whole, FLOAT * numbers * (devices - 1) / devices)
 
 
 def scale(config: Scale) -> int:
@@ -157,9 +173,9 @@ def foresee(config: Scale, row: Row, constant: float, rate: float) -> None:
         f"{config.resolution} px; {rate / 1e12:.4g} * 10^12 operations/s a device, {config.link:g} GB/s between them"
     )
     print(f"{'devices':>8}{'images/s':>12}{'step, s':>10}{'sent, s':>10}{'hours':>10}{'pixels, MB/s':>14}")
-    scorer = build(row, config.resolution, distinct_captions(2, COUNTED))
+    counted = counts(row, config.resolution)
     for devices in config.devices:
-        each = cost(config, scorer, devices)
+        each = cost(config, counted, devices)
         sent = each.sent / (config.link * 1e9)
         step = constant + each.operations / rate + sent
         pixels = 3 * config.resolution**2 * config.batch / step / 1e6

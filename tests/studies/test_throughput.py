@@ -12,7 +12,7 @@ from menagerie.envs.worlds import load_world
 from menagerie.studies.analysis.growth import exponent
 from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
-from menagerie.studies.analysis.scale import Scale, cost, fitted
+from menagerie.studies.analysis.scale import Scale, cost, counts, fitted
 from menagerie.studies.frame.report_growth import report_growth
 from menagerie.studies.throughput import Rendering, scenes_of
 from tests.command import ROOT, run, run_here
@@ -167,9 +167,10 @@ def test_a_line_is_fitted_to_operations_and_seconds():
 
 def test_devices_share_images_and_compare_with_all_texts():
     config = Scale(row="clip=nano/16", batch=64, resolution=32)
-    scorer = build(Row("clip", "nano", 16), 32, distinct_captions(2, 32))
-    one, two = cost(config, scorer, 1), cost(config, scorer, 2)
-    weights = sum(weight.numel() for weight in scorer.parameters())
+    row = Row("clip", "nano", 16)
+    counted = counts(row, 32)
+    one, two = cost(config, counted, 1), cost(config, counted, 2)
+    weights = sum(weight.numel() for weight in build(row, 32, distinct_captions(2, 32)).parameters())
     assert one.sent == 0
     assert two.operations == one.operations / 2
     assert two.sent == 4 * (2 * weights + 64 * 32) / 2
