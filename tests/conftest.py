@@ -1,5 +1,6 @@
 """Types and shapes in signatures are enforced while tests run, and nowhere else."""
 
+import gc
 import inspect
 import os
 import signal
@@ -21,6 +22,16 @@ inspect.getsource = kept_source
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with studies, whose files take longest: at the end all processes are then busy alike."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/studies/"))
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is looked for among what tests make, and not among all modules, which takes a part of the time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ module comes first, before anything that takes long to load.
 """
 
 import ctypes
+import gc
 import importlib
 import os
 import pickle
@@ -62,3 +63,4 @@ try:
     load(filter(None, os.environ.pop(MODULES, "").split(",")))
 except Exception as error:  # a library may raise anything; a worker that needs the module raises it again
     failure = error
+gc.freeze()  # else each worker's collections look at all that was loaded, and so copy the memory that forks share
