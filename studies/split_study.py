@@ -42,6 +42,10 @@ class Config(Grid):
     """Fields of the recipe with their values: information=0.2,0.45 views=2,8. A list as left/right+above/under."""
 
     @property
+    def title(self) -> str:
+        return f"{self._kind.title}: which models know a true caption from a false one?"
+
+    @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
         given = [axis(type(self.recipe_given), text) for text in self.axes_given]
         names = [name for name, _ in given]
