@@ -25,13 +25,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Garbage is looked for among what tests make, and not among all modules, which takes a part of the time."""
+    """Look for garbage among what tests make alone: all the modules are many objects, and none of them is garbage."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
-    gc.unfreeze()
+    gc.unfreeze()  # else libraries complain at exit of what was never freed
 
 
 @pytest.fixture(scope="session", autouse=True)

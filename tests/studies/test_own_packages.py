@@ -65,7 +65,7 @@ def output(folder, *command):
 
 
 def test_everything_is_found_beside_them(folder):
-    options = [*QUICK, "--steps", "2", "--models", "mine.py:Mine", "--out", "run"]
+    options = [*QUICK, "--steps", "2", "--models", "mine.py:Mine", "--loaders", "1", "--out", "run"]
     output(folder, "-m", "menagerie", "binding-grid", *options)
     assert (folder / "run" / "report.html").stat().st_size
     assert output(folder, "program.py").split() == ["1", "1", "models.layers"]
