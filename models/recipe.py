@@ -70,6 +70,9 @@ class Recipe:
     accumulate: Annotated[int, Range(1, 100_000)] = 1
     """Number of parts in which a batch's images are encoded, one after another, so that only one part's activations are
     in memory. Each part is encoded twice; the loss is still over the whole batch."""
+    compile: bool = False
+    """Compile the loss of a step and its gradient with torch.compile, which takes a minute or more before the first
+    steps. Weights differ from those of a run without, by rounding."""
 
     def __post_init__(self) -> None:
         validate(self)

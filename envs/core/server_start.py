@@ -56,6 +56,7 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
+serving = MODULES in os.environ
 if PARENT in os.environ:
     sys.excepthook = complain  # inherited by the server's forks, the workers
     end_with(int(os.environ.pop(PARENT)))
@@ -63,4 +64,5 @@ try:
     load(filter(None, os.environ.pop(MODULES, "").split(",")))
 except Exception as error:  # a library may raise anything; a worker that needs the module raises it again
     failure = error
-gc.freeze()  # else each worker's collections look at all that was loaded, and so copy the memory that forks share
+if serving:
+    gc.freeze()  # else each worker's collections look at all that was loaded, and so copy the memory that forks share

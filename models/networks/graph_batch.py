@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
+from operator import itemgetter
 from typing import NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.relations import CONVERSES
 from menagerie.models.scorers.oc_clip import ALTERED
-from menagerie.models.texts import Texts
+from menagerie.models.texts import Texts, mapped
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 Ends = tuple[int, int]  # subject and object
@@ -65,7 +66,7 @@ class GraphBatch(NamedTuple):
     def _some(self, rows: slice) -> "GraphBatch":
         per_graph = ("phrase_of_node", "node_present", "predicate_of_edge", "subjects", "objects", "edge_present")
         kept = {name: getattr(self, name)[rows] for name in per_graph}
-        more = {name: Altered(*(each[rows] for each in edges)) for name in ALTERED if (edges := getattr(self, name))}
+        more = {name: mapped(getattr(self, name), itemgetter(rows)) for name in ALTERED}
         return self._replace(**kept, **more)
 
 

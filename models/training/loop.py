@@ -13,12 +13,12 @@ from torch import Tensor
 from menagerie.envs.core.errors import Stopped
 from menagerie.envs.core.identity import seed_of
 from menagerie.generators.captioned import Captioned
-from menagerie.models.ranks import Ranks, ranks_of_step, taking_part
+from menagerie.models.ranks import Ranks, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.training.augment import augment
+from menagerie.models.training.batch_loss import compile_anew, loss_of
 from menagerie.models.training.device_images import placed_batches
-from menagerie.models.training.encoding import encode, products
+from menagerie.models.training.encoding import products
 from menagerie.models.training.feed import Batch, Feed
 from menagerie.models.training.state import History, StateFile, load_state, save_state
 from menagerie.models.training.together import packed, unpack
@@ -41,21 +41,6 @@ class Progress:
     def loss(self) -> float:
         """The step's loss; on a GPU this waits for the step."""
         return self.loss_tensor.item()
-
-
-def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
-    """The training loss of a batch on the scorer's device; nothing in it waits for the device.
-
-    Where several processes take the step together, this one's share of it.
-    """
-    pixels = scorer.pixel_scale(batch.images)
-    if batch.variation is not None:
-        pixels = augment(pixels, batch.variation)
-    codes = encode(scorer, pixels, batch.texts, recipe)
-    loss, ranks = scorer.loss(*codes, batch.targets, recipe), ranks_of_step()
-    if ranks and scorer.sharing.images == "gathered":
-        return loss / ranks.share.count  # all have computed the whole
-    return loss
 
 
 def train(
@@ -84,6 +69,7 @@ def train(
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
+    compile_anew(recipe)
     optimizer = build_optimizer(scorer, recipe)
     history = History(recipe.batch) if history is None else history
     start = load_state(state_file, scorer, optimizer, history) if state_file else 0
@@ -174,7 +160,7 @@ def train_step(
     seed_dropout(seed_of(seed, "step", step))
     set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
     with products(recipe.precision), taking_part(ranks):
-        loss = batch_loss(scorer, batch, recipe)
+        loss = loss_of(scorer, batch, recipe)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
     if ranks:

@@ -15,6 +15,8 @@ from menagerie.models.training.encoding import check_batch_free
 def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
     """Raise if several processes can't take a scorer's steps together with the loss and the gradients of one."""
     check_batch(recipe, processes)
+    if recipe.compile:
+        raise UserError("--compile compiles the step of one process; train without torchrun, or without --compile")
     check_declared(type(scorer))
     check_batch_free(scorer, "torchrun")
     if names := drawing(scorer):

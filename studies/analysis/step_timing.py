@@ -59,6 +59,8 @@ class Training:
     """Parts in which a batch's images are encoded."""
     grad_checkpointing: bool = False
     """Keep only the input of each transformer block in a step."""
+    compile: bool = False
+    """Compile the loss of a step and its gradient with torch.compile, before what is timed."""
     repeats: Annotated[int, Range(1, 100_000)] = 30
     """Number of timed steps; figures are medians over them."""
     store: Path = Path("store")
@@ -103,9 +105,8 @@ def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[]
 def recipe_of(config: Training, precision: Precision) -> Recipe:
     """The recipe of the steps; raises for a precision that the device doesn't have."""
     check_precision(precision, config.device)
-    return Recipe(
-        steps=10_000, batch=config.batch, singles_share=0.5, precision=precision, accumulate=config.accumulate
-    )
+    steps = {"precision": precision, "accumulate": config.accumulate, "compile": config.compile}
+    return Recipe(steps=10_000, batch=config.batch, singles_share=0.5, **steps)
 
 
 def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> dict[str, float]:
@@ -119,9 +120,10 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
     from menagerie.models.texts import mapped
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
+    from menagerie.models.training.batch_loss import compile_anew, loss_of
     from menagerie.models.training.encoding import checkpoint_blocks, products
     from menagerie.models.training.feed import Feed
-    from menagerie.models.training.loop import batch_loss, build_optimizer, train_step
+    from menagerie.models.training.loop import build_optimizer, train_step
 
     towers, spec = TowerConfig(config.architecture, resolution=config.resolution), spec_of(model)
     torch.manual_seed(0)
@@ -129,6 +131,7 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
     scorer = build_scorer(model, towers, text_space(towers, data.texts()), options).to(config.device).train()
     if config.grad_checkpointing:
         checkpoint_blocks(scorer)
+    compile_anew(recipe)
     device, on_gpu = scorer.device, config.device != "cpu"
     optimizer, feed = build_optimizer(scorer, recipe), Feed(data, scorer.reader, recipe, 0, spec.negatives)
     parts = {"prepare": milliseconds(feed.__getitem__, config.repeats)}
@@ -143,7 +146,7 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
 
     def forward(number: int) -> None:
         with products(recipe.precision):
-            batch_loss(scorer, batch(number), recipe)
+            loss_of(scorer, batch(number), recipe)
 
     def step(number: int) -> "torch.Tensor":
         return train_step(scorer, optimizer, batch(number), recipe, 0, number)

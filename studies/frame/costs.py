@@ -135,7 +135,7 @@ def operations(scorer: object, batch: object, recipe: object) -> int:
     """Operations of one step's loss and its gradients."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    from menagerie.models.training.loop import batch_loss
+    from menagerie.models.training.batch_loss import batch_loss
 
     with FlopCounterMode(display=False) as counter:
         batch_loss(scorer, batch, recipe).backward()

@@ -17,8 +17,8 @@ from menagerie.models.networks.own_negatives import ImageCode
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import batch_loss
 from menagerie.models.training.targets import Claims, phrases_in, targets_of, with_phrases
 from tests.helpers.fused_loops import CAT, DOG, END, START, assert_same_gradients, batch, drawn_model, early, pixels
 from tests.helpers.loss_loops import info_nce, same_gradients, surprise, unit

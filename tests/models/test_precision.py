@@ -16,9 +16,10 @@ from menagerie.models.registry import spec_of, specs
 from menagerie.models.texts import leaves
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
+from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.encoding import checkpoint_blocks, encode
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import batch_loss, build_optimizer, train_step
+from menagerie.models.training.loop import build_optimizer, train_step
 from tests.helpers.splits import make_split
 
 NANO = TowerConfig("nano", resolution=32)

@@ -228,6 +228,8 @@ def test_what_several_processes_cannot_train_is_refused_by_name(split, tmp_path)
         check_batch(replace(RECIPE, accumulate=5), 3)
     scorer = built("clip", SplitDataset(split, "train"), {})
     check_together(scorer, RECIPE, 2)
+    with pytest.raises(UserError, match="without --compile"):
+        check_together(scorer, replace(RECIPE, compile=True), 2)
     scorer.model.visual.drop = torch.nn.Dropout(0.1)
     with pytest.raises(UserError, match=r"model.visual.drop \(Dropout\) drops at random"):
         check_together(scorer, RECIPE, 2)

@@ -26,10 +26,10 @@ from menagerie.models.scorer import moved
 from menagerie.models.towers.config import TowerConfig
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training import loaders
+from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.device_images import DeviceImages, placed_batches
 from menagerie.models.training.feed import Feed
 from menagerie.models.training.loaders import SharedMemoryFeed, batches, checked
-from menagerie.models.training.loop import batch_loss
 from menagerie.models.training.targets import Claims, targets_of
 from tests.helpers.scorers import caption, graph
 from tests.helpers.splits import make_split

@@ -24,8 +24,9 @@ from menagerie.models.scorers.oc_clip import OCCLIPConfig
 from menagerie.models.texts import leaves
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.augment import augment, draw_variation
+from menagerie.models.training.batch_loss import batch_loss
 from menagerie.models.training.feed import Feed
-from menagerie.models.training.loop import batch_loss, build_optimizer, rate_factor, set_rates, train
+from menagerie.models.training.loop import build_optimizer, rate_factor, set_rates, train
 from menagerie.models.training.sampling import Stream, by_shares, with_singles
 from menagerie.models.training.state import History, StateFile, hand_on, read_state, save_state
 from menagerie.studies.runs.data import split_texts

@@ -1,0 +1,59 @@
+"""The loss of a batch, which a training step computes: as it is written, or compiled."""
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from menagerie.envs.core.errors import UserError
+from menagerie.models.ranks import ranks_of_step
+from menagerie.models.recipe import Recipe
+from menagerie.models.scorer import Scorer
+from menagerie.models.training.augment import augment
+from menagerie.models.training.encoding import encode
+from menagerie.models.training.feed import Batch
+
+
+def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
+    """The training loss of a batch on the scorer's device; nothing in it waits for the device.
+
+    Where several processes take the step together, this one's share of it.
+    """
+    pixels = scorer.pixel_scale(batch.images)
+    if batch.variation is not None:
+        pixels = augment(pixels, batch.variation)
+    codes = encode(scorer, pixels, batch.texts, recipe)
+    loss, ranks = scorer.loss(*codes, batch.targets, recipe), ranks_of_step()
+    if ranks and scorer.sharing.images == "gathered":
+        return loss / ranks.share.count  # all have computed the whole
+    return loss
+
+
+def loss_of(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
+    """`batch_loss`, compiled if the recipe says so."""
+    if not recipe.compile:
+        return batch_loss(scorer, batch, recipe)
+    from torch._dynamo.exc import TorchDynamoException
+
+    try:
+        return compiled()(scorer, batch, recipe)
+    except TorchDynamoException as error:
+        reason = next(filter(None, str(error).splitlines()), type(error).__name__)
+        raise UserError(
+            f"torch.compile can't compile a step of {type(scorer).__name__} ({reason}); train it without --compile"
+        ) from error
+
+
+@cache
+def compiled() -> Callable[[Scorer, Batch, Recipe], Tensor]:
+    """`batch_loss` as one graph, forward and backward; numbers of texts that differ from batch to batch are variables
+    of it from the second batch on."""
+    return torch.compile(batch_loss, fullgraph=True)
+
+
+def compile_anew(recipe: Recipe) -> None:
+    """Forget what other scorers' steps were compiled to: torch refuses a function that it compiled too often."""
+    if recipe.compile:
+        torch.compiler.reset()
