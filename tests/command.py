@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 from unittest import mock
@@ -159,11 +160,17 @@ def as_before() -> Iterator[None]:
 
 def forget() -> None:
     """Clear what studies keep of files, and users' own classes: other folders have files of these names."""
-    for name, module in list(sys.modules.items()):
+    for name in list(sys.modules):
         if name.startswith("menagerie.studies.") or name == "menagerie.models.registry":
-            for value in list(vars(module).values()):
-                if hasattr(value, "cache_clear"):
-                    value.cache_clear()
+            for clear in clearing(name):
+                clear()
+
+
+@cache
+def clearing(name: str) -> list[Callable[[], None]]:
+    """What empties the caches of a module's functions."""
+    values = list(vars(sys.modules[name]).values())
+    return [value.cache_clear for value in values if hasattr(value, "cache_clear")]
 
 
 def started(command: list[str], folder: Path) -> subprocess.Popen[str]:

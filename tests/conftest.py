@@ -17,6 +17,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # numba compiles functions as they are written: modules with kernels stay outside.
 install(("menagerie.generators", "menagerie.models", "menagerie.studies"))
 inspect.getsource = kept_source
+FOR_COMMANDS = (
+    "menagerie.studies.frame.command",
+    "menagerie.studies.frame.grids",
+    "menagerie.studies.frame.page",
+    "menagerie.studies.probing.piece",
+    "menagerie.studies.scoring.benchmark_piece",
+    "pytest",
+    "scipy.stats",
+    "tests.helpers.splits",
+    "trimesh",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,3 +58,11 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_server() -> None:
+    """Commands and workers of the tests are forks of one server: what many of them import it imports once."""
+    from menagerie.studies.runs import machine
+
+    machine.MODULES = (*machine.MODULES, *FOR_COMMANDS)

@@ -74,6 +74,7 @@ MALLOC = {
 # Modules that load slowly and that every run needs.
 MODULES = (
     "menagerie.envs.render.renderer",
+    "menagerie.generators.benchmarks.split_tests",
     "menagerie.models.contract",
     "menagerie.models.evaluation.scoring",
     "menagerie.models.training.feed",

@@ -1,5 +1,7 @@
 """DINOv2's image tower beside the texts of an open_clip model: random weights, in files as the published ones are."""
 
+from itertools import count
+
 import open_clip
 import pytest
 import timm
@@ -14,6 +16,19 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 
 NAME = "ViT-B-14-DINOv2"
 SIDE = 28
+
+
+@pytest.fixture(autouse=True)
+def constant_weights(monkeypatch):
+    """Each tensor starts as a constant of its own: drawing some hundred million numbers takes long."""
+    numbers = count(1)
+
+    def fill(tensor, *args, **options):
+        return tensor.data.fill_(next(numbers) / 1000)
+
+    for name in ("normal_", "kaiming_uniform_", "uniform_", "xavier_uniform_"):
+        monkeypatch.setattr(torch.nn.init, name, fill)
+    monkeypatch.setattr(timm.layers.weight_init, "_trunc_normal_", fill)
 
 
 def test_the_architecture_is_that_of_dinov2():
