@@ -25,7 +25,6 @@ FOR_COMMANDS = (
     "menagerie.studies.scoring.benchmark_piece",
     "pytest",
     "scipy.stats",
-    "tests.helpers.splits",
     "trimesh",
 )
 
