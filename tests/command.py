@@ -89,7 +89,7 @@ def paste(code: str, folder: Path) -> str:
         program, *words = shlex.split(line, comments=True)
         words = [found for word in words for found in (matches(folder, word) if "*" in word else [word])]
         start = {"menagerie": ["-m", "menagerie"], "python": [str(ROOT / words[0])]}[program]
-        result = run_here([sys.executable, *start, *words[program == "python" :]], folder)
+        result = run_here([sys.executable, *start, *words[program == "python" :]], folder, figures=False)
         assert result.returncode == 0, (line, result.stdout, result.stderr)
         printed += result.stdout
     return printed

@@ -243,7 +243,7 @@ ROWS = ("no local loss", "20% nodes dropped in tests", "graphs of rules", "seen_
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ablations")
-    result = run_here([*COMMAND, "--steps", "4", "--splits", "spatial", "--rows", *ROWS], folder)
+    result = run_here([*COMMAND, "--steps", "4", "--splits", "spatial", "--rows", *ROWS], folder, figures=False)
     assert result.returncode == 0, result.stderr
     (folder / "output.txt").write_text(result.stdout)
     return folder

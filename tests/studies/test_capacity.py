@@ -79,7 +79,7 @@ def test_accuracy_stands_along_the_number_of_things(parts):
 def test_a_split_file_is_refused(tmp_path):
     (tmp_path / "mine.h5").touch()
     command = [sys.executable, str(ROOT / "studies/capacity.py"), "--preset", "smoke", "--split", "mine.h5"]
-    done = run_here(command, tmp_path)
+    done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 2
     assert "how many things training shows is varied here" in done.stderr
 

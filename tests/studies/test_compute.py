@@ -413,7 +413,7 @@ def test_mistakes_are_named_before_anything_is_made(options, message):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compute")
-    result = run_here([*COMPUTE, "--budgets", "12", "24", "--patience", "2"], folder)
+    result = run_here([*COMPUTE, "--budgets", "12", "24", "--patience", "2"], folder, figures=False)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -447,7 +447,7 @@ def test_the_same_folder_goes_on_with_more_budgets(folder):
     more = run_here([*COMPUTE, "--budgets", "12", "24", "30", "--patience", "2"], folder, page=False)
     assert "8 runs, 6 of them finished before" in more.stdout, more.stderr
     assert {*before} < {*accuracies(folder)}
-    other = run_here([*COMPUTE, "--budgets", "12", "24", "--weight-decay", "0.1"], folder)
+    other = run_here([*COMPUTE, "--budgets", "12", "24", "--weight-decay", "0.1"], folder, figures=False)
     assert "belongs to another configuration: weight_decay" in other.stderr
 
 

@@ -120,7 +120,7 @@ def test_a_row_without_verdicts_is_marked(tmp_path):
 
 def test_a_server_that_isnt_there_is_one_line(split, tmp_path):
     command = [*EVALUATE, "chat:http://127.0.0.1:9/v1#m", "--judge.attempts", "1", "--splits", str(split[0])]
-    done = run_here(command, tmp_path)
+    done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 2
     assert "no model can be scored on anything: http://127.0.0.1:9/v1 gives no answer" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -89,7 +89,7 @@ def test_a_packed_split_elsewhere_gives_the_same(folder, tmp_path):
 
 def test_a_file_that_has_changed_ends_the_run(folder, tmp_path):
     shutil.copy(split_file(folder), tmp_path / "packed.h5")
-    done = run_here([*STUDY, *SHORT, "--split", "packed.h5"], tmp_path)
+    done = run_here([*STUDY, *SHORT, "--split", "packed.h5"], tmp_path, figures=False)
     assert done.returncode == 2
     assert "packed.h5 needs shard-00000.h5 beside it" in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -97,7 +97,7 @@ def test_a_file_that_has_changed_ends_the_run(folder, tmp_path):
 
 def test_what_a_file_decides_is_no_option_beside_it(folder, tmp_path):
     for options, named in ((["--pairs", "0.2"], "--pairs"), (["--world", "eight"], "--world")):
-        done = run_here([*STUDY, *SHORT, "--split", str(split_file(folder)), *options], tmp_path)
+        done = run_here([*STUDY, *SHORT, "--split", str(split_file(folder)), *options], tmp_path, figures=False)
         assert done.returncode == 2
         assert f"{named} changes nothing beside --split" in done.stderr
 
@@ -184,7 +184,7 @@ def test_a_search_keeps_its_range(preset):
     ],
 )
 def test_mistakes_are_one_line(options, complaint, tmp_path):
-    done = run_here([*STUDY, "--preset", "smoke", *options], tmp_path)
+    done = run_here([*STUDY, "--preset", "smoke", *options], tmp_path, figures=False)
     assert done.returncode == 2
     assert complaint in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -337,7 +337,7 @@ def study(tmp_path_factory):
     out = folder / "runs/photo_transfer-smoke"
     made = []
     for given in (["--parts", "worth", "--images", "16"], []):
-        done = run_here([*command, *given], folder, page=not given)
+        done = run_here([*command, *given], folder, page=not given, figures=False)
         assert done.returncode == 0, done.stderr
         made.append({path: path.stat().st_mtime_ns for path in out.glob("cells/*/result.json")})
     assert made[0].items() < made[1].items()  # what is finished is skipped

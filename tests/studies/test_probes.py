@@ -127,7 +127,7 @@ def test_scores_that_know_have_a_bit_and_others_none(sign, bits, right):
 
 def test_each_layer_is_read_at_each_state(tmp_path):
     command = [sys.executable, str(ROOT / "studies/probes.py"), "--preset", "smoke", "--out", "out", "--workers", "1"]
-    done = run_here(command, tmp_path)
+    done = run_here(command, tmp_path, figures=False)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "out" / "bits.csv").open() as file:
         found = pd.DataFrame(csv.DictReader(file))

@@ -23,7 +23,7 @@ QUICK = ["--seeds", "1", "--trials", "3", "--steps", "8", "--test-scenes", "8", 
 def study(tmp_path_factory):
     """A folder with one undisturbed run by one worker."""
     folder = tmp_path_factory.mktemp("sample")
-    result = run_here([*STUDY, *QUICK, "--out", "runs/a"], folder)
+    result = run_here([*STUDY, *QUICK, "--out", "runs/a"], folder, figures=False)
     assert result.returncode == 0, result.stderr
     return folder / "runs/a"
 
@@ -108,7 +108,7 @@ def test_a_mistake_is_one_line(arguments, message, monkeypatch, capsys, tmp_path
 
 def test_a_password_is_nowhere_in_the_folder(tmp_path):
     url = "postgresql+psycopg://me:secret@127.0.0.1:1/none"
-    result = run_here([*STUDY, *QUICK, "--storage", url, "--out", "runs/p"], tmp_path)
+    result = run_here([*STUDY, *QUICK, "--storage", url, "--out", "runs/p"], tmp_path, figures=False)
     assert result.returncode == 2
     assert "can't be opened" in result.stderr
     config = (tmp_path / "runs/p/config.json").read_text()

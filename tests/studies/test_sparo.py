@@ -238,7 +238,7 @@ def test_mistakes_are_named_before_anything_is_made(options, message):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sparo")
-    result = run_here([*SPARO, *SMALL], folder)
+    result = run_here([*SPARO, *SMALL], folder, figures=False)
     assert result.returncode == 0, result.stderr
     (folder / "output.txt").write_text(result.stdout)
     return folder
