@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from modulefinder import ModuleFinder
@@ -90,6 +90,14 @@ def exported(module: str, name: str) -> Any:
         raise UserError(f"{found.origin if found else module} can't be used: {error}; mend it") from error
 
 
+@lru_cache(maxsize=1024)
+def attributes(file: Path, name: str, written: int) -> tuple[tuple[str, str], ...]:
+    """The constants of a file that begin with `name`, each with the rest of its name; read anew once it is `written`
+    at another time."""
+    pattern = re.compile(rf"^({name}(?:_([A-Z0-9_]+))?) = ", re.MULTILINE)
+    return tuple(pattern.findall(file.read_text(encoding="utf-8")))
+
+
 @dataclass(frozen=True)
 class Exports:
     """The exports of a package's files. For `name` "PARSER", the constant `PARSER` of `t5.py` is the export "t5", and
@@ -118,9 +126,8 @@ class Exports:
 
     def _found(self) -> dict[str, tuple[str, str]]:
         """Module and attribute of each export, by the export's name."""
-        pattern = re.compile(rf"^({self.name}(?:_([A-Z0-9_]+))?) = ", re.MULTILINE)
         found = {}
         for file in sorted(self.folder.glob("[!_.]*.py")):
-            for attribute, suffix in pattern.findall(file.read_text(encoding="utf-8")):
+            for attribute, suffix in attributes(file, self.name, file.stat().st_mtime_ns):
                 found[(suffix.lower() or file.stem).replace("_", self.gap)] = file.stem, attribute
         return found
