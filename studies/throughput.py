@@ -4,6 +4,7 @@
     python studies/throughput.py rendering --layout apart --things 6
     python studies/throughput.py atlas
     python studies/throughput.py training
+    python studies/throughput.py stages
     python studies/throughput.py pairs
     python studies/throughput.py parts
     python studies/throughput.py growth
@@ -18,6 +19,9 @@ the machine does falls on all alike; CPU time counts all threads of a process.
 
 `training`: what a step of each model costs, part by part, and which texts of a batch are right of which
 images, at batch 64, 256 and 1 024.
+
+`stages`: how much of a step goes to images, texts, their comparison and the update of weights, forward and backward,
+of models that take their steps in turns.
 
 `pairs`: scores of all images with all texts, forward and backward, at once and in chunks: time, memory, and how
 far scores and gradients differ.
@@ -50,6 +54,7 @@ from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.pair_costs import Pairs, pairs
 from menagerie.studies.analysis.part_costs import Parts, parts
 from menagerie.studies.analysis.scale import Scale, scale
+from menagerie.studies.analysis.step_stages import Stages, stages
 from menagerie.studies.analysis.step_timing import Training, training
 from menagerie.studies.frame.report_growth import report_growth
 
@@ -237,6 +242,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "rendering": (Rendering, rendering),
     "atlas": (Atlas, atlas),
     "training": (Training, training),
+    "stages": (Stages, stages),
     "pairs": (Pairs, pairs),
     "parts": (Parts, parts),
     "growth": (Growth, partial(growth, report=report_growth)),

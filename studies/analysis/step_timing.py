@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.validation import Range, Several
@@ -69,8 +69,8 @@ class Training:
     """cpu or cuda."""
 
 
-def training_data(config: Training) -> "SplitDataset":
-    """A split of the world with most of its pairs in train; renders missing images."""
+def training_data(config: Any) -> "SplitDataset":
+    """A split of a world with most of its pairs in train, as the options say; renders missing images."""
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.generators.storage.split_file import make_split

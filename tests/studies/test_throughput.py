@@ -5,17 +5,21 @@ import sys
 from itertools import islice, product
 
 import pytest
+import torch
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.slots import CROWD
 from menagerie.envs.worlds import load_world
+from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.analysis.growth import exponent
 from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
 from menagerie.studies.analysis.scale import Scale, cost, counts, fitted
+from menagerie.studies.analysis.step_stages import staged_step
 from menagerie.studies.frame.report_growth import report_growth
 from menagerie.studies.throughput import Rendering, scenes_of
 from tests.command import ROOT, run, run_here
+from tests.models.test_precision import RECIPE, built, spatial  # noqa: F401, a fixture
 
 
 def test_rendering_is_compared(tmp_path):
@@ -95,6 +99,25 @@ def test_training_steps_are_timed(tmp_path):
     }
     assert set(rows) == {(model, precision) for model in ("clip", "fdt") for precision in ("float32", "bf16")}
     assert all(0 < forward < step for _, forward, step in rows.values())
+
+
+def test_stages_add_up_to_the_step_and_the_first_model_is_what_others_are_compared_with(tmp_path):
+    options = ["--architecture", "nano", "--world", "tiny", "--resolution", "32", "--batch", "4", "--repeats", "2"]
+    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "stages", *options], tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: [float(cell) for cell in line.split()[1:]] for line in result.stdout.splitlines()[2:]}
+    assert set(rows) == {"clip", "oc-clip"}
+    assert rows["clip"][-1] == 1
+    assert all(0 < max(parts) < whole for *parts, whole, _ in rows.values())
+
+
+@pytest.mark.parametrize("model", ["clip", "oc-clip"])
+def test_a_step_in_stages_is_the_step_of_training(model, spatial):  # noqa: F811
+    (one, batch), (other, _) = built(model, spatial), built(model, spatial)
+    staged_step(one, build_optimizer(one, RECIPE), batch, RECIPE, 1)
+    train_step(other, build_optimizer(other, RECIPE), batch, RECIPE, 0, 1)
+    for name, weight in one.named_parameters():
+        torch.testing.assert_close(weight, other.get_parameter(name), atol=1e-5, rtol=1e-4)
 
 
 def test_pairs_in_chunks_are_compared_with_all_at_once(tmp_path):

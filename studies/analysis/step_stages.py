@@ -1,0 +1,152 @@
+"""Measures where the time of a training step goes: images, texts, comparison, update (`studies/throughput.py stages`).
+
+Codes are cut out of the step's graph, so that the backward pass of each stage is timed by itself. Models take their
+steps in turns, so that whatever else the machine does slows all of them alike.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+from menagerie.envs.core.files import check_place
+from menagerie.envs.core.validation import Range, Several
+from menagerie.models.recipe import Recipe
+from menagerie.models.registry import check_scorer, spec_of
+from menagerie.studies.analysis.step_timing import WARM_UP, training_data
+from menagerie.studies.runs.machine import processor, settle_torch
+
+if TYPE_CHECKING:
+    import torch
+
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.models.scorer import Scorer
+    from menagerie.models.texts import Tensors
+    from menagerie.models.training.feed import Batch
+
+STAGES = ("images", "texts", "comparison", "update")
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Time each stage of the training steps of models, which take them in turns; on a CPU, forward and backward."""
+
+    models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
+    """Scorers by name; ratios are to the first."""
+    architecture: str = "mini"
+    """Towers."""
+    world: str = "eight"
+    """World to draw from."""
+    resolution: int = 64
+    """Side of the square images, in pixels."""
+    batch: Annotated[int, Range(2, 100_000)] = 64
+    """Images per step."""
+    repeats: Annotated[int, Range(1, 100_000)] = 30
+    """Number of timed steps; figures are medians over them."""
+    store: Path = Path("store")
+    """Folder of the image stores."""
+
+
+def cut(code: "Tensors") -> "Tensors":
+    """A code that belongs to no graph, and collects its gradient."""
+    from menagerie.models.texts import mapped
+
+    return mapped(code, lambda part: part.detach().requires_grad_() if part.requires_grad else part)
+
+
+def continue_backward(code: "Tensors", its_cut: "Tensors") -> None:
+    """The backward pass through whatever made a code, from the gradient that its cut has collected."""
+    import torch
+
+    from menagerie.models.texts import leaves
+
+    pairs = list(zip(leaves(code), leaves(its_cut), strict=True))
+    ends = [(part, end.grad) for part, end in pairs if isinstance(end, torch.Tensor) and end.grad is not None]
+    torch.autograd.backward([part for part, _ in ends], [gradient for _, gradient in ends])
+
+
+def staged_step(
+    scorer: "Scorer", optimizer: "torch.optim.Optimizer", batch: "Batch", recipe: Recipe, step: int
+) -> dict[str, float]:
+    """Take an optimiser step, as `menagerie.models.training.loop.train_step` does; the processor time (s) of each
+    stage."""
+    import torch
+
+    from menagerie.models.training.augment import augment
+    from menagerie.models.training.loop import LARGEST_GRADIENT, set_rates
+
+    marks = [time.process_time()]
+
+    def mark() -> None:
+        marks.append(time.process_time())
+
+    pixels = scorer.pixel_scale(batch.images)
+    images = scorer.encode_images(pixels if batch.variation is None else augment(pixels, batch.variation))
+    mark()
+    texts = scorer.encode_texts(batch.texts)
+    mark()
+    ends = cut(images), cut(texts)
+    scorer.loss(*ends, batch.targets, recipe).backward()
+    mark()
+    continue_backward(images, ends[0])
+    mark()
+    continue_backward(texts, ends[1])
+    mark()
+    set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
+    torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
+    optimizer.step()
+    scorer.limit_scale()
+    optimizer.zero_grad(set_to_none=True)
+    mark()
+    first, second, compared, back, last, updated = (after - before for before, after in pairwise(marks))
+    return dict(zip(STAGES, (first + back, second + last, compared, updated), strict=True))
+
+
+def steps_in_turns(config: Stages, data: "SplitDataset") -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield each model and the times of a step of it, round by round, without those of the first rounds."""
+    import torch
+
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.models.towers.tokenizers import text_space
+    from menagerie.models.training.feed import Feed
+    from menagerie.models.training.loop import build_optimizer
+
+    towers, trained = TowerConfig(config.architecture, resolution=config.resolution), {}
+    recipe = Recipe(steps=10_000, batch=config.batch, singles_share=0.5)
+    for model in config.models:
+        torch.manual_seed(0)
+        spec = spec_of(model)
+        scorer = build_scorer(model, towers, text_space(towers, data.texts()), dict(spec.small)).train()
+        trained[model] = scorer, build_optimizer(scorer, recipe), Feed(data, scorer.reader, recipe, 0, spec.negatives)
+    for number in range(config.repeats + WARM_UP):
+        for model, (scorer, optimizer, feed) in trained.items():
+            times = staged_step(scorer, optimizer, feed[number], recipe, number)
+            if number >= WARM_UP:
+                yield model, times
+
+
+def stages(config: Stages) -> int:
+    """Print a row for each model: the medians of its stages, of the whole, and their ratio to the first model's."""
+    from menagerie.models.towers.build import check_towers
+    from menagerie.models.towers.config import TowerConfig
+
+    check_place("--store", config.store)
+    for model in config.models:
+        check_scorer(model)
+    check_towers(TowerConfig(config.architecture, resolution=config.resolution))
+    settle_torch(threads=1)
+    rows: dict[str, list[dict[str, float]]] = {model: [] for model in config.models}
+    for model, times in steps_in_turns(config, training_data(config)):
+        rows[model].append(times | {"whole step": sum(times.values())})
+    print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, 1 thread, {processor()}; CPU-ms")
+    print(f"{'':<16}" + "".join(f"{name:>12}" for name in (*STAGES, "whole step", "ratio")))
+    first = rows[config.models[0]]
+    for model, its in rows.items():
+        cells = [1000 * median(times[name] for times in its) for name in (*STAGES, "whole step")]
+        ratio = median(own["whole step"] / other["whole step"] for own, other in zip(its, first, strict=True))
+        print(f"{model:<16}" + "".join(f"{cell:12.1f}" for cell in cells) + f"{ratio:12.2f}")
+    return 0
