@@ -17,9 +17,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # numba compiles functions as they are written: modules with kernels stay outside.
 install(("menagerie.generators", "menagerie.models", "menagerie.studies"))
 inspect.getsource = kept_source
+# None that lists scorers as it is loaded: scripts of tests register their own first.
 FOR_COMMANDS = (
     "menagerie.studies.frame.command",
-    "menagerie.studies.frame.grids",
     "menagerie.studies.frame.page",
     "menagerie.studies.probing.piece",
     "menagerie.studies.scoring.benchmark_piece",
