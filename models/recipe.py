@@ -71,8 +71,8 @@ class Recipe:
     """Number of parts in which a batch's images are encoded, one after another, so that only one part's activations are
     in memory. Each part is encoded twice; the loss is still over the whole batch."""
     compile: bool = False
-    """Compile the loss of a step and its gradient with torch.compile, which takes a minute or more before the first
-    steps. Weights differ from those of a run without, by rounding."""
+    """Compile the loss of a step and its gradient with torch.compile, which takes minutes before the first steps.
+    Weights differ from those of a run without, by rounding."""
 
     def __post_init__(self) -> None:
         validate(self)
