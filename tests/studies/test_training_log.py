@@ -211,7 +211,7 @@ def test_logs_and_states_from_before_waiting_was_measured_are_read(tmp_path):
         "step": [1], "loss": [0.5], "learning_rate": [0.1], "images_per_second": [12]
     }  # fmt: skip
     history = History(batch=10)
-    history.take([[1, 0.5, 0.1, 0.25, 12.0]])
+    history.take([[1.0, 0.5, 0.1, 0.25, 12.0]])
     assert fields_of(history.rows[0]) == ("1", "0.5", "0.1", "0.25", "12", "")
 
 
