@@ -1,7 +1,7 @@
 """The loss of a batch, which a training step computes: as it is written, or compiled."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float
@@ -38,7 +38,7 @@ def loss_of(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
     from torch._dynamo.exc import TorchDynamoException
 
     try:
-        return compiled()(scorer, batch, recipe)
+        return compiled_for(scorer)(scorer, batch, recipe)
     except TorchDynamoException as error:
         reason = next(filter(None, str(error).splitlines()), type(error).__name__)
         raise UserError(
@@ -46,14 +46,13 @@ def loss_of(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
         ) from error
 
 
-@cache
-def compiled() -> Callable[[Scorer, Batch, Recipe], Tensor]:
+@lru_cache(maxsize=1)
+def compiled_for(scorer: Scorer) -> Callable[[Scorer, Batch, Recipe], Tensor]:
     """`batch_loss` as one graph, forward and backward; numbers of texts that differ from batch to batch are variables
-    of it from the second batch on."""
+    of it from the second batch on.
+
+    For another scorer it is compiled anew, and the last one's graphs are forgotten: torch refuses a function that it
+    compiled too often.
+    """
+    torch.compiler.reset()
     return torch.compile(batch_loss, fullgraph=True)
-
-
-def compile_anew(recipe: Recipe) -> None:
-    """Forget what other scorers' steps were compiled to: torch refuses a function that it compiled too often."""
-    if recipe.compile:
-        torch.compiler.reset()

@@ -16,7 +16,7 @@ from menagerie.generators.captioned import Captioned
 from menagerie.models.ranks import Ranks, taking_part
 from menagerie.models.recipe import Recipe
 from menagerie.models.scorer import Diverged, Scorer
-from menagerie.models.training.batch_loss import compile_anew, loss_of
+from menagerie.models.training.batch_loss import loss_of
 from menagerie.models.training.device_images import placed_batches
 from menagerie.models.training.encoding import products
 from menagerie.models.training.feed import Batch, Feed
@@ -65,11 +65,11 @@ def train(
     and after the step whose `report` raises `Stopped`. The result depends neither on interruptions nor on the number of
     `workers` that prepare batches, nor on `room`: the bytes that all images may take to stay on the device. `history`
     gets every step once; its latest losses are read every `CHECK_EVERY` steps and whenever a state is saved. The other
-    `ranks` take each step together with this process, by `follow`; whoever calls this tells them of the end.
+    `ranks` take each step together with this process, by `follow`; whoever calls this tells them of the end. With
+    `recipe.compile` a run that went on may differ by rounding: it compiles the batch first that it meets first.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
-    compile_anew(recipe)
     optimizer = build_optimizer(scorer, recipe)
     history = History(recipe.batch) if history is None else history
     start = load_state(state_file, scorer, optimizer, history) if state_file else 0

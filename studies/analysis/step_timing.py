@@ -120,7 +120,7 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
     from menagerie.models.texts import mapped
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
-    from menagerie.models.training.batch_loss import compile_anew, loss_of
+    from menagerie.models.training.batch_loss import loss_of
     from menagerie.models.training.encoding import checkpoint_blocks, products
     from menagerie.models.training.feed import Feed
     from menagerie.models.training.loop import build_optimizer, train_step
@@ -131,7 +131,6 @@ def step_parts(config: Training, model: str, recipe: Recipe, data: "SplitDataset
     scorer = build_scorer(model, towers, text_space(towers, data.texts()), options).to(config.device).train()
     if config.grad_checkpointing:
         checkpoint_blocks(scorer)
-    compile_anew(recipe)
     device, on_gpu = scorer.device, config.device != "cpu"
     optimizer, feed = build_optimizer(scorer, recipe), Feed(data, scorer.reader, recipe, 0, spec.negatives)
     parts = {"prepare": milliseconds(feed.__getitem__, config.repeats)}

@@ -4,6 +4,7 @@ the tests' process checks types in Python at each call, which no graph can hold.
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,7 +14,6 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.networks.clip import CLIPScorer
 from menagerie.models.texts import Tensors
-from menagerie.models.training import batch_loss
 from menagerie.models.training.batch_loss import loss_of
 from menagerie.models.training.feed import Feed
 from tests.models.test_precision import RECIPE, built, cosine
@@ -39,7 +39,6 @@ def gradient(scorer: torch.nn.Module, batch: Tensors, recipe: object) -> tuple[f
 
 def compared(name: str, data: SplitDataset) -> dict[str, float]:
     """The largest differences over batches with different numbers of phrases, and the number of graphs."""
-    torch.compiler.reset()
     counters.clear()
     scorer, _ = built(name, data)
     feed = Feed(data, scorer.reader, RECIPE, 0, ())
@@ -65,6 +64,6 @@ def refused(data: SplitDataset) -> str:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     # Its graphs are those of --compile; what is left out is the code for them, which takes a minute.
-    batch_loss.compiled = lambda: torch.compile(batch_loss.batch_loss, fullgraph=True, backend="eager")
+    torch.compile = partial(torch.compile, backend="eager")
     data = SplitDataset(Path(sys.argv[1]), "train")
     print(json.dumps({name: compared(name, data) for name in sys.argv[2:]} | {"refused": refused(data)}))

@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
     (split,) = folder.glob("store/*/binding-*.h5")
     assert run_here([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
     shutil.copy(split, split.with_name("same.h5"))
-    done = run_here([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/whole"], folder, figures=False)
+    done = run_here([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/whole"], folder)
     assert done.returncode == 0, done.stderr
     (folder / "output.txt").write_text(done.stdout)
     return folder

@@ -75,7 +75,7 @@ def test_one_that_always_says_a_has_half(split, tmp_path):
             "--out",
             "runs/a",
         ]
-        done = run_here(command, tmp_path, figures=False)
+        done = run_here(command, tmp_path)
     assert done.returncode == 0, done.stderr
     rows = rows_of(tmp_path / "runs/a")["choice"]
     assert {float(row["accuracy"]) for (task, _), row in rows.items() if not task.startswith("quad")} == {0.5}
@@ -120,7 +120,7 @@ def test_a_row_without_verdicts_is_marked(tmp_path):
 
 def test_a_server_that_isnt_there_is_one_line(split, tmp_path):
     command = [*EVALUATE, "chat:http://127.0.0.1:9/v1#m", "--judge.attempts", "1", "--splits", str(split[0])]
-    done = run_here(command, tmp_path, figures=False)
+    done = run_here(command, tmp_path)
     assert done.returncode == 2
     assert "no model can be scored on anything: http://127.0.0.1:9/v1 gives no answer" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -65,7 +65,7 @@ def folder(tmp_path_factory):
     command = [*SCORE, "clip", OPEN_CLIP, "ours", "--out", "runs/all"]
     kill_when(command, folder, lambda: len(results_in(folder / "runs/all")) >= 2)
     kept = {file: file.stat().st_mtime_ns for file in results_in(folder / "runs/all")}
-    done = run_here(command, folder, figures=False)
+    done = run_here(command, folder)
     assert done.returncode == 0, done.stderr
     assert f"12 pieces, {len(kept)} of them finished before" in done.stdout
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
@@ -155,7 +155,7 @@ def test_retrieval_is_that_of_the_library(folder):
 def test_unknown_words_are_skipped_visibly(folder):
     """Texts keep the words that our model knows; those without one are not scored, and counted."""
     options = ["--benchmarks", "sugarcrepe", "retrieval-coco", "--unknown-words", "skip", "--out", "runs/ours"]
-    done = run_here([*TRANSFER, "ours", *options], folder, figures=False)
+    done = run_here([*TRANSFER, "ours", *options], folder)
     assert done.returncode == 0, done.stderr
     results = {its["benchmark"]: its for its in map(json.loads, (folder / "runs/ours/results.jsonl").open())}
     assert results.keys() == {"sugarcrepe", "retrieval-coco"}
@@ -443,6 +443,6 @@ def test_a_benchmark_of_ones_own_is_scored_in_another_process(folder):
     (folder / "elsewhere").mkdir()
     Image.new("RGB", (8, 8)).save(folder / "elsewhere/a.png")
     options = ["--benchmarks", "own.py:MINE", "--images", "own/images=elsewhere", "--out", "runs/own"]
-    done = run_here([*TRANSFER, "clip", *options, "--threads", "1"], folder, figures=False)
+    done = run_here([*TRANSFER, "clip", *options, "--threads", "1"], folder)
     assert done.returncode == 0, done.stderr
     assert {row["n"] for row in rows_of(folder / "runs/own")} == {"2"}
