@@ -21,14 +21,17 @@ def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""
 
     Where several processes take the step together, this one's share of it.
     """
-    pixels = scorer.pixel_scale(batch.images)
-    if batch.variation is not None:
-        pixels = augment(pixels, batch.variation)
-    codes = encode(scorer, pixels, batch.texts, recipe)
+    codes = encode(scorer, pixels_of(scorer, batch), batch.texts, recipe)
     loss, ranks = scorer.loss(*codes, batch.targets, recipe), ranks_of_step()
     if ranks and scorer.sharing.images == "gathered":
         return loss / ranks.share.count  # all have computed the whole
     return loss
+
+
+def pixels_of(scorer: Scorer, batch: Batch) -> Float[Tensor, "n 3 h w"]:
+    """The images of a batch as a scorer's tower takes them, augmented if the batch says how."""
+    pixels = scorer.pixel_scale(batch.images)
+    return pixels if batch.variation is None else augment(pixels, batch.variation)
 
 
 def loss_of(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:

@@ -165,10 +165,15 @@ def train_step(
         loss.backward()
     if ranks:
         loss = ranks.add_up(scorer.parameters(), loss)
+    update(scorer, optimizer)
+    return loss
+
+
+def update(scorer: Scorer, optimizer: torch.optim.Optimizer) -> None:
+    """Clip the gradients and take a step of the optimiser."""
     torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
     optimizer.step()
     scorer.limit_scale()
-    return loss
 
 
 def seed_dropout(seed: int) -> None:

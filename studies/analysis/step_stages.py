@@ -73,18 +73,15 @@ def staged_step(
 ) -> dict[str, float]:
     """Take an optimiser step, as `menagerie.models.training.loop.train_step` does; the processor time (s) of each
     stage."""
-    import torch
-
-    from menagerie.models.training.augment import augment
-    from menagerie.models.training.loop import LARGEST_GRADIENT, set_rates
+    from menagerie.models.training.batch_loss import pixels_of
+    from menagerie.models.training.loop import set_rates, update
 
     marks = [time.process_time()]
 
     def mark() -> None:
         marks.append(time.process_time())
 
-    pixels = scorer.pixel_scale(batch.images)
-    images = scorer.encode_images(pixels if batch.variation is None else augment(pixels, batch.variation))
+    images = scorer.encode_images(pixels_of(scorer, batch))
     mark()
     texts = scorer.encode_texts(batch.texts)
     mark()
@@ -96,9 +93,7 @@ def staged_step(
     continue_backward(texts, ends[1])
     mark()
     set_rates(optimizer, step, recipe.steps, recipe.stable_steps)
-    torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
-    optimizer.step()
-    scorer.limit_scale()
+    update(scorer, optimizer)
     optimizer.zero_grad(set_to_none=True)
     mark()
     first, second, compared, back, last, updated = (after - before for before, after in pairwise(marks))
