@@ -4,9 +4,11 @@ import gc
 import inspect
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
+from menagerie.envs.core.server_start import loading
 from tests.enforced_types import install
 from tests.helpers.sources import kept_source
 from tests.slurm import slurm  # noqa: F401, a fixture for all tests
@@ -34,10 +36,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith("tests/studies/"))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    with loading():
+        return (yield)
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage among what tests make alone: all the modules are many objects, and none of them is garbage."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)  # seldom: of what tests make, little is left to collections
 
 
 def pytest_sessionfinish() -> None:

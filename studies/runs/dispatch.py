@@ -7,10 +7,12 @@ from typing import Any
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import clear_leftovers
 from menagerie.envs.core.progress import PlainLines
+from menagerie.envs.core.server_start import load
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.runs.job import AnyJob
+from menagerie.studies.runs.machine import MODULES
 from menagerie.studies.runs.together import JOINED, check_joined
 
 FOLDER = "cluster"  # of tasks and logs, in the run's own
@@ -21,6 +23,7 @@ Failed = Callable[[Any, str], None]
 def run_task(job: AnyJob, interruption: Interruption) -> None:
     """The body of a task: a job, if it hasn't ended."""
     if not job.ended:
+        load(MODULES)
         run_interruptible(job, interruption)
 
 
