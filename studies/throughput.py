@@ -5,6 +5,7 @@
     python studies/throughput.py atlas
     python studies/throughput.py training
     python studies/throughput.py stages
+    python studies/throughput.py peers
     python studies/throughput.py pairs
     python studies/throughput.py parts
     python studies/throughput.py growth
@@ -22,6 +23,9 @@ images, at batch 64, 256 and 1 024.
 
 `stages`: how much of a step goes to images, texts, their comparison and the update of weights, forward and backward,
 of models that take their steps in turns.
+
+`peers`: reading, a training step and scoring, ours in turns with webdataset's and open_clip's, and the least time that
+their operations or bytes take on this machine.
 
 `pairs`: scores of all images with all texts, forward and backward, at once and in chunks: time, memory, and how
 far scores and gradients differ.
@@ -53,6 +57,7 @@ from menagerie.studies.analysis.growth import growth
 from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.pair_costs import Pairs, pairs
 from menagerie.studies.analysis.part_costs import Parts, parts
+from menagerie.studies.analysis.peers import Peers, peers
 from menagerie.studies.analysis.scale import Scale, scale
 from menagerie.studies.analysis.step_stages import Stages, stages
 from menagerie.studies.analysis.step_timing import Training, training
@@ -243,6 +248,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "atlas": (Atlas, atlas),
     "training": (Training, training),
     "stages": (Stages, stages),
+    "peers": (Peers, peers),
     "pairs": (Pairs, pairs),
     "parts": (Parts, parts),
     "growth": (Growth, partial(growth, report=report_growth)),

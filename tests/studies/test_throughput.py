@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from itertools import islice, product
+from itertools import count, islice, product
 
 import pytest
 import torch
@@ -10,10 +10,13 @@ import torch
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.slots import CROWD
 from menagerie.envs.worlds import load_world
+from menagerie.models.training.batch_loss import pixels_of
+from menagerie.models.training.feed import Feed
 from menagerie.models.training.loop import build_optimizer, train_step
 from menagerie.studies.analysis.growth import exponent
 from menagerie.studies.analysis.growth_parts import Growth
 from menagerie.studies.analysis.part_costs import Row, build, distinct_captions, multiplications
+from menagerie.studies.analysis.peers import Peers, clips, open_clip_optimizer, open_clip_step, scoring
 from menagerie.studies.analysis.scale import Scale, cost, counts, fitted
 from menagerie.studies.analysis.step_stages import staged_step
 from menagerie.studies.frame.report_growth import report_growth
@@ -118,6 +121,29 @@ def test_a_step_in_stages_is_the_step_of_training(model, spatial):  # noqa: F811
     train_step(other, build_optimizer(other, RECIPE), batch, RECIPE, 0, 1)
     for name, weight in one.named_parameters():
         torch.testing.assert_close(weight, other.get_parameter(name), atol=1e-5, rtol=1e-4)
+
+
+def test_parts_are_timed_beside_peers(tmp_path):
+    options = ["--architecture", "nano", "--world", "tiny", "--resolution", "32", "--batch", "4", "--repeats", "2"]
+    result = run_here([sys.executable, str(ROOT / "studies" / "throughput.py"), "peers", *options], tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = [line.rsplit(maxsplit=5) for line in result.stdout.splitlines()[3:]]
+    assert [row[-1] for row in rows] == ["webdataset", "webdataset", "open_clip", "open_clip"]
+    assert all(float(ours) > 0 and float(peer) > 0 and float(ratio) > 0 for _, ours, peer, ratio, *_ in rows)
+
+
+def test_the_peer_of_a_step_has_its_loss_and_scores_as_ours_does(spatial):  # noqa: F811
+    """Where each text of the batch is right of its image alone."""
+    config = Peers(architecture="nano", resolution=32, batch=2)
+    scorer, peer = clips(config, spatial)
+    feed = Feed(spatial, scorer.reader, RECIPE, 0)
+    batches = map(feed.__getitem__, count())
+    batch = next(one for one in batches if one.targets.same.sum() == len(one.images) and not one.targets.masked.any())
+    theirs = open_clip_step(peer, open_clip_optimizer(peer, RECIPE), pixels_of(scorer, batch), batch.texts)
+    torch.testing.assert_close(train_step(scorer, build_optimizer(scorer, RECIPE), batch, RECIPE, 0, 0), theirs)
+    part = scoring(config, spatial, 1.0)
+    torch.testing.assert_close(part.ours(0), part.theirs(0), atol=1e-5, rtol=0)
+    assert part.least > 0
 
 
 def test_pairs_in_chunks_are_compared_with_all_at_once(tmp_path):
