@@ -16,13 +16,11 @@ def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
     """Raise if several processes can't take a scorer's steps together with the loss and the gradients of one."""
     check_batch(recipe, processes)
     if recipe.compile:
-        raise UserError("--compile compiles the step of one process; train without torchrun, or without --compile")
+        raise UserError("--compile compiles the step of one process; train in one, or without --compile")
     check_declared(type(scorer))
-    check_batch_free(scorer, "torchrun")
+    check_batch_free(scorer, "training in several processes")
     if names := drawing(scorer):
-        raise UserError(
-            f"{names[0]} drops at random, differently in several processes than in one; train without torchrun"
-        )
+        raise UserError(f"{names[0]} drops at random, differently in several processes than in one; train in one")
 
 
 def check_batch(recipe: Recipe, processes: int) -> None:
@@ -41,7 +39,7 @@ def check_declared(kind: type[Scorer]) -> None:
     if kind.sharing is None or (own_file(kind) and "sharing" not in vars(kind)):
         raise UserError(
             f"{kind.__name__} doesn't say how several processes share its steps: give the class a line "
-            "`sharing = Sharing(...)` (docs/training.md), or train it without torchrun"
+            "`sharing = Sharing(...)` (docs/training.md), or train it in one process"
         )
 
 

@@ -38,7 +38,9 @@ class Slurm:
     gigabytes: Annotated[float, Range(0.0, 10_000_000.0)] = 0.0
     """Memory; 0: the partition's default."""
     gpus: Annotated[int, SOME_PROCESSES] = 0
-    """GPUs; with --device cuda at least one."""
+    """GPUs; with --device cuda at least one for each process."""
+    processes: Annotated[int, Range(1, 1024)] = 1
+    """Processes that take the steps of a run together, as under torchrun; on cuda each has a GPU."""
     at_once: Annotated[int, Range(1, 100_000)] = 100
     """The most tasks of the array that run at once."""
     sbatch: tuple[str, ...] = ()
@@ -68,11 +70,17 @@ def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
     return {name: value for name, value in given.items() if value} | {name: v or True for name, v in further.items()}
 
 
-def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0) -> None:
+def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0, trains: bool = False) -> None:
     """Raise if tasks can't be submitted, before anything is created; `sbatch --test-only` checks the options.
 
-    `folder` is the folder where tasks will write.
+    `folder` is the folder where tasks will write, cores and GPUs are those of one process. Only tasks that train may
+    have several.
     """
+    processes = cluster.slurm.processes
+    if processes > 1 and not trains:
+        raise UserError(f"--slurm.processes {processes} is for trainings; these tasks have one process, leave it out")
+    if processes > 1 and cluster.engine == "none":
+        raise UserError(f"--slurm.processes {processes} needs --cluster slurm or local; here use torchrun")
     if cluster.engine == "none":
         return
     check_folder(cluster, folder)
@@ -85,7 +93,7 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0)
     if missing := [name for name in ("sbatch", "srun", "squeue", "scontrol") if not shutil.which(name)]:
         raise UserError(f"--cluster slurm: no {missing[0]} here; start it where jobs are submitted, or use local")
     validate(cluster)
-    given = sbatch_options(cluster.slurm, cores, gpus).items()
+    given = sbatch_options(cluster.slurm, cores * processes, gpus * processes).items()
     flags = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given]
     result = subprocess.run(["sbatch", "--test-only", *flags, "--wrap=true"], capture_output=True, text=True)
     if result.returncode:

@@ -22,7 +22,7 @@ from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import sized
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
-from menagerie.studies.runs.together import check_torchrun, processes
+from menagerie.studies.runs.together import check_sharing, processes, sharing
 
 
 def check_given(study: AnyStudy, preset: AnyStudy) -> None:
@@ -46,7 +46,8 @@ def check(study: AnyStudy) -> None:
         check_unused_options(study)
     check_device(study.device)
     check_place("--store", study.store)
-    check_cluster(study.cluster, study.out or Path("runs"), study.threads, int(study.device.startswith("cuda")))
+    gpus = int(study.device.startswith("cuda"))
+    check_cluster(study.cluster, study.out or Path("runs"), study.threads, gpus, trains=True)
     if isinstance(study, SplitStudy):
         check_graphs(study)
     study.check()
@@ -54,7 +55,7 @@ def check(study: AnyStudy) -> None:
     cells = [arm.cell for arm in arms if isinstance(arm.cell, Cell)]
     for cell in cells:
         check_precision(cell.recipe.precision, cell.device)
-    check_torchrun(study, cells)
+    check_sharing(study, cells)
     check_splits(cells)
     check_states(study)
     check_image_negatives(cells)
@@ -62,7 +63,7 @@ def check(study: AnyStudy) -> None:
     check_page(study, arms)
     start_server(study.threads)
     # Where jobs are submitted there need be no GPU.
-    in_child(check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells))
+    in_child(check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells), sharing(study))
 
 
 def check_splits(cells: Iterable[Cell]) -> None:
@@ -115,23 +116,25 @@ def distinct(cells: Iterable[Cell]) -> list[Cell]:
     return list({(cell.model, cell.towers, str(cell.options)): cell for cell in cells}.values())
 
 
-def check_machine(device: str, cells: Sequence[Cell]) -> None:
-    """Raise on towers, scorers or a device that can't work here, before an hour of other cells. Imports torch."""
+def check_machine(device: str, cells: Sequence[Cell], count: int) -> None:
+    """Raise on towers, scorers or a device that can't work here, before an hour of other cells; `count` processes train
+    each cell. Imports torch."""
     from menagerie.models.towers.build import check_towers
 
-    check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if processes() > 1 else 1)
+    check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if processes() > 1 else count)
     for towers in dict.fromkeys(cell.towers for cell in cells):
         check_towers(towers)
     seen: set[str] = set()
     for cell in cells:
         if cell.model not in seen and ":" in cell.model:
             print(f"checking {cell.model} against the contract of scorers", flush=True)  # it takes some seconds
-        check_model(cell, whole=cell.model not in seen)
+        check_model(cell, count, whole=cell.model not in seen)
         seen.add(cell.model)
 
 
-def check_model(cell: Cell, whole: bool = True) -> None:
-    """Raise if a cell's model can't be built as configured or, if `whole`, breaks the contract of scorers.
+def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
+    """Raise if a cell's model can't be built as configured, can't be trained by `count` processes together or, if
+    `whole`, breaks the contract of scorers.
 
     The contract is checked on these very towers if they are small, else on the smallest.
     """
@@ -145,8 +148,8 @@ def check_model(cell: Cell, whole: bool = True) -> None:
     if not (small and whole):
         words = f"on {cell.towers.architecture} can't be built"
         built = attempt(cell.model, words, partial(build, cell.model, scratch, options))
-        if processes() > 1:
-            check_together(built, cell.recipe, processes())
+        if count > 1:
+            check_together(built, cell.recipe, count)
     if whole and small:
         check_contract(cell.model, cell.towers, options, negatives)
     elif whole:

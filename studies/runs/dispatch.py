@@ -1,6 +1,7 @@
 """Runs the jobs of a study where `--cluster` says: in workers of this command, or as tasks."""
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from menagerie.envs.core.server_start import load
 from menagerie.studies.cluster.jobs import Cluster
 from menagerie.studies.cluster.tasks import RECORD, Tasks, jobs_of, read_tasks, still_running
 from menagerie.studies.cluster.worker import Interruption
+from menagerie.studies.runs.cell import Job
 from menagerie.studies.runs.job import AnyJob
 from menagerie.studies.runs.machine import MODULES
 from menagerie.studies.runs.together import JOINED, check_joined
@@ -20,11 +22,17 @@ Follow = Callable[[Any], Iterable[AnyJob] | None]
 Failed = Callable[[Any, str], None]
 
 
-def run_task(job: AnyJob, interruption: Interruption) -> None:
-    """The body of a task: a job, if it hasn't ended."""
-    if not job.ended:
-        load(MODULES)
+def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> None:
+    """The body of a task: a job, if it hasn't ended. `processes` share its trainings."""
+    if job.ended:
+        return
+    load(MODULES)
+    if processes == 1 or not isinstance(job, Job):
         run_interruptible(job, interruption)
+        return
+    from menagerie.studies.runs.task_processes import run_in_processes
+
+    run_in_processes(partial(run_interruptible, job, interruption), processes, job.threads)
 
 
 def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
@@ -142,21 +150,21 @@ def run_tasks(
     tasks = Tasks(
         cluster,
         out / FOLDER,
-        run_task,
+        partial(run_task, processes=cluster.slurm.processes),
         dict(every),
         finished=lambda name: every[name].ended,
         label=lambda name: every[name].name,
         at_once=workers,
         on_failed=on_failed and (lambda name, reason: on_failed(every[name], reason)),
     )
-    tasks.cores, tasks.gpus = resources(every.values())
+    tasks.cores, tasks.gpus = resources(every.values(), cluster.slurm.processes)
     lines = PlainLines()
     with progress_bar() as bar:
         task = bar.add_task("runs", total=len(every))
 
         def end(name: str) -> None:
             new = follow(every[name])
-            tasks.cores, tasks.gpus = resources(every.values())
+            tasks.cores, tasks.gpus = resources(every.values(), cluster.slurm.processes)
             tasks.add({job.id: job for job in new})
             bar.update(task, advance=1, total=len(every))
             bar.console.print(every[name].outcome, markup=False, soft_wrap=True)
@@ -169,6 +177,7 @@ def run_tasks(
         bar.update(task, description="runs")
 
 
-def resources(jobs: Collection[AnyJob]) -> tuple[int, int]:
-    """Cores and GPUs of a task."""
-    return max(1, *(job.threads for job in jobs)), int(any(job.device.startswith("cuda") for job in jobs))
+def resources(jobs: Collection[AnyJob], processes: int) -> tuple[int, int]:
+    """Cores and GPUs of a task of so many processes."""
+    cores = max(1, *(job.threads for job in jobs))
+    return processes * cores, processes * any(job.device.startswith("cuda") for job in jobs)

@@ -1,4 +1,4 @@
-"""What the processes of torchrun do that aren't the first: they take the steps of its trainings together with it.
+"""What the other processes of torchrun or of a task do: they take the steps of the first one's trainings with it.
 
 They print nothing, unless something fails in them alone.
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Lost(UserError):
-    """Raised where another process of torchrun is gone."""
+    """Raised where another process of a training is gone."""
 
 
 def run_together(command: Callable[[], int | None]) -> int | None:
-    """Run a command in the first process of torchrun, and follow its trainings in all others; returns the exit
+    """Run a command in the first of several processes, and follow its trainings in all others; returns the exit
     status."""
     ranks = join()
     if ranks.share.rank:
@@ -77,7 +77,7 @@ def lost_process() -> Iterator[None]:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
             reason = str(error).partition("\n")[0].partition(". ")[0]  # gloo adds advice
             raise Lost(
-                f"another process of torchrun has ended, or doesn't answer ({reason}); "
+                f"another process of this training has ended, or doesn't answer ({reason}); "
                 "the same command goes on from the last state"
             ) from error
         raise
@@ -99,7 +99,7 @@ def follow_trainings(ranks: "Ranks") -> int:
     except Lost:  # the first one says so, or torchrun says it of the first one
         return 1
     except UserError as error:
-        raise UserError(f"in process {ranks.share.rank} of torchrun: {error}") from error
+        raise UserError(f"in process {ranks.share.rank} of a training: {error}") from error
     return 0
 
 

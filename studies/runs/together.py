@@ -1,7 +1,8 @@
-"""Trainings under torchrun: which processes there are, and how the first one has the others take steps with it.
+"""Trainings in several processes: which there are, and how the first one has the others take steps with it.
 
 torchrun starts the same command in every process. The first one runs it, and alone reads options, plans, renders,
-evaluates and writes; the others wait until it trains (menagerie.studies.runs.followers).
+evaluates and writes; the others wait until it trains (menagerie.studies.runs.followers). A task of a cluster starts the
+others itself (menagerie.studies.runs.task_processes).
 """
 
 import os
@@ -14,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import Stopped, UserError
-from menagerie.studies.cluster.worker import Interruption
+from menagerie.studies.cluster.worker import SIGNALS, Interruption
 from menagerie.studies.runs.cell import Cell, Job
 from menagerie.studies.runs.data import Material
 
@@ -110,8 +111,8 @@ def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callab
 
 @contextmanager
 def interrupted(interruption: Interruption) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM request an end."""
-    before = {number: signal.signal(number, interruption.request) for number in (signal.SIGTERM, signal.SIGINT)}
+    """Let Ctrl-C and the signals of a cluster's task request an end."""
+    before = {number: signal.signal(number, interruption.request) for number in (*SIGNALS, signal.SIGINT)}
     try:
         yield
     finally:
@@ -150,20 +151,28 @@ def take_steps(
         )
 
 
-def check_torchrun(study: Any, cells: list[Cell]) -> None:
-    """Raise for options and models with which several processes can't train together; nothing without torchrun."""
-    count = processes()
+def sharing(study: Any) -> int:
+    """Number of processes that take the steps of each of a study's trainings: those of torchrun, or of a task."""
+    return processes() if study.cluster.engine == "none" else study.cluster.slurm.processes
+
+
+def check_sharing(study: Any, cells: list[Cell]) -> None:
+    """Raise for options and models with which several processes can't train together; nothing if one trains alone."""
+    count = sharing(study)
+    if processes() > 1 and study.workers > 1:
+        raise UserError(
+            f"--workers {study.workers}: under torchrun runs go one after another, trainings in all {processes()} "
+            "processes and anything else in the first; leave it out"
+        )
+    if processes() > 1 and study.cluster.engine != "none":
+        raise UserError(
+            f"--cluster {study.cluster.engine} under torchrun would submit every run {processes()} times; start it "
+            "with python, and give --slurm.processes for tasks of several"
+        )
     if count == 1:
         return
-    if study.workers > 1:
-        raise UserError(
-            f"--workers {study.workers}: under torchrun runs go one after another, trainings in all {count} processes "
-            "and anything else in the first; leave it out"
-        )
-    if study.cluster.engine != "none":
-        raise UserError(f"--cluster {study.cluster.engine} makes tasks of single processes; leave it out, or torchrun")
     if ":" in study.device:
-        raise UserError(f"--device {study.device}: under torchrun each process takes a GPU of its own; write cuda")
+        raise UserError(f"--device {study.device}: each of {count} processes takes a GPU of its own; write cuda")
     from menagerie.models.registry import scorer_class
     from menagerie.models.training.together import check_batch, check_declared
 

@@ -175,7 +175,7 @@ def test_a_run_goes_on_where_a_process_was_killed_with_another_number_of_them(sp
     (tmp_path / "expected").mkdir()
     weights, losses = training(None, split, tmp_path / "expected")
     said, code = together(tmp_path / "killed", 2, training, split, tmp_path, None, True)
-    assert "another process of torchrun has ended" in said
+    assert "another process of this training has ended" in said
     assert code == -signal.SIGKILL
     training(None, split, tmp_path, 7)
     (found, every), *others = together(tmp_path / "more", 3, training, split, tmp_path, None, False, 1 << 30)

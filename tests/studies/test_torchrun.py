@@ -26,7 +26,7 @@ from menagerie.studies.runs.dispatch import run_jobs
 from menagerie.studies.runs.followers import dismiss, follow_trainings
 from menagerie.studies.runs.machine import check_device_here, start_server
 from menagerie.studies.runs.shared import saved_step
-from menagerie.studies.runs.together import JOINED, check_torchrun, join, take_steps
+from menagerie.studies.runs.together import JOINED, check_sharing, join, take_steps
 from menagerie.studies.runs.train import fresh_scorer, material_of
 from tests.command import GRID, run_here
 from tests.helpers.ranks import together
@@ -163,8 +163,8 @@ def first_of_two(monkeypatch):
     ("study", "line"),
     [
         (replace(SMOKE, workers=2), "--workers 2: under torchrun runs go one after another"),
-        (replace(SMOKE, cluster=Cluster("local")), "--cluster local makes tasks of single processes"),
-        (replace(SMOKE, device="cuda:1"), "--device cuda:1: under torchrun each process takes a GPU of its own"),
+        (replace(SMOKE, cluster=Cluster("local")), "--cluster local under torchrun"),
+        (replace(SMOKE, device="cuda:1"), "--device cuda:1: each of 2 processes takes a GPU of its own"),
         (replace(SMOKE, recipe=replace(SMOKE.recipe, batch=9)), "--batch 9 can't be shared by 2 processes"),
     ],
 )
@@ -179,9 +179,9 @@ def test_what_torchrun_does_not_go_with_is_refused_before_anything_is_made(study
 @pytest.mark.usefixtures("first_of_two")
 def test_a_batch_of_the_stage_before_is_checked_too(split, tmp_path):
     cell = job_of(split, tmp_path).cell
-    check_torchrun(SMOKE, [cell])
+    check_sharing(SMOKE, [cell])
     with pytest.raises(UserError, match="batch 9 can't be shared by 2 processes"):
-        check_torchrun(SMOKE, [replace(cell, base=replace(cell, recipe=replace(cell.recipe, batch=9)))])
+        check_sharing(SMOKE, [replace(cell, base=replace(cell, recipe=replace(cell.recipe, batch=9)))])
 
 
 @pytest.mark.usefixtures("first_of_two")
