@@ -65,5 +65,5 @@ def load(folder: str, kind: str, name: str) -> Any:
 
 
 def imported(folder: str, kind: str, name: str) -> Any:
-    """The constant in the file of that name."""
+    """Import the constant that is named after `kind` from the file `name` in `envs/<folder>`."""
     return exported(f"menagerie.envs.{folder}.{name.replace(' ', '_')}", kind.upper())

@@ -66,8 +66,8 @@ class Captioned(ABC):
         return [self.captions(indices, drawn) for drawn in (draws, *others)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """For each index a caption that is false of its image, made from the caption of the same draw; None if there is
-        none. `kind` is one of `text_negatives`."""
+        """For each index a caption that is false of its image; None if there is none. It's made from the caption that
+        `captions` returns for the same index and draw. `kind` is one of `text_negatives`."""
         return [None for _ in zip(indices, draws, strict=True)]
 
     def false_of(

@@ -83,10 +83,11 @@ def shown(value: object) -> str:
 
 
 def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
-    """Copy the weights in `folder` into a fresh `scorer`, whose text space must be `widened` by the checkpoint's.
+    """Copy the weights of the checkpoint in `folder` into a fresh `scorer`. The scorer's text space must include the
+    checkpoint's: make it with `widened`.
 
-    Raises if the checkpoint has another model, other towers or other options, and if a weight besides words and
-    positions depends on the texts.
+    Raises if the checkpoint has another model, other towers or other options. Also raises if the shape of a weight
+    depends on the texts, unless the weight belongs to words or positions.
     """
     config = check_start(folder, model, scorer.towers_config, asdict(scorer.config))
     weights, state = read_weights(folder), scorer.state_dict()

@@ -1,7 +1,8 @@
 """What the processes of one training exchange within a step: codes of texts, and one number for each text.
 
 Each of W ranks has the n/W images of its share of the batch, and encodes 1/W of the texts. Codes of texts are gathered
-with their gradient, so that a rank has the rows of its images, whole, in the matrix of logits l. Of column j all know
+with their gradient, so that a rank has the whole rows of its images in the matrix of logits l. All ranks know, for
+each column j,
 
     lse_j = log sum_i exp l_ij,     d lse_j / d l_ij = exp(l_ij - lse_j),
 
@@ -124,7 +125,7 @@ class Gathered(torch.autograd.Function):
 
 
 class ColumnLogSumExp(torch.autograd.Function):
-    """1/W of lse_j, with the whole gradient of lse_j by the logits of this rank: they are in no other rank's share."""
+    """lse_j / W, but with the whole gradient of lse_j for this rank's logits: no other rank's share contains them."""
 
     @staticmethod
     def forward(ctx, logits, ranks):
@@ -145,7 +146,7 @@ _dealing: Ranks | None = None  # while the text tower's rows are dealt out to th
 
 @contextmanager
 def taking_part(ranks: Ranks | None) -> Iterator[None]:
-    """Compute a step together with the other ranks; with None, as without this."""
+    """Compute the steps inside this context together with the other ranks; with None, alone."""
     global _of_step
     _of_step = ranks
     try:

@@ -29,7 +29,7 @@ class Subject(NamedTuple):
     images: Tensor
 
     def similarity(self, images: list[int], texts: list[int]) -> Tensor:
-        """The scores of images and texts, given by number."""
+        """Score each of some images with each of some texts; both are given by their indices."""
         with torch.no_grad():
             pixels = self.scorer.pixel_scale(self.images[images])
             read = self.scorer.read([CAPTIONS[k] for k in texts], [GRAPHS[k] for k in texts])

@@ -70,7 +70,7 @@ class Kind(NamedTuple):
         return "filip" if self.fusion == "late" else "fusion"
 
     def options(self, batch: int, alpha: float) -> dict[str, Any]:
-        """The options of the combination, as its scorer has them."""
+        """The options with which the scorer `model` becomes this combination."""
         if self.loss == "generative":
             fixed = {"null_share": 0.0, "parallel": 0.0, "prior": "images"}
             return {"fusion": self.fusion, "tokens": self.tokens, "alpha": alpha, **fixed}
@@ -128,7 +128,7 @@ class LossOrArchitecture(Compute):
         return list(dict.fromkeys(found))
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Each combination at each split; generative ones also with priors, once their weights are there."""
+        """Plan each combination on each split. A generative one is scored with priors too, once its weights exist."""
         for split, kind in product(self.names, self.kinds):
             course = self.course(known, split, kind)
             for arm in {arm.id: arm for arm in (*course.arms, *self.equally_dear(split, kind, course.chosen))}.values():

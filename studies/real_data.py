@@ -94,7 +94,7 @@ class RealTraining(ModelOptions, Study):
 
     @property
     def folders(self) -> "Given":
-        """The folders of `--images`, by the folder that each replaces."""
+        """Map each folder that `--images` replaces to the folders that are searched instead."""
         from menagerie.studies.real_training.check import folders_of
 
         return folders_of(self)
@@ -132,8 +132,8 @@ class RealTraining(ModelOptions, Study):
         return replace(self, prepared=None)
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """All cells, each with the benchmarks that it is scored on when it is finished; before photographs are read,
-        the models on rendered scenes."""
+        """Plan all cells, and for each finished cell the benchmarks on which it is scored. Before `prepare` has read
+        the photographs, plan only the models on rendered scenes."""
         from menagerie.studies.real_training.cells import grid_of, pieces_of
 
         yield from self.prepared.arms if self.prepared else grid_of(self).plan(known)

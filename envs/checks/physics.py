@@ -42,7 +42,7 @@ class Config:
 
 @contextlib.contextmanager
 def client() -> Iterator[object]:
-    """pybullet, connected to a simulation of its own with a ground plane."""
+    """Yield pybullet, connected to a new simulation that has a ground plane."""
     try:
         with silence():
             import pybullet

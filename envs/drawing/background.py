@@ -64,7 +64,7 @@ class Rays:
         return ((y - self.eye[1]) / np.maximum(self.directions[..., 1], np.float32(1e-3))).astype(np.float32)
 
     def to_ring(self, radius: float) -> Float32[np.ndarray, "h w"]:
-        """Distance to the far inner side of an upright cylinder around the point (0, 1) on the ground."""
+        """Distance along each ray to where it leaves an upright cylinder around the point (0, 1) on the ground."""
         start, flat = self.eye[:2] - np.array([0, 1], np.float32), self.directions[..., :2]
         a, b = (flat**2).sum(-1), (flat * start).sum(-1)
         root = np.sqrt(np.maximum(b * b - a * np.float32(start @ start - radius**2), 0))

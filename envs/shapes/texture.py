@@ -69,7 +69,7 @@ class Texture:
 
 
 def glossy(red: float, green: float, blue: float, pattern: Pattern | None = None) -> Texture:
-    """A linear colour like that of toy plastic."""
+    """A texture like toy plastic in a linear colour, with a pattern over it if one is given."""
 
     def albedo(noise: Float32[np.ndarray, "n 4"]) -> Float32[np.ndarray, "n 3"]:
         return (color(red, green, blue) * (1 + 0.06 * noise[:, 1:2])).clip(0, 1)

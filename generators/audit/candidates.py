@@ -230,8 +230,8 @@ def of_spatial(split: Split) -> Iterator[Drawn]:
 
 
 def of_counting(split: Split) -> Iterator[Drawn]:
-    """The tests of a counting split: animals that train shows in several copies, and animals set apart, in any
-    number.
+    """The tests of a counting split. They show animals that train shows in several copies, or animals set apart; both
+    in every possible number.
     """
     v = split.vocabulary
     counted = {scene.things[0].animal for scene in split.subsets["train"].scenes if len(scene.things) > 1}
@@ -254,8 +254,8 @@ def of_counting(split: Split) -> Iterator[Drawn]:
 
 
 def of_dependence(split: Split) -> Iterator[Drawn]:
-    """The tests of a dependence split, in which every animal has one texture: training pairs and others, with two
-    different textures."""
+    """The tests of a dependence split. In each test an animal has only one texture. Tests show training pairs and other
+    pairs; the two animals of a pair have different textures."""
     trained, pairs = set(assignments(split)), all_pairs(split, "left/right")
     for name in ("seen_textures", "unseen_textures", "validation"):
         records = records_of(split, name)
@@ -274,8 +274,8 @@ def of_dependence(split: Split) -> Iterator[Drawn]:
 
 
 def worn_by_train(split: Split, main: bool) -> dict[str, str]:
-    """By animal, its most frequent texture in train (`main`), or the texture that train never shows on it; animals for
-    which train leaves this open are missing."""
+    """Map each animal to the texture that train shows most often on it (`main`), or else to the only one that train
+    never shows on it. Animals for which train doesn't determine that texture are left out."""
     things = (thing for scene in split.subsets["train"].scenes for thing in scene.things)
     shown, worn = Counter((thing.animal, thing.texture) for thing in things), {}
     for animal in split.vocabulary.animals:

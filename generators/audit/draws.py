@@ -192,7 +192,8 @@ def tally_orders(split: Split, tallies: Tallies) -> None:
 
 
 def tally_halves(tallies: Tallies, what: str, name: str, fell: Sequence[bool]) -> None:
-    """Count how often fair draws, in the order of the file, came out true: among all of them, and in each half."""
+    """Count how often draws with probability 1/2 came out true: among all of them, and in each half of the file's
+    order."""
     middle = len(fell) // 2
     for part, coins in {"": fell, ", first half": fell[:middle], ", second half": fell[middle:]}.items():
         if coins:

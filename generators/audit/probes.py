@@ -68,8 +68,8 @@ def check_probe_views(split: Split) -> Iterator[Finding]:
 
 
 def check_probe_complete(split: Split) -> Iterator[Finding]:
-    """Check that every view has each ordered pair of animals in each ordered pair of textures; or, of a crowd, the same
-    arrangements of different things in places of the layout."""
+    """Check that every view has each ordered pair of animals with each ordered pair of textures exactly once. For a
+    crowd, check that all views have the same arrangements."""
     start, number = split.recipe["first_view"], split.recipe["probe_views"]
     for name, records in tested(split).items():
         found = Counter((scene.view, plain(scene)) for scene in records.scenes)
@@ -88,7 +88,7 @@ def plain(scene: Scene) -> Scene:
 
 
 def pairs_of(split: Split) -> set[Scene]:
-    """Every ordered pair of the recipe's animals in every ordered pair of its textures."""
+    """A scene for each ordered pair of the recipe's animals, with each ordered pair of its textures."""
     animals, textures = (split.recipe[name] or getattr(split.vocabulary, name) for name in ("animals", "textures"))
     every = product(permutations(animals, 2), permutations(textures, 2))
     return {Scene("", (Thing(a, t, "left"), Thing(b, u, "right"))) for (a, b), (t, u) in every}
@@ -129,8 +129,8 @@ def suits(split: Split, scene: Scene) -> bool:
 
 
 def check_probe_quartets(split: Split) -> Iterator[Finding]:
-    """Check that with every scene its swap, its mirror and the mirror's swap are there: in its view, on its background,
-    with the same sizes and facings."""
+    """Check that for each scene the test also has its swap, its mirror and the mirror's swap: in the same view, on the
+    same background, with the same sizes and facings."""
     for name, records in tested(split).items():
         known = set(records.scenes)
         torn = (scene.key for scene in records.scenes if not {SWAPS["probe"](scene), mirror(scene)} <= known)

@@ -159,18 +159,18 @@ def by_scene(scene: Scene) -> Hashable:
 
 
 def by_pair(scene: Scene) -> Hashable:
-    """The group of all scenes of two animals in one relation."""
+    """A key that scenes share if they show the same two animals in the same relation."""
     return scene.relation, frozenset(thing.animal for thing in scene.things)
 
 
 def by_places(scene: Scene) -> Hashable:
-    """The group of a scene and the scene with its two things' places exchanged; sizes and facings are ignored."""
+    """A key that a scene shares with the scene whose two things have exchanged places; ignores sizes and facings."""
     things = frozenset((thing.animal, thing.texture) for thing in scene.things)
     return scene.background, scene.view, scene.relation, things
 
 
 def by_textures(scene: Scene) -> Hashable:
-    """The group of a scene and the scene with its two textures exchanged; sizes and facings are ignored."""
+    """A key that a scene shares with the scene whose two things have exchanged textures; ignores sizes and facings."""
     places = tuple((place_of(thing.slot), thing.animal) for thing in scene.things)
     return scene.background, scene.view, places, frozenset(thing.texture for thing in scene.things)
 

@@ -187,9 +187,9 @@ def outlined(mask: Bool[np.ndarray, "h w"]) -> dict[str, Any]:
 
 
 def sugarcrepe(parts: Sequence[ExportPart]) -> Iterator[File]:
-    """`SUBSET.json` has the captions and hard negatives of a test subset (SugarCrepe); the pictures lie below `images`.
+    """`SUBSET.json` has the captions and hard negatives of a subset (SugarCrepe); the pictures lie below `images`.
 
-    Only records with a hard negative are here, and no training subset.
+    Train is left out, and so are records without a hard negative.
     """
     for part in parts:
         indices = [i for i, negative in enumerate(part.records.negatives) if negative and part.name != "train"]

@@ -180,7 +180,8 @@ class CrowdRecipe(CrowdOptions):
     def tests_of_rules(
         self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
     ) -> dict[str, list[Scene]]:
-        """The scenes of the tests of rules, with as many things as the other tests have, as far as rules allow."""
+        """The test scenes that rules hold out. They have the same numbers of things as the other tests, as far as the
+        rules match such scenes."""
         tests = {}
         for name, texts in self.held_out_tests.items():
             tested = self.matching(world, name, [rule for rule in rules if rule.text in texts])

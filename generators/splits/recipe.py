@@ -125,7 +125,7 @@ class SplitRecipe(ABC):
         """The scenes of train, validation and all tests except `held_out`, without scenes that rules hold out."""
 
     def testable(self, world: World) -> list[Scene]:
-        """Every scene of two that a test of this kind could show, except validation's pairs, in one view.
+        """Every scene of two things that a test of this kind could show, in one view; pairs of validation are left out.
 
         Called only for kinds that support rules.
         """
@@ -136,7 +136,7 @@ class SplitRecipe(ABC):
         """The numbers of pairs that the fractions amount to; raises if they are impossible."""
 
     def groups_of(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"] | None:
-        """For each scene the number of its group, if records have groups that belong together; else None."""
+        """The number of each scene's group. None for kinds of splits that don't group their records."""
         return None
 
     def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class HuggingFace(Source):
 
 @dataclass(frozen=True)
 class OwnClass(Source):
-    """A user's class without a checkpoint, on towers from scratch, or with the weights that it loads itself."""
+    """A user's scorer class without a checkpoint. Its towers are untrained unless the class loads weights itself."""
 
     name: str
     towers: TowerConfig = field(default_factory=TowerConfig)

@@ -56,8 +56,8 @@ class GraphBatch(NamedTuple):
         return self._some(slice(count))
 
     def block(self, rows: slice) -> "GraphBatch":
-        """The batch of some graphs. All count as `related`, but those without edges have no altered ones: a choice
-        without alternatives adds nothing to a loss."""
+        """The batch of the graphs in `rows`. All count as `related`, but graphs without edges get no altered edges.
+        They add nothing to a loss, because there is no alternative to compare with."""
         some = self._some(rows)
         edges = some.edge_present.any(1)
         altered = {name: each._replace(exists=each.exists & edges) for name in ALTERED if (each := getattr(some, name))}

@@ -6,7 +6,7 @@ over the words of a text and its end. The score is log P(t | i) - alpha log P(t)
 these tokens. alpha = 0 is the likelihood (CapPa: Tschannen et al. 2023, section 3), alpha = 1 the pointwise mutual
 information (VisualGPTScore: Lin et al. 2024, section 3, where alpha is tuned). P(t) comes from the same network:
 
-- "null": a learned token in place of each of the image's; so a share of the training captions are read.
+- "null": a learned token replaces each token of the image. A share of the training captions is read in this way.
 - "noise": the mean of P(t | i) over 8 images of Gaussian noise.
 - "images": the mean of P(t | i) over 32 training images, which the scorer keeps.
 
@@ -83,7 +83,7 @@ class LikelihoodScorer(Scorer):
         return states[:, :1] if self.config.tokens == "pooled" else states[:, 1:]
 
     def seen(self, pixels: Float[Tensor, "n 3 h w"]) -> Seen:
-        """What words see of normalised images."""
+        """Encode normalised images as keys and values to which words attend."""
         return self.fused.read(self.chosen(self.towers.image.tokens(pixels).states))
 
     def word_code(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordCode:
@@ -108,7 +108,7 @@ class LikelihoodScorer(Scorer):
         return self.seen(images.to(self.null.dtype))
 
     def nothing(self) -> Seen:
-        """What words see without an image: the learned token in place of each of its tokens."""
+        """The keys and values without an image: the learned token replaces each image token."""
         count = 1 if self.config.tokens == "pooled" else self.towers.image.n_tokens - 1
         return self.fused.read(self.null.expand(1, count, -1))
 
@@ -162,7 +162,7 @@ class LikelihoodScorer(Scorer):
 
 
 def within(tokens: TokenBatch) -> Bool[Tensor, "*b t"]:
-    """Which tokens are no padding."""
+    """Mask of the tokens that aren't padding."""
     return torch.arange(tokens.ids.shape[-1], device=tokens.ids.device) < tokens.length[..., None]
 
 

@@ -89,7 +89,7 @@ class PhraseSumScorer(CLIPScorer):
         return F.normalize((phrases[texts.number] * texts.present[..., None]).sum(1), dim=-1)
 
     def text_rows(self, texts: PhraseBatch) -> Rows:
-        """The phrases of each graph."""
+        """Which rows of the text tower's output are the phrases of each graph."""
         return Rows(texts.number, texts.present)
 
     def paired(self, images: Float[Tensor, "n d"], texts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
@@ -150,7 +150,7 @@ class PhraseInteractionScorer(CLIPScorer):
         return {"phrases": Layer(code.vectors[code.phrases.number], code.phrases.present)}
 
     def text_rows(self, texts: PhraseBatch) -> Rows:
-        """The phrases of each graph."""
+        """Which rows of the text tower's output are the phrases of each graph."""
         return Rows(texts.number, texts.present)
 
     def paired_slots(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Layer:

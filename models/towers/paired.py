@@ -69,9 +69,9 @@ def image_preparation(architecture: str) -> dict[str, object]:
 
 
 def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: int) -> None:
-    """Load the text tower's weights from the other architecture and the image tower's from timm's into `model`.
+    """Load weights into `model`: the text tower's from the architecture in `TEXTS_OF`, the image tower's from timm.
 
-    Raises if either lacks a weight or has one too many; the projection of images stays new.
+    Raises if either source lacks a weight or has one too many. The projection of images keeps its initial weights.
     """
     text, image = weights_of(pretrained)
     theirs = open_clip.create_model(TEXTS_OF[architecture], pretrained=file_and_tag(text)[0])

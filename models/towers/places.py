@@ -41,7 +41,7 @@ class Places:
 
 
 def image_places(tower: ImageTower) -> Places | None:
-    """The places of an image tower; None unless it is a plain ViT."""
+    """Find the modules that give an image tower's layers; None unless the tower is a plain ViT."""
     if isinstance(tower, HuggingFaceImages):
         vision = tower.model.vision_model
         return Places(vision.encoder.layers, vision.post_layernorm, pools_first=tower.model.config.model_type == "clip")
@@ -53,7 +53,8 @@ def image_places(tower: ImageTower) -> Places | None:
 
 
 def text_places(tower: TextTower) -> Places | None:
-    """The places of a text tower; None if there is none, or if it isn't open_clip's transformer or Hugging Face's."""
+    """Find the modules that give a text tower's layers. None unless the tower is open_clip's transformer or a Hugging
+    Face model's."""
     if isinstance(tower, HuggingFaceTexts):
         text = tower.model.text_model
         return Places(text.encoder.layers, text.final_layer_norm, reads=text, present=attention_mask)
@@ -78,7 +79,7 @@ def attention_mask(given: tuple, named: Mapping[str, Any]) -> Bool[Tensor, "m co
 
 
 def words_of(tower: TextTower, text: nn.Module, ids: Int64[Tensor, "m context"]) -> Bool[Tensor, "m t"] | None:
-    """Which tokens of open_clip's text tower are no padding; None where the tower reads padding like words (SigLIP)."""
+    """Mask of the tokens of open_clip's text tower that aren't padding; None if it reads padding as words (SigLIP)."""
     if isinstance(text, TextTransformer) and (text.use_pad_mask or text.cls_emb is not None):
         words = ids != text.pad_id
         return words if text.cls_emb is None else torch.cat([words, words.new_ones(len(words), 1)], dim=1)

@@ -38,7 +38,7 @@ def start_loader(number: int) -> None:
 
 
 def batches(feed: Dataset, start: int, end: int, device: torch.device, workers: int = 0) -> Iterator[Tensors]:
-    """Yield the batches of steps `start` to `end`, in order, prepared in `workers` processes (0: in this one)."""
+    """Yield the batches of steps `start` to `end` - 1, in order, prepared in `workers` processes (0: in this one)."""
     pinned = device.type == "cuda"
     if workers:
         if multiprocessing.get_start_method(allow_none=True) == "forkserver":

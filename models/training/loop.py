@@ -108,7 +108,7 @@ def train(
 
 
 def reference_items(size: int, count: int, seed: int) -> np.ndarray:
-    """The training items that a scorer keeps: drawn by the seed alone, each once where there are enough of them."""
+    """Draw the training items that a scorer keeps, with the seed alone. None is drawn twice if there are enough."""
     return np.random.default_rng(seed_of(seed, "references")).choice(size, count, replace=size < count)
 
 
@@ -177,7 +177,7 @@ def update(scorer: Scorer, optimizer: torch.optim.Optimizer) -> None:
 
 
 def seed_dropout(seed: int) -> None:
-    """What `torch.manual_seed` does; where there is no GPU that keeps a stack trace of each call, for good."""
+    """Seed torch. Without a GPU, `torch.manual_seed` would keep a stack trace of each call for good; this avoids it."""
     if torch.cuda.is_initialized():
         torch.manual_seed(seed)
     else:

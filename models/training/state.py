@@ -94,7 +94,7 @@ class History:
         self.rows[-1] = self.rows[-1]._replace(validation=accuracy)
 
     def table(self) -> Float[Tensor, "n 6"]:
-        """All rows as a tensor, for a state."""
+        """All rows as one tensor, to be saved in the run's state."""
         return torch.tensor(self.rows, dtype=torch.float64).reshape(-1, len(Row._fields))
 
     def take(self, table: Sequence[Sequence[float]]) -> None:

@@ -93,10 +93,10 @@ class Found(NamedTuple):
 
 
 def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Found]:
-    """Yield in which share of scenes each part holds, each condition, and all that can be asked together; for the
-    latter also what it would be if they were independent.
+    """Yield the share of scenes in which each part holds, in which each condition holds, and in which all conditions
+    hold that can be asked. For the last, also yield what the share would be if conditions were independent.
 
-    `lacking` says of conditions why they can't be asked.
+    `lacking` has the reasons why conditions can't be asked, by condition.
     """
     asked = [part for part in PARTS if part.condition not in lacking]
     holds = {part: held(scores, part, axes) for part in asked}
@@ -118,7 +118,7 @@ def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> It
 
 
 def held(scores: Scores, part: Part, axes: ProbeAxes) -> Bool[np.ndarray, "v p q"]:
-    """In which scenes a part holds; a tie doesn't."""
+    """Mask of the scenes in which a part holds. With a tie between two scores it doesn't."""
     found = np.all([scores[one] > scores[other] for one, other in part.above], 0)
     if part.partner == SWAP:
         return found & found[:, :, axes.swaps]

@@ -111,7 +111,7 @@ def size_of(z: Codes) -> float:
 def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool) -> float:
     """R2 = E[2 D^ . D - |D^|^2] / E[D1 . D2]: D^ is fitted in one view on other pairs and judged in the other views.
 
-    A view treats all pairs alike in what is noise to the others: judged in the view of the fit, R2 can be above 1.
+    Part of a view's noise is the same for all pairs, so a fit predicts it in its own view. R2 could be above 1 there.
     """
     x = exchanged(axes, placed)
     folds, gain = axes.folds(FOLDS), 0.0

@@ -1,6 +1,7 @@
-"""Plans that follow from what is known: choices are halved on validation, then budgets rise until validation doesn't.
+"""Plans that depend on results so far: choices are halved by their accuracy on validation, then budgets rise until that
+accuracy stops rising.
 
-All of it is pure, so that a plan can be tried without training anything.
+Everything here is pure, so that a plan can be tried without training anything.
 """
 
 import statistics

@@ -116,9 +116,10 @@ def untuned(study: SplitOptions) -> list[str]:
 
 
 def towers(study: SplitOptions, model: str) -> TowerConfig:
-    """The towers of a model: the study's own, or those that tuning preferred.
+    """The towers of a model: the study's, but with the architecture that tuning chose for the model, if it was tuned.
 
-    A model that wasn't tuned beside others that were takes theirs, if they agree and no others are requested.
+    If only other models were tuned, the model takes their architecture, provided that they agree on one and that the
+    study has the default one.
     """
     best, theirs = tuned(study).get(model), {recipe.architecture for recipe in tuned(study).values()}
     architecture = best.architecture if best else study.architecture

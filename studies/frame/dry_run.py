@@ -55,7 +55,7 @@ def dry_run(study: Study) -> None:
 
 
 def rendering(study: Study, arms: Sequence[Arm]) -> float:
-    """Print what each image store lacks; returns the seconds that rendering it takes."""
+    """Print how many scenes each image store lacks; returns about how many seconds it takes to render them all."""
     stores: dict[tuple[str, int], dict[Any, None]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):

@@ -219,7 +219,8 @@ def marks(parameter: BaseDistribution) -> list[Any]:
 
 @dataclass(frozen=True)
 class Maps(OwnFigure):
-    """Interpolated validation accuracy over pairs and hard negatives, a panel per model; circles were tried."""
+    """Interpolated validation accuracy over the shares of pairs and of hard negatives, with a panel for each model.
+    Circles mark the settings that were tried."""
 
     places: Mapping[str, Sequence[tuple[float, float, float]]]
     """By model, for each setting: its share of hard negatives, its share of pairs, and its accuracy."""
@@ -242,9 +243,9 @@ class Maps(OwnFigure):
 
 
 def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
-    """The points that were tried, and a map near them; what else was varied is averaged over.
+    """Draw the points that were tried, and a map of predicted values near them, averaged over what else was varied.
 
-    A place is near points if they take more than half of the deviation that a guess would have without them."""
+    A place is near points if the prediction there deviates at most half as much as the values do."""
     line = np.linspace(0, 1, 41)
     mean, deviation = surrogate(places, values)(np.stack(np.meshgrid(line, line), -1).reshape(-1, 2))
     near = np.where(deviation <= values.std() / 2, 100 * mean, np.nan).reshape(len(line), -1)

@@ -133,8 +133,8 @@ class SplitStudy(SplitOptions, Study):
         """The run of a model at a place.
 
         Each name of `place` is a field of the split, of the training recipe, of the model's options, of the source of
-        its graphs, or one of `TOWERS`; it holds for tuned models too. Raises `UserError` for a name that none of these
-        has, or several.
+        its graphs, or one of `TOWERS`. Its value overrides what tuning chose. Raises `UserError` for a name that none
+        of these has, or more than one.
         """
         split, rest = self.parted(model, place)
         recipe = self.split_of(seed, **split)

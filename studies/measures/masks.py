@@ -205,8 +205,9 @@ def mask_verdicts(masks: Mapping[MaskRow, pd.DataFrame], task: str) -> Iterator[
 
 
 def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, ours: pd.DataFrame | None) -> Verdict:
-    """A verdict on how the second of two masks differs from the first. The interval in points decides, and so does the
-    paper's measure: a claim that only one of the two confirms or contradicts is undecided."""
+    """Judge a claim on how the second of two masks differs from the first. The interval in points decides, but the
+    claim is undecided if the paper's measure points the other way. If too little was gained to compute that measure,
+    the interval decides alone."""
     if theirs is None or ours is None:
         return verdict(claim, row, DASH, None, 1)
     sides = [sides_of(items, task) for items in (theirs, ours)]

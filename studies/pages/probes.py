@@ -82,8 +82,8 @@ def write_rows(path: Path, rows: "pd.DataFrame") -> None:
 def parts(
     found: "pd.DataFrame", axes: Sequence[str], lengths: Mapping[str, int], names: Mapping[str, str] | None = None
 ) -> Iterator[Part]:
-    """What the rows of the measure say; `axes` tell places of the grid apart, `lengths` are models' steps. Models have
-    their titles as scorers for names, unless these are given."""
+    """The parts of a page on the rows of the measure. `axes` tell places of the grid apart, and `lengths` are the steps
+    of each model. `names` are the models' names in the page; by default the titles of the scorers."""
     if not len(found):
         return
     names = names or {model: title_of(model) for model in dict.fromkeys(found["model"])}
@@ -121,7 +121,7 @@ def by_seed(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mean]:
 
 
 def sentence(name: str, rows: "pd.DataFrame") -> str:
-    """What is left of the bit at each stage, and which code holds less of it."""
+    """Say how much of the one bit each stage holds, and whether the image's or the text's code holds less."""
     means = by_seed(rows, ("part", "layer", "read"))
     held = [f"{stage} {means[place]}" for place, stage in STAGES.items() if place in means]
     codes = [means.get(place) for place in (IMAGE_CODE, TEXT_CODE)]

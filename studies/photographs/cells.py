@@ -176,7 +176,7 @@ def steps_of(study: Any, training: Training, recipe: Recipe) -> Recipe:
 
 
 def check_pairs(study: Any, training: Training) -> None:
-    """Raise where a run would see single animals only, and say nothing of binding."""
+    """Raise if a run would train on single animals only: its results would say nothing about binding."""
     recipe = train_recipe(study, training)
     if not recipe.counts().train:
         raise UserError(

@@ -171,7 +171,8 @@ def held_out(files: Sequence[Path], seed: int) -> tuple[Path, ...]:
 
 
 def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
-    """Choose up to `count` other photographs of an animal; a larger choice contains the smaller ones."""
+    """Choose up to `count` photographs of an animal, without the one that `held_out` gives for this seed. A larger
+    choice contains the smaller ones."""
     place = seed % len(files)
     return tuple([*files[place + 1 :], *files[:place]][:count])
 

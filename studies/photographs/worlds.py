@@ -81,7 +81,8 @@ def read_photographs(folder: Path, synthetic: World) -> Photographs:
 
 
 def draw_pictures(world: World, folder: Path) -> Path:
-    """Rendered animals cut out along their masks, in the place of photographs: a world's, and a few further ones."""
+    """Write pictures that take the place of photographs: rendered animals, cut out along their masks. They show a
+    world's animals and a few further ones."""
     from PIL import Image
 
     from menagerie.envs.render.renderer import Renderer

@@ -162,7 +162,7 @@ def grid_with_steps(study: Any, images: int) -> Grid:
 
 
 def closed(config: TowerConfig) -> bool:
-    """Whether towers have a vocabulary of their own."""
+    """Whether towers have a closed vocabulary, which only small towers can have."""
     return (config.tokenizer or "closed") == "closed" and config.architecture in SMALL_TOWERS
 
 

@@ -23,7 +23,7 @@ Failed = Callable[[Any, str], None]
 
 
 def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> None:
-    """The body of a task: a job, if it hasn't ended. `processes` share its trainings."""
+    """Run a job in a task, unless the job has already ended. `processes` share its trainings."""
     if job.ended:
         return
     load(MODULES)
@@ -108,7 +108,8 @@ def run_jobs(
 
 
 def run_in_turn(first: list[AnyJob], follow: Callable[[AnyJob], list[AnyJob]], on_failed: Failed | None) -> None:
-    """Run jobs one after another in this process, with which the others of torchrun train, and those that `follow`."""
+    """Run jobs, and those that `follow` adds after each, one after another in this process. The other processes of
+    torchrun train together with it."""
     from menagerie.envs.core.progress import progress_bar
     from menagerie.studies.runs.local import fail
 
@@ -144,7 +145,8 @@ def run_tasks(
     follow: Callable[[AnyJob], list[AnyJob]],
     on_failed: Failed | None,
 ) -> None:
-    """Run jobs by id, to which `follow` adds those that follow from a finished one, as tasks."""
+    """Run the jobs in `every`, which are given by id, as tasks. When a job has finished, `follow` adds to `every` the
+    jobs that follow from it, and these run too."""
     from menagerie.envs.core.progress import progress_bar
 
     tasks = Tasks(

@@ -1,4 +1,4 @@
-"""Tests a trained scorer: accuracies by subset and task with all scores; and evaluates validation during training."""
+"""Tests a trained scorer: gives accuracies by subset and task, and the scores. Evaluates validation during training."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence

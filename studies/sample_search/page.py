@@ -71,7 +71,7 @@ def parts(study: Any, points: Sequence[Point]) -> Iterator[Part]:
 
 
 def explained(study: Any, points: Sequence[Point]) -> str:
-    """What is counted, how long everything is trained, and by what settings are judged."""
+    """Explain what is counted, how long each setting is trained, and by which accuracy settings are judged."""
     counted = (
         "Training images are distinct images: scenes in a view, those of single-object scenes counted, each once "
         "however often it is seen; apart from them there are passes. Each model is searched twice, "
@@ -122,8 +122,8 @@ def map_figure(study: Any, points: Sequence[Point]) -> Part:
 
 
 def course_figures(study: Any, points: Sequence[Point]) -> Iterator[Part]:
-    """Over the number of trials the hypervolume of the front on validation, and the images of each trial for the
-    target; for each model the settings of both searches, as parallel coordinates."""
+    """Plot over the trials of the first search the hypervolume of the front on validation, and over those of the second
+    the images of each trial. Then plot the settings of both searches as parallel coordinates, for each model."""
     from menagerie.studies.frame.search_figures import COURSE, CROSSES, HOLLOW, POINTS, ByModel, Side, parallels
 
     fronts = {m: [p for p in points if (p.model, p.question) == (m, "front")] for m in study.models}

@@ -168,7 +168,8 @@ def lacking(table: pd.DataFrame) -> dict[str, str]:
 
 
 def paper_tables(scored: Scored) -> list[tuple[PaperTable, pd.DataFrame]]:
-    """The paper's tables of which any benchmark was scored: our models, chance, then the paper's figures."""
+    """Make each table of the paper for which at least one benchmark was scored: first our models, then chance, then the
+    paper's figures."""
     there, found = set(scored.table.benchmark), []
     for layout in TABLES:
         if there & {column.benchmark for column in layout.columns}:

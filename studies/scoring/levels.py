@@ -49,9 +49,9 @@ def in_percent(share: float) -> str:
 def over_seeds(levels: Sequence[Estimate]) -> Estimate:
     """The mean of the accuracies of several seeds.
 
-    Its interval has two parts, added as squares: Student's interval of the seeds, and the mean of their intervals over
-    records, which all seeds share, by the wider side: the other may end at 0 or 1. Two seeds have none (`two_levels`),
-    one has its own.
+    Half the width of its interval is sqrt(a^2 + b^2). a is half the width of Student's interval of the seeds. b is the
+    mean over seeds of the wider side of their intervals over records, which all seeds share; the other side may end at
+    0 or 1. Two seeds have no interval (`two_levels`); a single seed keeps its own.
     """
     from scipy.special import stdtrit
 
@@ -81,7 +81,7 @@ class Levels(OwnFigure):
 
     @property
     def rows(self) -> list[str]:
-        """By the mean, over the panels that a row is in, of the share of rows there that are better."""
+        """The rows, best first. Each is ranked by the share of rows that are better, averaged over the row's panels."""
         values: dict[str, list[float]] = {}
         for (panel, _), its in self.levels.items():
             values.setdefault(panel, []).append(its.value)

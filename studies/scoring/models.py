@@ -93,7 +93,7 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
 
 
 def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
-    """A cell with its labels: its run, its model, and where in its study it is, as far as that is given."""
+    """Describe a cell as a `Model`. Its labels say the run, the scorer, and the cell's `place` in its study."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
     words = [f"{axis.replace('_', ' ')} {worded(axis, value)}" for axis, value in place.items()]
     label = f"{name}: {model}" + (f" ({where})" if where else "")
