@@ -26,13 +26,15 @@ def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> Non
     """Run a job in a task, unless the job has already ended. `processes` share its trainings."""
     if job.ended:
         return
-    load(MODULES)
-    if processes == 1 or not isinstance(job, Job):
-        run_interruptible(job, interruption)
-        return
-    from menagerie.studies.runs.task_processes import run_in_processes
+    trains = isinstance(job, Job)
+    if trains:
+        load(MODULES)
+    if trains and processes > 1:
+        from menagerie.studies.runs.task_processes import run_in_processes
 
-    run_in_processes(partial(run_interruptible, job, interruption), processes, job.threads)
+        run_in_processes(partial(run_interruptible, job, interruption), processes, job.threads)
+    else:
+        run_interruptible(job, interruption)
 
 
 def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
