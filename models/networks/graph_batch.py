@@ -1,12 +1,12 @@
 """Scene graphs of a batch as tensors, each distinct phrase once; and altered graphs, with the same nodes but other
 edges, for OC-CLIP's local loss (A.1)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Bool, Int64
@@ -20,6 +20,7 @@ from menagerie.models.texts import Texts, mapped
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 Ends = tuple[int, int]  # subject and object
+Thing = TypeVar("Thing", bound=Hashable)
 
 
 class Altered(NamedTuple):
@@ -44,12 +45,20 @@ class GraphBatch(NamedTuple):
     subjects: Int64[Tensor, "c e"]
     objects: Int64[Tensor, "c e"]
     edge_present: Bool[Tensor, "c e"]
+    distinct: Int64[Tensor, " d"]
+    """Indices of the graphs that differ from all before them."""
+    number: Int64[Tensor, " c"]
+    """For each graph, which of the distinct ones it equals."""
     related: Int64[Tensor, " k"]
     """Indices of the graphs that belong to images and have edges."""
     swapped: Altered | None
     """Edges with subjects and objects exchanged; only in training, when a generator is given."""
     shuffled: Altered | None
     """Edges between randomly drawn nodes; only in training, when a generator is given."""
+
+    def once(self) -> "GraphBatch":
+        """The batch of the distinct graphs, without altered ones."""
+        return self._replace(swapped=None, shuffled=None)._some(self.distinct)
 
     def first(self, count: int) -> "GraphBatch":
         """The batch of the first `count` graphs, which must include all that belong to images."""
@@ -63,7 +72,7 @@ class GraphBatch(NamedTuple):
         altered = {name: each._replace(exists=each.exists & edges) for name in ALTERED if (each := getattr(some, name))}
         return some._replace(related=torch.arange(len(edges), device=edges.device), **altered)
 
-    def _some(self, rows: slice) -> "GraphBatch":
+    def _some(self, rows: slice | Int64[Tensor, " some"]) -> "GraphBatch":
         per_graph = ("phrase_of_node", "node_present", "predicate_of_edge", "subjects", "objects", "edge_present")
         kept = {name: getattr(self, name)[rows] for name in per_graph}
         more = {name: mapped(getattr(self, name), itemgetter(rows)) for name in ALTERED}
@@ -87,6 +96,9 @@ class GraphReader:
         predicate_of_edge, edge_present = pad([[predicates[e.predicate] for e in g.edges] for g in graphs])
         subjects, _ = pad([[edge.subject for edge in graph.edges] for graph in graphs])
         objects, _ = pad([[edge.object for edge in graph.edges] for graph in graphs])
+        numbers, places = numbered(graphs), dict(zip(reversed(graphs), reversed(range(len(graphs))), strict=True))
+        number = torch.tensor([numbers[graph] for graph in graphs], dtype=torch.int64)
+        distinct = torch.tensor([places[graph] for graph in numbers], dtype=torch.int64)
         related = [i for i, graph in enumerate(graphs[: texts.matched]) if graph.edges]
         return GraphBatch(
             phrases=self.tokenizer(list(phrases), self.context),
@@ -97,6 +109,8 @@ class GraphReader:
             subjects=subjects,
             objects=objects,
             edge_present=edge_present,
+            distinct=distinct,
+            number=number,
             related=torch.tensor(related, dtype=torch.int64),
             swapped=swapped_edges(graphs) if generator else None,
             shuffled=shuffled_edges(graphs, generator) if generator else None,
@@ -117,9 +131,9 @@ def check_nodes(texts: Texts) -> None:
             )
 
 
-def numbered(names: Iterable[str]) -> dict[str, int]:
-    """Number distinct names in the order of their first mention."""
-    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+def numbered(things: Iterable[Thing]) -> dict[Thing, int]:
+    """Number distinct things in the order of their first mention."""
+    return {thing: number for number, thing in enumerate(dict.fromkeys(things))}
 
 
 def swapped_edges(graphs: Sequence[SceneGraph]) -> Altered:

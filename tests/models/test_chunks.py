@@ -65,6 +65,19 @@ def test_what_fits_is_compared_at_once():
     assert torch.equal(model.similarity(image, text), model._all_pairs(image, text))
 
 
+@pytest.mark.parametrize("graphs", [GRAPHS, ALONE], ids=["edges", "nodes"])
+def test_equal_graphs_are_compared_once(graphs):
+    model, again = scorer("oc-clip"), [*graphs, *graphs[::-1]]
+    image, text = model.encode_images(images(N)), texts(model, again)
+    assert len(text.graphs.once().phrase_of_node) == len(dict.fromkeys(graphs)) < len(again)
+    weight, found = torch.rand(N, len(again)), []
+    for scores in (model.similarity, model._all_pairs):
+        values = scores(image, text)
+        found.append([values, *torch.autograd.grad((values * weight).sum(), list(image), retain_graph=True)])
+    for once, each in zip(*found, strict=True):
+        torch.testing.assert_close(once, each, rtol=1e-4, atol=1e-6)
+
+
 def test_the_backward_pass_by_hand_is_the_derivative():
     """By finite differences, of every input; graphs of one to three nodes. Phrases that fit nowhere are no 0/0."""
     rng = np.random.default_rng(0)
