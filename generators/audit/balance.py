@@ -50,8 +50,8 @@ TOGETHER = "all tests"
 
 
 class Turned(NamedTuple):
-    """A scene, the value of a product of its signs, and its group: the scenes that share the random draw that decided
-    it."""
+    """A scene, the value of a product of its signs, and its group: all scenes that share the random draw that decided
+    this value."""
 
     scene: Scene
     sign: int
@@ -108,10 +108,10 @@ def strata(scenes: Sequence[Scene]) -> dict[str, list[int]]:
 
 
 def signs_of(scene: Scene, graph: SceneGraph) -> dict[str, int]:
-    """The signs of a scene of two different animals: without a if both textures are equal, without m if the caption
+    """The signs of a scene of two different animals. "a" is left out if both textures are equal, "m" if the caption
     doesn't mention both animals.
 
-    a is relative to the texture that is first in the alphabet.
+    "a" is relative to the texture of the two that is first in the alphabet.
     """
     one, other = sorted(scene.things, key=lambda thing: thing.animal)
     signs = {"p": 1 if scene.things[0] == one else -1}
@@ -157,8 +157,8 @@ def products(split: Split, name: str, records: Records) -> dict[str, list[Turned
 def stratified(
     what: str, name: str, product: str, rows: Sequence[Turned], textures: Sequence[str]
 ) -> Iterator[Contrast]:
-    """The contrast of a product over all rows and over each part of them; a product with a is also taken relative to
-    each texture."""
+    """Yield the contrast of a product over all rows and over each part of them; a product with the sign "a" also
+    relative to each texture."""
     for part, inside in strata([row.scene for row in rows]).items():
         signs = ((rows[i].group, rows[i].sign) for i in inside)
         yield signed(what.format(texture="the first texture in the alphabet"), name + part, signs)

@@ -51,7 +51,7 @@ def stratum_of(scene: Scene) -> Stratum:
 
 
 def candidates(split: Split) -> Iterator[Drawn]:
-    """For each test and for validation, its records and the scenes that they could have been drawn from."""
+    """Yield, for each test and for validation, its records and the scenes that they could have been drawn from."""
     yield from OF_KIND.get(split.recipe["kind"], lambda split: ())(split)
     for name in split.subsets:
         if name.startswith(HELD_OUT) and (rules := rules_for(split, name)):
@@ -67,7 +67,8 @@ def records_of(split: Split, name: str, relation: str | None = None) -> list[tup
 
 
 def drawn(split: Split, name: str, strata: Strata) -> Drawn:
-    """The records of a subset, drawn from the part of these strata that the hold-out rules leave."""
+    """The records of a subset, drawn from those scenes of these strata that no hold-out rule matches and that have no
+    unseen object."""
     return Drawn(name, records_of(split, name), split.recipe["test_scenes"], left(split, with_unseen(split, strata, 0)))
 
 
@@ -107,7 +108,7 @@ def set_apart(share: float, total: int) -> int:
 def scenes_of(
     split: Split, stratum: Stratum, textures: Iterable[Textures], orders: Iterable[Sequence[str]] = ()
 ) -> list[Scene]:
-    """All scenes of a pair in these textures on all backgrounds, in both orders unless `orders` are given."""
+    """All scenes of a pair in each of `textures`, on all backgrounds, in each of `orders` (default: both)."""
     relation, pair = stratum
     animals, slots = sorted(pair), SLOTS_OF[relation]
     every = product(split.vocabulary.backgrounds, list(orders) or list(permutations(animals)), list(textures))

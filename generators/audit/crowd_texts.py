@@ -48,8 +48,8 @@ def holds(edge: Edge, graph: SceneGraph, scene: Scene, phrases: list[str]) -> bo
 
 
 def check_crowd_texts(split: Split) -> Iterator[Finding]:
-    """Check that captions are true, and that negatives are false, true of the swap, and made of the same words as the
-    caption."""
+    """Check that captions are true, and that negatives are false, true of the swap, and, except in searches, made of
+    the same words as the caption."""
     v = split.vocabulary
     for name, r in split.subsets.items():
         rows = list(zip(r.scenes, r.captions, r.graphs, r.negatives, r.negative_graphs, strict=True))
@@ -86,8 +86,8 @@ def check_crowd_mentions(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_negatives(split: Split) -> Iterator[Finding]:
-    """Check that a training scene has a negative where, and only where, its caption tells both textures that are
-    exchanged, and train shows all cells of the swap."""
+    """Check that a training scene has a negative if and only if its caption tells both exchanged textures, train shows
+    the cells that the exchange gives, and no rule holds out the swap."""
     train = split.subsets["train"]
     shown, rules = {thing[:2] for scene in train.scenes for thing in scene.things}, rules_of(split)
     wrong = (
@@ -99,7 +99,8 @@ def check_crowd_negatives(split: Split) -> Iterator[Finding]:
 
 
 def exchangeable(scene: Scene, graph: SceneGraph, shown: set[tuple[str, ...]]) -> bool:
-    """Whether a caption mentions both things that its scene's swap changes, and train shows these after the swap."""
+    """Whether a caption mentions both things that its scene's swap changes, with their textures, and train shows the
+    cells that these have after the swap."""
     if len(scene.things) < 2:
         return False
     swap = swap_exchanged(scene).things
@@ -137,7 +138,7 @@ def check_crowd_shares(split: Split) -> Iterator[Finding]:
 
 
 def numbers_told(things: int, mentioned: float, most: int) -> dict[int, float]:
-    """The probability of each number of mentioned things, if a caption isn't one about the salient thing alone."""
+    """The probability of each number of mentioned things in captions that aren't limited to the salient thing."""
     chances = dict.fromkeys(range(1, things + 1), 0.0)
     for k in range(things + 1):
         chances[min(max(k, 1), most)] += comb(things, k) * mentioned**k * (1 - mentioned) ** (things - k)

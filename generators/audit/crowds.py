@@ -64,7 +64,7 @@ def check_crowd_places(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_things(split: Split) -> Iterator[Finding]:
-    """Check that things differ, or share what their test says."""
+    """Check that the things of a scene share no animal and no texture, or as many as their test says."""
     for name, records in split.subsets.items():
         test = read_name(name)
         strange = (scene.key for scene in records.scenes if not shares_as_said(test, cells_of(scene)))
@@ -72,7 +72,8 @@ def check_crowd_things(split: Split) -> Iterator[Finding]:
 
 
 def shares_as_said(test: Test | None, cells: Sequence[tuple[str, str]]) -> bool:
-    """Whether the things of a scene share what its test says: nothing; or as much as in a search or in triplets."""
+    """Whether the things of a scene share what its test says: no animal and no texture, or as many as in a conjunction
+    search or in triplets."""
     animals, textures = (Counter(names) for names in zip(*cells, strict=True))
     most = animals.most_common(1)[0][1], textures.most_common(1)[0][1]
     if test is not None and test.kind == "triplets":
@@ -87,7 +88,8 @@ def shares_as_said(test: Test | None, cells: Sequence[tuple[str, str]]) -> bool:
 
 
 def check_crowd_numbers(split: Split) -> Iterator[Finding]:
-    """Check that train has each number of things equally often, and each test its number."""
+    """Check that train has each number of things equally often and each test its own, and that train has as many scenes
+    as the recipe says and other subsets at most as many."""
     recipe, train = split.recipe, split.subsets["train"].scenes
     numbers = Counter(len(scene.things) for scene in train)
     left = len(left_out(split).get("train", ()))
@@ -109,8 +111,9 @@ def check_crowd_numbers(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_cells(split: Split) -> Iterator[Finding]:
-    """Check that train shows the share of cells that the recipe says, that tests of seen cells have only these and
-    tests of unseen cells others, and that all cells of an exchange are of one sort."""
+    """Check that train shows the requested share of cells, and animals of a class in the same textures. Check that, for
+    each scene of other subsets except tests of rules, train shows all cells of the scene and of its swap; in tests of
+    unseen cells, all but the four that the swap exchanges."""
     v, recipe = split.vocabulary, split.recipe
     shown = {cell for scene in split.subsets["train"].scenes for cell in cells_of(scene)}
     rows = {frozenset(texture for animal, texture in shown if animal == name) for name in v.animals}
@@ -142,8 +145,8 @@ def is_known(scene: Scene, shown: set[tuple[str, str]], unseen: bool) -> bool:
 
 
 def check_crowd_information(split: Split) -> Iterator[Finding]:
-    """Check that all shown cells are equally frequent, so that textures tell no more of animals than which cells train
-    shows."""
+    """Check that train shows its cells equally often: the mutual information of texture and animal is that of equally
+    frequent cells."""
     from sklearn.metrics import normalized_mutual_info_score
 
     if rules_of(split):
@@ -160,7 +163,7 @@ def check_crowd_information(split: Split) -> Iterator[Finding]:
 
 
 def check_left_out(split: Split) -> Iterator[Finding]:
-    """Check that few scenes were left out because they hide too much, and none where nothing hides anything."""
+    """Check that few scenes were left out because they hide too much, and none in layouts that hide nothing."""
     left, recipe = left_out(split), split.recipe
     for name, records in split.subsets.items():
         layout = recipe["layout"] if name == "train" else recipe["test_layout"] or recipe["layout"]
@@ -171,7 +174,7 @@ def check_left_out(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_swaps(split: Split) -> Iterator[Finding]:
-    """Check that the requested share of train's scenes of several things are swaps of others."""
+    """Check that as many of train's scenes of several things as requested have their swap in train."""
     scenes = [scene for scene in split.subsets["train"].scenes if len(scene.things) > 1]
     known, numbers = set(scenes), Counter(len(scene.things) for scene in scenes)
     both = sum(swap_exchanged(scene) in known for scene in scenes)
@@ -199,7 +202,7 @@ def check_crowd_draws(split: Split) -> Iterator[Finding]:
 
 
 def tally_scenes(split: Split, scenes: Sequence[Scene], name: str, layout: str, tallies: Tallies) -> None:
-    """Count the parts of scenes with one number of things."""
+    """Count views, and animals, textures and cells by place and background, in scenes with one number of things."""
     v, number = split.vocabulary, len(scenes[0].things)
     every = Counter(slot for choice in LAYOUTS[layout].choices(number) for slot in choice)
     places = {slot: count / every.total() for slot, count in every.items()}

@@ -69,7 +69,7 @@ def animals_in(words: Vocabulary) -> re.Pattern[str]:
 
 @cache
 def exchanged_in(words: Vocabulary, kind: str) -> re.Pattern[str]:
-    """A pattern that matches the words exchanged by a hard negative of a kind."""
+    """A pattern that matches the words that hard negatives exchange in a kind of split."""
     both = {*words.animals, *words.textures, *words.sizes}
     return names_pattern(both if kind == "spatial" else words.textures)
 
@@ -145,7 +145,8 @@ def pairs_of(split: Split, name: str, records: Records, coin: Coin) -> list[Pair
 
 
 def order_features(text: str, words: Vocabulary) -> list[Hashable]:
-    """The features of the classifier `order`: words with animals masked, and the order of animals and textures."""
+    """The features of the classifier `order`: words and pairs of neighbours, with animals and sizes masked, and the
+    order of animals and textures."""
     animals = animals_in(words).findall(text)
     textures = exchanged_in(words, "binding").findall(text)
     bare = animals_in(words).sub("ANIMAL", text)
@@ -206,7 +207,8 @@ def fitted(table: Float64[np.ndarray, "n features"]) -> Float64[np.ndarray, " fe
 def right_less_wrong(what: str, signs: Sequence[tuple[Hashable, int]]) -> Contrast:
     """The contrast of a classifier's signs, 1 if it is right and -1 if it is wrong.
 
-    The bound for a group is its number of records, because the other result of its draw need not reverse every sign.
+    The half-width of a group is its number of records, because the other result of its draw need not reverse every
+    sign.
     """
     sizes: dict[Hashable, int] = {}
     for group, _ in signs:

@@ -1,9 +1,9 @@
 """Checks that random draws for tests, pairs and animals are even.
 
-A test with fewer records than its recipe allows must have every scene (`candidates`). In a larger test each background,
-view, animal and texture, each of them per place and together, and each number must be as frequent as in the scenes that
-it was drawn from, within each pair, however many records the pair has; and so must the pairs and animals among each
-other.
+A test with fewer records than its recipe allows must have every scene that it can have (`candidates`). A test with as
+many as allowed is compared with the scenes that it was drawn from. Each pair and each animal must be as frequent in the
+test as in those scenes; and within each pair, however many records it has, so must each background, view, animal,
+texture and number, also per place and in combination.
 
 Draws made once for a pair or an animal must be independent of everything else: which pairs train shows, in which
 textures (binding) or order (spatial), and, for dependence, which of an animal's appearances get which texture. With few
@@ -36,7 +36,7 @@ EVENLY = "tests are drawn evenly: pairs, animals, textures, places, backgrounds,
 
 
 def check_drawn(split: Split) -> Iterator[Finding]:
-    """Check that tests have only scenes of their kind, the right number of them, drawn evenly."""
+    """Check that tests have only scenes that their recipe gives them, in the right number and drawn evenly."""
     if split.recipe["kind"] not in OF_KIND:
         yield skipped(EVENLY, f"what tests of {split.recipe['kind']} are drawn from isn't written")
         return
@@ -55,7 +55,7 @@ def check_drawn(split: Split) -> Iterator[Finding]:
 
 
 def impossible(test: Drawn) -> list[Scene]:
-    """The scenes of a test that it can't have been drawn from."""
+    """The scenes of a test that aren't among those from which it is drawn."""
     possible = {stratum: set(scenes) for stratum, scenes in test.strata.items()}
     return [scene for scene, _ in test.scenes if scene not in possible.get(stratum_of(scene), ())]
 
@@ -76,7 +76,7 @@ def by_stratum(test: Drawn) -> dict[Stratum, list[tuple[Scene, int]]]:
 
 
 def tally_strata(test: Drawn, tallies: Tallies) -> None:
-    """Count how often each pair is drawn, and each animal unless some pairs are hidden."""
+    """Count how often each stratum is drawn. Unless some may be hidden, also count how often each animal is drawn."""
     found, draws = by_stratum(test), len(test.scenes)
     size = {stratum: len(scenes) for stratum, scenes in test.strata.items()}
     least, most = (sum(size.values()) + sum(hidden) for hidden in (test.hidden, test.most_hidden))
@@ -148,7 +148,8 @@ def first_of_each(scenes: Sequence[Scene]) -> dict[Stratum, Scene]:
 
 
 def tally_assignments(split: Split, tallies: Tallies) -> None:
-    """Count, for pairs of which one assignment is drawn, the texture on each animal and both together."""
+    """Count, over the pairs for which one assignment is drawn, how often each animal has each texture, and how often
+    each two textures are drawn together."""
     every, textures = different(split), sorted(split.vocabulary.textures)
     for name in ("train", "seen_pairs"):
         first = first_of_each(split.subsets[name].scenes)
@@ -164,7 +165,7 @@ def tally_assignments(split: Split, tallies: Tallies) -> None:
 
 
 def has_choice(split: Split, pair: Stratum, every: Sequence) -> bool:
-    """Whether the hold-out rules, and objects held out, leave scenes of a pair in each of its assignments or orders."""
+    """Whether the hold-out rules, or objects held out, leave scenes of a pair in `every` assignment of textures."""
     if (shown := shown_objects(split)) is not None:
         return all((animal, texture) in shown for animal in pair[1] for texture in split.vocabulary.textures)
     scenes = {textures: scenes_of(split, pair, [textures]) for textures in every}
@@ -172,7 +173,7 @@ def has_choice(split: Split, pair: Stratum, every: Sequence) -> bool:
 
 
 def tally_orders(split: Split, tallies: Tallies) -> None:
-    """Count, for pairs of which one order is drawn, how often each animal is first."""
+    """Count, over the pairs for which one order is drawn, how often each animal is first."""
     every = list(product(split.vocabulary.textures, repeat=2))
     for name, records in split.subsets.items():
         if name != "train" and not name.endswith("seen_order"):  # the ending of unseen_order too
@@ -234,7 +235,7 @@ def tally_paint(split: Split, tallies: Tallies) -> None:
 
 
 def beside(thing: Thing, scene: Scene) -> Iterator[str]:
-    """The context that the texture of a thing could depend on: background, view, place, size and the other thing."""
+    """Yield words for what a thing's texture could depend on: background, view, place, size and the other thing."""
     yield from (scene.background, f"view {scene.view}", place_of(thing.slot), *filter(None, [thing.size]))
     for other in scene.things:
         if other != thing:

@@ -55,7 +55,7 @@ class Export:
 
 
 class RenderedReader(PixelReader):
-    """Renders the rows that an image store would hold."""
+    """A reader that renders a row each time it is read, in place of reading it from an image store."""
 
     def __init__(self, renderer: Renderer | RowRenderer, records: Sequence[Records], split: Split) -> None:
         self.renderer, self.split = renderer, split
@@ -64,12 +64,13 @@ class RenderedReader(PixelReader):
             self.scene_of |= dict(zip(r.rows.tolist(), r.scenes, strict=True))
 
     def read(self, row: int, name: str = "images") -> np.ndarray:
-        """The image or mask of one row, rendered now."""
+        """Render the scene of a row; return its image, or its mask if `name` is "masks"."""
         (image,), (mask,) = self.renderer.render([self.scene_of[row]])
         return image if name == "images" else mask
 
     def areas(self, rows: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, "n things"]:
-        """The pixels that each thing covers without the others; only scenes of crowds have them in stores."""
+        """The number of pixels that each thing covers without the others; as in stores, known only if the rows show
+        crowds."""
         scenes = [self.scene_of[row] for row in rows.tolist()]
         crowds = has_crowds(self.split.vocabulary.encode(scenes))
         return area_table(self.renderer.areas(scenes) if crowds else [() for _ in scenes])

@@ -17,7 +17,7 @@ REQUESTED_FRACTION = ": the requested fraction"  # ends the claims that `nearest
 
 
 class Finding(NamedTuple):
-    """One check: its claim, whether it holds, and the numbers or the first counterexample."""
+    """The result of one check: its claim, whether it holds, and the numbers or the first counterexample."""
 
     claim: str
     holds: bool
@@ -27,18 +27,18 @@ class Finding(NamedTuple):
 
 
 def first(counterexamples: Iterator[str]) -> tuple[bool, str]:
-    """(True, "") if there is no counterexample, else (False, the first one)."""
+    """Return (True, "") if there is no counterexample, else False and a text with the first one."""
     counterexample = next(iter(counterexamples), None)
     return counterexample is None, "" if counterexample is None else f"first: {counterexample}"
 
 
 def skipped(claim: str, reason: str) -> Finding:
-    """A check that couldn't be done here: it doesn't fail, but is shown."""
+    """Make the finding of a check that couldn't be done here: it counts as no failure, but is shown."""
     return Finding(claim, True, reason, skipped=True)
 
 
 def nearest(what: str, count: int, fraction: float, totals: Iterable[int]) -> Finding:
-    """A finding: `count` is the whole number nearest to `fraction` of one of `totals`."""
+    """Make a finding on whether `count` is the whole number nearest to `fraction` of one of `totals`."""
     off, total = min((abs(count - fraction * total), total) for total in totals)
     realised = count / total if total else 0.0
     detail = f"{count} of {total} = {realised:.3f}, requested {fraction:.3f}"
@@ -46,7 +46,8 @@ def nearest(what: str, count: int, fraction: float, totals: Iterable[int]) -> Fi
 
 
 def within(what: str, count: int, total: int, chance: float) -> Finding:
-    """A finding: `count` of `total` draws is within 4 standard errors and one draw of the probability `chance`.
+    """Make a finding on whether `count` / `total` differs from the probability `chance` by at most 4 standard errors
+    and one draw.
 
     Probabilities 0 and 1 allow no deviation. A correct split fails by chance once in some 15 000 times.
     """
@@ -58,7 +59,7 @@ def within(what: str, count: int, total: int, chance: float) -> Finding:
 
 
 def animal_pair(scene: Scene) -> frozenset[str] | None:
-    """The unordered pair of two different animals; None for one animal, or several of a kind."""
+    """The two animals of a scene, as an unordered pair; None if it shows fewer or more different animals."""
     animals = frozenset(thing.animal for thing in scene.things)
     return animals if len(animals) == 2 else None
 
@@ -93,7 +94,7 @@ def leave_any(split: Split, scenes: Iterable[Scene]) -> bool:
 
 def trainable(split: Split, unusable: int) -> range:
     """The possible numbers of trainable pairs: all pairs except those of the reserve, those of validation, and the
-    `unusable` ones, of which the hold-out rules leave no scene.
+    `unusable` ones, of which hold-out rules or objects held out leave no scene.
 
     It is a range because the file doesn't record how many unusable pairs are in the reserve.
     """
@@ -104,8 +105,8 @@ def trainable(split: Split, unusable: int) -> range:
 
 
 def bare(scene: Scene, sizes: bool = False) -> Scene:
-    """A scene without the draws made for it: in view 0, without facings, slots for counting, and sizes (unless
-    `sizes`)."""
+    """The scene without the draws made for it: in view 0, without facings and, unless `sizes`, without sizes. Slots for
+    counting become the first ones."""
     things = scene.things
     counted = things[0].slot in COUNTING
     slots = COUNTING[: len(things)] if counted else [place_of(thing.slot) for thing in things]

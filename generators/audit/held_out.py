@@ -1,10 +1,10 @@
 """Checks of what train must not show, and of what it must show completely.
 
-Train shows nothing of the tests: no scene, no partner, no view, and nothing that a hold-out rule matches. And train is
-fully crossed: for a training pair (or order, or number of an animal) every kind of split prescribes textures, orders
-and backgrounds, and train shows all combinations in all training views, once. A gap without a rule is a fault: it could
-link a pair to a background, or a texture to a place. Draws made for each scene are ignored in the comparison
-(`findings.bare`).
+Train must show nothing of the tests: none of their scenes, partners or views, and nothing that a hold-out rule matches.
+And train must be fully crossed: for each training pair (or order, or number of an animal) the kind of split prescribes
+textures, orders and backgrounds, and train must show all combinations, each once in every training view. A combination
+that is missing without a rule could link a pair to a background, or a texture to a place. Draws made for each scene are
+ignored in the comparison (`findings.bare`).
 """
 
 from collections import Counter
@@ -31,7 +31,9 @@ from menagerie.generators.storage.split_file import Split
 
 
 def check_hold_out(split: Split) -> Iterator[Finding]:
-    """Check that scenes that a rule matches are in `held_out` or in that rule's test, and that no other scene is."""
+    """Check that some rule matches each scene of `held_out`, that each rule matches the scenes of its own test, and
+    that no rule matches any other scene. Check that each of several rules has a test of its own, and, for binding, that
+    `held_out` and validation share no animal pair."""
     rules = rules_of(split)
     for name, records in split.subsets.items():
         held_out = rule_number(name) > 0 or name == HELD_OUT
@@ -63,8 +65,8 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
 
 
 def check_partners(split: Split) -> Iterator[Finding]:
-    """Check that every scene of a test and of validation has a partner; whether it is the right one is checked with the
-    store."""
+    """Check that every scene of a test and of validation has a partner, and no scene of train. `check_store` checks
+    that it is the right one."""
     alone = (
         f"{scene.key} of {name}"
         for name, r in split.subsets.items()
@@ -101,7 +103,7 @@ def check_not_empty(split: Split) -> Iterator[Finding]:
 
 
 def check_sizes(split: Split) -> Iterator[Finding]:
-    """Check that in a world with sizes every thing has a size, the same for all things of one animal."""
+    """Check that in a world with sizes every thing has a size, the same as others of its animal in its scene."""
     if split.vocabulary.sizes:
         for name, records in split.subsets.items():
             strange = (scene.key for scene in records.scenes if not soundly_sized(scene))
@@ -115,8 +117,8 @@ def soundly_sized(scene: Scene) -> bool:
 
 
 def check_single_objects(split: Split) -> Iterator[Finding]:
-    """Check that train has every texture-animal-background conjunction as a single-object scene, in every slot and
-    size."""
+    """Check that train has every texture-animal-background conjunction as a single-object scene, in every slot of the
+    recipe and every size, unless a rule or objects held out exclude it."""
     slots = split.recipe.get("singles_slots") or single_slots_of(split.recipe.get("relations", ("left/right",)))
     rules = rules_of(split)
     known = shown_objects(split)  # the audit counts them, too
@@ -134,7 +136,7 @@ def check_single_objects(split: Split) -> Iterator[Finding]:
 
 
 def check_pairs_crossed(split: Split) -> Iterator[Finding]:
-    """Check that train has every scene of each of its pairs, ignoring what is drawn for each scene."""
+    """Check that train has every scene of each of its pairs that no rule holds out, ignoring draws made for a scene."""
     if split.recipe["kind"] == "spatial":
         every = list(product(split.vocabulary.textures, repeat=2))
         strata = {pair: scenes_of(split, pair, every, orders) for pair, orders in orders_of(split).items()}
@@ -146,8 +148,8 @@ def check_pairs_crossed(split: Split) -> Iterator[Finding]:
 
 
 def check_dependence_crossed(split: Split) -> Iterator[Finding]:
-    """Check that every animal alone, and every pair of train in both orders, is on every background; textures are
-    ignored."""
+    """Check that every animal alone, and every pair of train in both orders, is on every background in all views;
+    textures are ignored."""
     views, sizes = split.recipe["views"], split.vocabulary.sizes or ("",)
     every = product(split.vocabulary.backgrounds, split.vocabulary.animals, sizes)
     required = [Scene(background, (Thing(animal, "", "center", size),)) for background, animal, size in every]
@@ -213,7 +215,8 @@ def shown(
 
 
 def everywhere(claim: str, required: Sequence[Scene], shown: dict[Scene, list[int]], views: int) -> Finding:
-    """A finding: train shows the `required` scenes once in each of the first `views` views, and no others."""
+    """Make a finding on whether train shows each `required` scene once in each of the first `views` views, and no other
+    scene."""
     every, known = list(range(views)), set(required)
     wrong = [scene for scene in required if sorted(shown.get(scene, ())) != every] + [
         scene for scene in shown if scene not in known

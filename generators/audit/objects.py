@@ -13,8 +13,9 @@ UNEVEN = 1, 2  # by which the objects of two animals, and of two textures, may d
 
 
 def check_objects(split: Split) -> Iterator[Finding]:
-    """Check that train shows the share of objects that the recipe says, evenly over animals and textures, and each test
-    as many unseen ones as its name says, in its scenes or in their swaps."""
+    """Check that train shows the requested share of objects, evenly over animals and textures. Check that scenes of
+    other subsets, or their swaps, have as many unseen objects as their test's name says, or none. Check that tests of
+    unseen objects share no animal pair with validation."""
     shown, v = shown_objects(split), split.vocabulary
     if shown is None:
         return

@@ -87,7 +87,8 @@ def painted(records: Records) -> set[tuple[str, str]]:
 
 
 def check_painted(split: Split) -> Iterator[Finding]:
-    """Check that train shows every animal in its textures of `seen_textures`, never in those of `unseen_textures`."""
+    """Check that train shows every animal in its textures of `seen_textures`, and never in those of `unseen_textures`
+    and validation."""
     train = painted(split.subsets["train"])
     for name in ("unseen_textures", "validation"):
         leaked = (f"{texture} {animal}" for animal, texture in sorted(painted(split.subsets[name]) & train))
@@ -136,14 +137,14 @@ class Order(NamedTuple):
 
 
 def orders_of(scenes: Sequence[Scene]) -> set[Order]:
-    """The orders of all scenes of two."""
+    """The orders in the scenes of two things."""
     pairs = (scene for scene in scenes if len(scene.things) == 2)
     return {Order(scene.relation, *(thing.animal for thing in scene.things)) for scene in pairs}
 
 
 def check_orders(split: Split) -> Iterator[Finding]:
-    """Check that train shows unseen orders only reversed, and shows held-out pairs in no relation, or (`unseen_under`
-    own) not in their own."""
+    """Check that train shows seen orders, and unseen orders only reversed. Check that train, validation and tests of
+    unseen pairs share no animal pair, whatever the relation; with `unseen_under` own, none in the same relation."""
     train = orders_of(split.subsets["train"].scenes)
     under_all = split.recipe["unseen_under"] == "all"
     where = "in any relation" if under_all else "with its relation"
@@ -172,7 +173,7 @@ def check_orders(split: Split) -> Iterator[Finding]:
 
 
 def check_relations(split: Split) -> Iterator[Finding]:
-    """Check that scenes are in the recipe's relations, tests in their own relation, and that captions state them."""
+    """Check that pairs are in the recipe's relations, those of a test in its own, and that captions state them."""
     relations = set(split.recipe["relations"])
     for name, r in split.subsets.items():
         allowed = {relation for relation in relations if name.startswith(relation.replace("/", "_"))} or relations

@@ -1,7 +1,7 @@
 """Checks of a split's images and masks: against their digests, their scenes, and new renderings of them.
 
-Every row that the split shows is read. Digests prove that an image is the rendered one; masks, colours and new
-renderings (`rendered`) prove that it shows the right scene.
+Every row that the split shows is read, unless the audit found it sound in another split. Digests prove that an image is
+the rendered one; masks, colours and new renderings (`rendered`) prove that it shows the right scene.
 """
 
 import contextlib
@@ -128,7 +128,7 @@ def wrong_in(
 
 
 def uncovered(block: Block) -> UInt8[np.ndarray, "n h w"]:
-    """The masks of a block without those things of crowds that hardly show: what shows may be a beak."""
+    """The masks of a block without things of crowds that hardly show, because what shows may be only a beak."""
     masks = block.masks.copy()
     known = ~np.isnan(block.hidden)
     small = known & ((block.hidden > MOST_HIDDEN) | (visible_pixels(masks) < FEWEST_IN_CROWD))
@@ -161,7 +161,7 @@ def wrong_digests(block: Block, digests: dict[int, np.ndarray]) -> Iterator[tupl
 
 
 def pictures_of(block: Block) -> dict[int, bytes]:
-    """A digest of the pixels in each row of a block; unlike stored digests it doesn't depend on the scene."""
+    """A digest of the image in each row of a block; unlike stored digests it doesn't depend on the scene."""
     digests = (hashlib.blake2b(image, digest_size=16).digest() for image in block.images)
     return dict(zip(block.rows.tolist(), digests, strict=True))
 
@@ -205,8 +205,8 @@ def wrong_places(
 def contradicted_crowd(
     scene: Scene, centers: Float[np.ndarray, "things 2"], hidden: Float32[np.ndarray, " columns"]
 ) -> str:
-    """The first two things of a crowd whose centres contradict their relation, in words; things of which little shows
-    are left out, and depth shows in no centre."""
+    """Describe the first two things of a crowd whose centres contradict their relation; empty if there are none. Things
+    of which little shows are skipped, and so are relations in depth, which centres don't show."""
     axes = {"left/right": 1, "above/under": 0}
     for name, one, other in relations_of(scene):
         if name not in axes or max(hidden[one], hidden[other]) > MOST_HIDDEN:

@@ -83,7 +83,7 @@ def check_probe_complete(split: Split) -> Iterator[Finding]:
 
 
 def plain(scene: Scene) -> Scene:
-    """A scene without what is drawn for its view."""
+    """The scene without its view and without what is drawn in a view: background, facings and sizes."""
     return replace(bare(scene), background="")
 
 
@@ -100,8 +100,8 @@ def crowd_of(records: Records) -> set[Scene]:
 
 
 def check_probe_crowd(split: Split) -> Iterator[Finding]:
-    """Check that a crowd has the number of quartets that the recipe says, of different things in places of the
-    layout."""
+    """Check that a crowd has the requested number of quartets, few of them left out, and that its scenes have different
+    things in places of the layout. Without a layout, check that no scene is left out."""
     recipe = split.recipe
     for name, records in tested(split).items():
         left = len(left_out(split).get(name, ())) / (4 * recipe["probe_views"])
@@ -161,8 +161,8 @@ def entropy(counts: Iterable[int]) -> float:
 
 
 def check_probe_entropies(split: Split) -> Iterator[Finding]:
-    """Check that the recorded entropies are those of the scenes, that the textures' assignment is exactly 1 bit, and
-    that without a layout all bags of animals and textures are there."""
+    """Check that the recorded entropies are those of the scenes and that the textures' assignment is exactly 1 bit.
+    Without a layout, also check that the recorded number of bags is that of all bags of two things."""
     recorded = split.recipe[ENTROPIES]
     animals, textures = (split.recipe[name] or getattr(split.vocabulary, name) for name in ("animals", "textures"))
     for name, records in tested(split).items():

@@ -1,7 +1,7 @@
-"""Makes a split again from its recipe in memory and compares; also checks its shards and links.
+"""Makes a split again in memory, from its recipe, and compares it with the file; also checks its shards and links.
 
-The other checks test what holds for every sound split. This one finds deviations from this recipe: another seed,
-template or view, or a scene more or less.
+The other checks test what holds for every sound split. This one finds deviations from the split's own recipe: another
+seed, template or view, or a scene more or less.
 """
 
 import re
@@ -50,7 +50,8 @@ class Incomparable(Exception):
 
 
 def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator[Finding]:
-    """Check that every subset has the scenes, texts, graphs and partners that the recipe gives, in the same order."""
+    """Check that every subset has the scenes, texts and graphs that the recipe gives, in the same order, and partners
+    for the same scenes."""
     try:
         made = made_again(split, world_file)
     except Incomparable as reason:
@@ -68,7 +69,7 @@ def check_regeneration(split: Split, world_file: Path | None = None) -> Iterator
 
 
 def made_again(split: Split, world_file: Path | None = None) -> dict[str, Records]:
-    """Make the subsets of the split's recipe again, without rows of a store.
+    """Make the subsets of the split's recipe again; their rows aren't those of the store.
 
     Raises `Incomparable` if that is impossible here.
     """

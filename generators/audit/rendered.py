@@ -1,4 +1,4 @@
-"""Renders for audits: some rows again, to compare them byte for byte, and reference colours of things."""
+"""Renders for audits: rows again, to compare them byte for byte, and single things, to measure reference colours."""
 
 import contextlib
 import os
@@ -79,8 +79,8 @@ def wrong_colors(
     masks: UInt8[np.ndarray, "n h w"],
     reference: Reference | None,
 ) -> Iterator[tuple[int, str]]:
-    """The number of each image in which a thing has the colour of another texture or of none, with a description;
-    yields nothing without a reference."""
+    """Yield the number of each image in which a thing has the colour of another texture or of none, with a description.
+    Without a reference, yield nothing."""
     if reference is None:
         return
     means = mean_colors(images, masks, max((len(scene.things) for scene in scenes), default=0), FEWEST)
@@ -105,8 +105,8 @@ def miscoloured(
     true: Int64[np.ndarray, " n"],
     textures: Sequence[str],
 ) -> Iterator[tuple[int, str]]:
-    """The things whose colour isn't that of their texture, with the colour that it matches: "of red" or "of no
-    texture"."""
+    """Yield the index of each thing whose colour isn't that of its texture, with words for the texture that it matches:
+    "of red" or "of no texture"."""
     brightness = (np.einsum("ntc,nc->nt", colors, means) / np.maximum((colors**2).sum(2), 1)).clip(DARKEST, BRIGHTEST)
     distances = np.linalg.norm(brightness[..., None] * colors - means[:, None], axis=2)
     least, from_true = distances.min(1), np.take_along_axis(distances, true[:, None], 1)[:, 0]
@@ -127,8 +127,7 @@ class Renderings:
     _sound: dict[tuple[World, int], Sound] = field(default_factory=dict)
 
     def of(self, world: World, resolution: int) -> tuple[AnyRenderer, Reference | None]:
-        """The renderer of a world, and its reference colours; the latter are None if its things have colours of their
-        own."""
+        """The renderer of a world, and its reference colours, or None if its things have colours of their own."""
         if (world, resolution) not in self._made:
             renderer = renderer_of(world, resolution, self.folder, self.workers)
             reference = None if natural_names(world.cutouts) else reference_colors(world, renderer)
@@ -188,10 +187,10 @@ def check_again(shown: ShownRows, renderings: Renderings, world: World, sample: 
 
 
 def sampled(shown: ShownRows, before: Bool[np.ndarray, " n"]) -> Int64[np.ndarray, " m"]:
-    """Choose one row of each shard, and more rows, evenly spaced, until there are `SAMPLE` or all.
+    """Choose one row of each shard and, if these are fewer than `SAMPLE`, more rows, evenly spaced.
 
-    Rows that were rendered again `before` (for another split) are preferred. Drawing a background is slow: once the
-    sample has `GROUNDS` backgrounds in views, rows that share one of these are preferred next.
+    In a shard, rows that were rendered again `before` (for another split) are preferred. Drawing a background is slow:
+    once the sample has `GROUNDS` combinations of background and view, rows with one of these are preferred next.
     """
     grounds = [(scene.background, scene.view) for scene in shown.scenes(shown.rows)]
     chosen, drawn = set(), set()

@@ -156,9 +156,9 @@ def audit(
     """All findings on a split file, or on the folder of an export; raises `UserError` if it can't be read.
 
     `pixels` is "sample" or "all": which images are rendered again. `report` is passed to `check_pixels`.
-    `world_file` is the file of the split's own world, whose Python code is run. Without it the split of an own world
-    isn't generated again, nor its images rendered again, for comparison. `records` replaces `records_of`, if another
-    process does that work.
+    `world_file` is the file of a user's own world, whose Python code is run. Without it, a split of such a world is
+    neither made nor rendered again for comparison. `records` returns the findings on the records if another process
+    makes them.
     """
     choose("pixels", pixels, HOW_MANY)
     if path.is_dir():
@@ -238,7 +238,7 @@ def audit_each(
 ) -> Iterator[tuple[Path, Outcome]]:
     """Audit files one after the other; yields each path with its findings, or with the error if it can't be read.
 
-    Images rendered for one split are reused for the next.
+    Renderers, and rows that were found sound for one split, are reused for the next.
     """
     others = multiprocessing.active_children()
     with (

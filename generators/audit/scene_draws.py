@@ -1,8 +1,8 @@
 """Checks that draws made for each scene are independent: phrasings, mentions, facings, sizes, slots for counting.
 
-The recipe states the probability of each draw. Its result must be as frequent as that with each animal and texture,
-overall and per place, on each background, in each view, and with each answer: a phrasing that correlates with an
-answer, or a place that correlates with an animal, would give the answer away (tallies of `statistics`).
+The recipe gives the probability of each result of a draw. The result must have that frequency with each animal and
+texture, overall and per place, on each background, in each view, and with each answer (tallies of `statistics`). A
+phrasing that correlates with an answer, or a place that correlates with an animal, would give the answer away.
 """
 
 from collections import Counter
@@ -148,8 +148,8 @@ def counting_places(scenes: Sequence[Scene]) -> Draws:
 
 
 def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
-    """Keep one scene of each pair of a scene and its swap, which share their draws; for counting, one for all
-    numbers.
+    """Keep one of each scene and its swap, which share their draws; for counting, one of the scenes that differ only in
+    number and slots.
     """
     kept: dict[Hashable, Scene] = {}
     for scene in scenes:

@@ -1,4 +1,5 @@
-"""Statistics of the audit: which properties of a scene of two are random, and how far counts may deviate by chance.
+"""Statistics of the audit: which properties of a scene of two things are drawn, and how far counts may deviate by
+chance.
 
 **Coins.** A test draws from all scenes that its rule of construction allows. If a thing is on the left in half of those
 scenes, a fair coin decided which scene was drawn. Likewise coins decide the order of mention, scene by scene, and the
@@ -40,8 +41,8 @@ from menagerie.generators.rules.rule import Rule
 
 
 class Contrast(NamedTuple):
-    """A test of whether a statement is true of about half of a subset's records, as it is if chance decides it: a sum
-    over groups of records, and the width of its spread under chance."""
+    """Compares how often a statement is true of a subset's records with how often chance makes it true, such as in half
+    of them: a sum over groups of records, and the width of that sum's spread under chance."""
 
     what: str
     subset: str
@@ -119,13 +120,13 @@ def divergence(count: int, expected: float, draws: int) -> float:
 
 
 class Tallies:
-    """Tallies by the outcome that they count, and the subset."""
+    """Tallies, one for each outcome in each subset."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], list] = {}
 
     def add(self, what: str, where: str, count: int, chance: float, draws: int = 1, most: float | None = None) -> None:
-        """Add draws with one probability, or one between `chance` and `most`, of which `count` had the outcome."""
+        """Add draws, of which `count` had the outcome; its probability is `chance`, or from `chance` to `most`."""
         sums = self._sums.setdefault((what, where), [0, 0, 0.0, 0.0])
         for i, number in enumerate((draws, count, chance * draws, (chance if most is None else most) * draws)):
             sums[i] += number
@@ -137,7 +138,7 @@ class Tallies:
         return len(self._sums)
 
     def finding(self, claim: str) -> Finding:
-        """A finding: the most surprising tally is within what chance allows."""
+        """Make a finding on whether the most surprising tally is within what chance allows."""
         strongest = max(self, key=lambda tally: tally.evidence, default=None)
         if strongest is None:
             return Finding(claim, True, "nothing was drawn")
@@ -147,8 +148,8 @@ class Tallies:
 
 
 class Coin(NamedTuple):
-    """A fair draw between two scenes: maps a scene to the group of scenes that share the draw, and to the scene of the
-    other result."""
+    """A fair draw between two scenes. `group` maps a scene to a key that all scenes of its draw share; `other` maps it
+    to the scene that the other result gives."""
 
     group: Callable[[Scene], Hashable]
     other: Callable[[Scene], Scene]

@@ -1,4 +1,5 @@
-"""Checks of texts: captions are true, mention what the recipe requests in its wording, and negatives are false."""
+"""Checks of texts: captions are true, mention as much as the recipe requests and are worded as it says; negatives are
+false."""
 
 import re
 from collections import Counter
@@ -36,9 +37,10 @@ def words(text: str) -> Counter:
 
 
 def check_texts(split: Split) -> Iterator[Finding]:
-    """Check that captions and graphs are true, and negatives false with the same bag of words.
+    """Check that captions and graphs are true, and that negatives are false and have their caption's bag of words.
 
-    Only training captions may be incomplete, and only if the recipe requests it.
+    Only training captions may be incomplete, and only if the recipe requests it. Negatives of counting splits have
+    other words.
     """
     v = split.vocabulary
     for name, r in split.subsets.items():
@@ -73,8 +75,8 @@ def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
 
 
 def states_in_part(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether `graph` states only true things about `scene`: at least one thing, none twice, their relation if it has
-    edges, and the background."""
+    """Whether `graph` states only what is true of `scene`. It must mention the background and at least one thing, none
+    twice. Its edges must hold, and what it negates must be absent."""
     mentioned = [text for text in mentioned_phrases(graph, scene) if text]
     affirmed = sorted(node for node in graph.nodes if not node.startswith(NO))
     true = affirmed == sorted([*mentioned, scene.background]) and denies_only_absent(graph, scene)
@@ -88,14 +90,14 @@ def denies_only_absent(graph: SceneGraph, scene: Scene) -> bool:
 
 
 def salient_of(scene: Scene) -> int:
-    """Index of the salient one of two things: the bigger one, or, if they are equally big, the first, which is on the
-    left."""
+    """Index of the salient one of two things: the bigger one or, if both are equally big, the first in slot order (of a
+    left/right pair, the left one)."""
     left, right = (SIZES.get(thing.size, 1.0) for thing in scene.things)
     return int(right > left)
 
 
 def check_shares(split: Split) -> Iterator[Finding]:
-    """Check that animals and textures are mentioned as often as requested."""
+    """Check that training captions mention animals and textures, and negate absent things, as often as requested."""
     mentioned, attributes, salient, negated = chances = requested_chances(split)
     if chances == Chances():
         return
@@ -130,7 +132,7 @@ def check_negatives(split: Split) -> Iterator[Finding]:
 
 
 def mentions_both_textures(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether a graph mentions two things with their textures."""
+    """Whether a scene has two things and a graph mentions both with their textures."""
     complete = set(map(phrase, scene.things))
     return len(complete) == 2 and complete <= set(graph.nodes)
 
@@ -140,13 +142,13 @@ Follows = Callable[[str, Reading, Scene, object], bool]
 
 
 def follows_order(text: str, reading: Reading, scene: Scene, requested: object) -> bool:
-    """Whether things are mentioned in the order of their slots, unless the order is random."""
+    """Whether things are mentioned in the order of their slots; always true if the requested order is random."""
     places = [reading.graph.nodes.index(phrase) for phrase in mentioned_phrases(reading.graph, scene) if phrase]
     return requested == "random" or places == sorted(places)
 
 
 def phrasing_in(text: str, scene: Scene, phrasings: Iterable[str]) -> str | None:
-    """The phrasing of a caption: of all that fit, the one with the most fixed words."""
+    """The phrasing of a caption: of those that fit, the one with the most fixed words; None if none fits."""
     place = rf"(?:in|on|at) the {re.escape(scene.background)}"
     words = {"things": ".+", "place": place, "background": re.escape(scene.background)}
     fitting = (phrasing for phrasing in phrasings if re.fullmatch(phrasing.format(**words), text))
@@ -162,7 +164,7 @@ FIELDS: dict[str, Follows] = {
 
 
 def check_wording(split: Split) -> Iterator[Finding]:
-    """Check that true captions are worded as the recipe requests, and negatives have the same words."""
+    """Check that captions are worded as the recipe requests where it replaces a field of its template."""
     for field, follows in FIELDS.items():
         if not (requested := split.recipe.get(field)):
             continue
@@ -175,7 +177,8 @@ def check_wording(split: Split) -> Iterator[Finding]:
 
 
 def check_template(split: Split) -> Iterator[Finding]:
-    """Check that captions follow the template where the recipe doesn't change it, and have "an" only before vowels."""
+    """Check that captions follow the template where the recipe doesn't change it, and that captions and negatives use
+    "a" and "an" correctly."""
     template = template_of(split.recipe)
     fields = [
         field for field in FIELDS if not split.recipe.get(field) and not (field == "conjunction" and template.relation)
