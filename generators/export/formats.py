@@ -82,7 +82,7 @@ def picture_name(part: ExportPart, index: int) -> str:
 
 
 def pictures(part: ExportPart, indices: Iterable[int]) -> Iterator[File]:
-    """Records' pictures as single files of an export."""
+    """Yield the pictures of records as single files of an export."""
     for i in indices:
         yield File(f"images/{picture_name(part, i)}", part.name, 1, lambda path, i=i: path.write_bytes(part.png(i)))
 
@@ -173,7 +173,7 @@ def coco_things(part: ExportPart) -> dict[str, Any]:
 
 
 def outlined(mask: Bool[np.ndarray, "h w"]) -> dict[str, Any]:
-    """A thing's box, area and run lengths: of pixels outside and inside in turn, down each column, as COCO counts."""
+    """A thing's box, area and run lengths as COCO counts: pixels outside and inside it in turn, down each column."""
     flat = mask.ravel(order="F")
     turns = np.flatnonzero(np.diff(flat)) + 1
     counts = np.diff([0, *turns, len(flat)]).tolist()

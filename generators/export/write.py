@@ -111,7 +111,7 @@ def export(
 
 
 def chosen(split: Split, subsets: Sequence[str]) -> Split:
-    """The split with the named subsets only."""
+    """The split with only the named subsets, or all if none is named; raises for a name that can't name a file."""
     names = {choose(f"subset of {split.path}", name, split.subsets) for name in subsets or split.subsets}
     for name in names:  # they become file names, and the split may come from a stranger
         if not re.fullmatch(r"[A-Za-z0-9_]+", name):
@@ -120,8 +120,8 @@ def chosen(split: Split, subsets: Sequence[str]) -> Split:
 
 
 def mark(split: Split, form: str) -> str:
-    """A digest of the content of an export; it ignores rows of the store, so that a packed split gives the same
-    digest."""
+    """A JSON text that identifies an export's format and content. It ignores rows of the store, so that a packed split
+    gives the same text."""
     subsets = {name: replace(r, rows=0 * r.rows, partners=0 * r.partners) for name, r in split.subsets.items()}
     content = {"format": form, "store": split.identity, "checksum": checksum(split.recipe, subsets)}
     return json.dumps(content, indent=1)

@@ -1,9 +1,9 @@
 """Frozen benchmarks: the tests of a recipe under a name with a version, and digests of all that is tested.
 
 Each is a file of `generators/recipes/frozen/`: all fields of the recipe, the resolution, and the digests. Nothing needs
-to be downloaded: every machine renders the same bytes, and the digests say so. To add one, add a file with empty
-digests; evaluation on it prints those that it finds. A file never changes once cards name it: what should differ is
-another version, with another name.
+to be downloaded: every machine renders the same bytes, and the digests prove it. To add one, add a file with empty
+digests; evaluation on it prints those that it finds. A file never changes once cards name it: a changed benchmark gets
+another version, and so another name.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Digests(NamedTuple):
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """The form of a file."""
+    """The content of a frozen benchmark's file."""
 
     version: int
     resolution: int
@@ -52,7 +52,7 @@ class Frozen:
 
     @property
     def digest(self) -> str:
-        """One word for the whole benchmark; empty while a part has no digest."""
+        """A digest of the whole benchmark; empty while a part has none."""
         named = {"name": self.name, "resolution": self.resolution, **self.parts._asdict()}
         return digest(named) if all(self.parts) else ""
 
@@ -64,7 +64,7 @@ class Frozen:
 
 @cache
 def frozen(name: str) -> Frozen:
-    """The frozen benchmark called `name`. Raises for an unknown name, and for a file that isn't one."""
+    """The frozen benchmark called `name`. Raises for an unknown name, and for a file that isn't a frozen benchmark."""
     path = FROZEN[choose("frozen benchmark", name, FROZEN)]
     entry = msgspec.convert(shaped(read_toml(path), Entry, path), Entry)
     if not name.endswith(f"-{entry.version}"):

@@ -1,4 +1,4 @@
-"""Digests of what a split file tests: scenes, texts and pixels, none of which depends on the file's place or rows."""
+"""Digests of what a split file tests: scenes, texts and pixels. They ignore where the file lies and its row numbers."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def digest_of_rows(rows: Iterable[object]) -> str:
 
 
 def scene_row(subset: str, item: Item) -> tuple[str | int, ...]:
-    """The part of an item that the digest of scenes covers; the file of its scores has all of it too."""
+    """The part of an item that the digest of scenes covers; a file of scores holds all of it too."""
     return subset, item.group, item.record, item.cluster, item.true, len(item.images), len(item.texts)
 
 
@@ -49,7 +49,8 @@ def digests_of(tests: dict[str, SplitTests]) -> Digests:
 
 
 def pixels_of(test: SplitTests) -> Iterator[bytes]:
-    """The bytes of the image of each record, and of its partner's, after the scene and the shape of both."""
+    """Yield, for each record, a line with its subset, its scene and the images' shape, then the bytes of its image and
+    of its partner's."""
     records, reader = test.data.records, test.data.reader
     for scene, *rows in zip(records.scenes, records.rows.tolist(), records.partners.tolist(), strict=True):
         images = [reader.read(row) for row in rows]

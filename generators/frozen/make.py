@@ -35,7 +35,7 @@ def make_frozen(benchmark: Frozen, root: Path, workers: int) -> Path:
 
 
 def is_made(path: Path, benchmark: Frozen, store: str) -> bool:
-    """Whether an undamaged file of the benchmark's recipe is there already; the digests say the rest."""
+    """Whether an undamaged file of the benchmark's recipe is there already; its digests are checked afterwards."""
     try:
         split = open_split(path)
     except Inaccessible:

@@ -53,7 +53,7 @@ def tally(entries: Iterable[tuple[str, str]], rows: Sequence[str], columns: Sequ
 def animal_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, relation: str | None = None) -> Counts:
     """For each pair of animals, the number of scenes with both, as a matrix (animals, animals).
 
-    It is symmetric. With a relation, rows are the animals in its first slot.
+    Without a relation it is symmetric. With one, only scenes in it count, and rows are the animals in its first slot.
     """
     if relation is None:
         entries = (both for s in scenes for both in set(permutations([thing.animal for thing in s.things], 2)))
@@ -63,8 +63,8 @@ def animal_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, relation: str
 
 
 def attribute_counts(scenes: Sequence[Scene], vocabulary: Vocabulary, attribute: str) -> Counts:
-    """For each animal and "texture" or "size" the number of things, as a matrix (animals, textures) or (animals,
-    sizes)."""
+    """For each animal and each texture or size (`attribute`: "texture" or "size"), the number of things, as a matrix
+    (animals, textures) or (animals, sizes)."""
     entries = ((thing.animal, getattr(thing, attribute)) for scene in scenes for thing in scene.things)
     return tally(entries, vocabulary.animals, getattr(vocabulary, f"{attribute}s"))
 
@@ -165,5 +165,5 @@ def framed(rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str]) -
 
 
 def write(axis: Axes, row: int, column: int, text: str, colour: str) -> None:
-    """A short text in a cell."""
+    """Write a short text in the middle of a cell."""
     axis.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)

@@ -27,7 +27,7 @@ PRELOAD_BYTES = 4 << 30
 class SplitDataset(Captioned, torch.utils.data.Dataset):
     """One subset of a split file: `SplitDataset("split.h5", "train")[0]` is an `Example`.
 
-    Pickled, it has no pixels: a process that gets it shares those of the sender, or reads the shards.
+    A pickle has no pixels: a process that gets it shares those of the sender, or reads the shards.
     """
 
     complete_captions = True  # also if a caption is incomplete: graphs are compared by their claims
@@ -64,7 +64,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return [Caption(self.records.captions[i], self.records.graphs[i]) for i, _ in pairs]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        """For each index its caption, followed by captions of drawn parts of it."""
+        """`count` lists, each with a caption for every index: first its caption, then captions of drawn parts of it."""
         contents, scenes = self.false_captions.contents, self.records.scenes
         whole = self.captions(indices, draws)
         read = (contents.read(scenes[i], text) for i, text in zip(indices, whole, strict=True))
@@ -72,7 +72,8 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return [whole, *([drawn[k] for drawn in parts] for k in range(count - 1))]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """For each index its recorded hard negative, or one drawn by seed; None if there is none.
+        """For each index its recorded hard negative or, of a `kind` other than "swap", a false caption drawn by seed;
+        None if there is none.
 
         In train, negatives that would reveal test compositions are left out (`hard_negatives.false_captions`).
         """
@@ -88,14 +89,14 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
     def false_of(
         self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
     ) -> list[Caption | None]:
-        """For each index a caption drawn by seed, `replace` or `shuffle`, that is false of its image; None if there is
-        none."""
+        """For each index a false caption of the kind `replace` or `shuffle`, drawn by seed and made from its caption in
+        `captions`; None if there is none."""
         scenes, drawn = self.records.scenes, self.false_captions.drawn
         return [drawn(kind, scenes[i], text, int(d)) for i, d, text in zip(indices, draws, captions, strict=True)]
 
     @cached_property
     def false_captions(self) -> FalseCaptions:
-        """Makes false captions that reveal nothing that train doesn't show."""
+        """Makes false captions that don't reveal compositions kept for tests (`hard_negatives.false_captions`)."""
         train = self.split.subsets["train"]
         return FalseCaptions(self.split.recipe, self.split.vocabulary, train.scenes, train.captions)
 
@@ -120,7 +121,8 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return torch.from_numpy(self.reader.read_all(rows)).permute(0, 3, 1, 2)
 
     def texts(self) -> Iterator[str]:
-        """The texts that this subset can give, which may use fewer words than its world has."""
+        """Yield the recorded captions and hard negatives, their nodes and predicates. They may use fewer words than the
+        subset's world has."""
         r = self.records
         negatives = (Caption(*both) for both in zip(r.negatives, r.negative_graphs, strict=True) if both[0])
         return all_texts(chain(map(Caption, r.captions, r.graphs), negatives))

@@ -41,7 +41,7 @@ def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estima
 
 
 def entry_cost(renderer: Renderer | RowRenderer, waiting: Sequence[EntryKey]) -> tuple[float, float]:
-    """Seconds and bytes per entry; the sample has neighbouring entries, which share a background."""
+    """Seconds and bytes per atlas entry, from a sample of neighbouring entries, which share a background."""
     if not waiting:
         return 0.0, 0.0
     middle = len(waiting) // 2

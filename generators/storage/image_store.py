@@ -55,7 +55,7 @@ class ImageStore:
         self.vocabulary = Vocabulary.of(world)
 
     def listing(self) -> StoreIndex:
-        """The shards, and the scenes of all rows."""
+        """Read the store's index: its shards, and the scenes of all rows."""
         return StoreIndex(self.folder, self.identity)
 
     def index(self) -> tuple[list[Shard], np.ndarray]:
@@ -83,7 +83,7 @@ class ImageStore:
     def hidden(self, rows: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n things"]:
         """The share of each of up to eight things of `rows` that others hide; NaN for no thing, or if unknown.
 
-        It reads each shard that has any of them once, and whole.
+        Each shard that has any of `rows` is read once, all of its masks included.
         """
         shares = np.empty((len(rows), MOST_THINGS), np.float32)
         shards = self.listing().shards
@@ -93,7 +93,7 @@ class ImageStore:
         return shares
 
     def missing(self, scenes: Sequence[Scene]) -> list[Scene]:
-        """The distinct scenes that the store doesn't have yet, in the order of their keys."""
+        """The distinct scenes that the store doesn't have yet, sorted."""
         return self._missing(self.listing(), scenes)
 
     def _missing(self, listing: StoreIndex, scenes: Sequence[Scene]) -> list[Scene]:
@@ -209,7 +209,7 @@ class ImageStore:
         write_shard(path, self.identity, self.vocabulary, rows, rendered, codec)
 
     def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
-        """Add shards that tasks wrote below the store, if all their scenes are still missing."""
+        """Add those shards, written by tasks below the store, whose scenes are all still missing; delete the others."""
         with self.locked():
             listing, taken = self._to_extend(), set()
             for path, scenes in parts:

@@ -25,7 +25,7 @@ class OpenShard(NamedTuple):
 
 
 class OpenShards:
-    """Opens shards for all readers of a process; beyond `most`, the one that wasn't used for longest closes.
+    """Opens shards for all readers of a process; if more than `most` are open, the least recently used is closed.
 
     A file that another thread still reads stays open until it has finished.
     """
@@ -42,7 +42,7 @@ class OpenShards:
         return len(self._last)
 
     def room(self) -> int:
-        """How many shards may be open: at most a quarter of the files that the system allows."""
+        """How many shards may be open: `most`, but at most a quarter of the files that the system allows."""
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return self.most if allowed == resource.RLIM_INFINITY else max(1, min(self.most, allowed // 4))
 

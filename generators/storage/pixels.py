@@ -73,8 +73,8 @@ class PixelReader:
     def read_all(
         self, rows: Int64[np.ndarray, " n"], name: str = "images", out: UInt8[np.ndarray, "n ..."] | None = None
     ) -> np.ndarray:
-        """All of `rows`, stacked, in `out` if it is given. Rows are read one by one, because fancy indices are a
-        hundred times slower in HDF5; and in the store's order, so that each shard is opened once."""
+        """Read all of `rows`, stacked, into `out` if it is given. Rows are read one by one, because fancy indices are a
+        hundred times slower in HDF5, and in the store's order, so that each shard is opened once."""
         if out is None:
             first = self.read(int(rows[0]) if len(rows) else 0, name)  # gives the shape if there are no rows
             out = np.empty((len(rows), *first.shape), first.dtype)

@@ -1,4 +1,4 @@
-"""Which records of a probe set belong together, as arrays of their numbers: what measures of codes index."""
+"""Which records of a probe set belong together: arrays of record numbers, with which measures index codes."""
 
 from dataclasses import dataclass
 from itertools import permutations
@@ -16,7 +16,8 @@ from menagerie.generators.storage.split_file import Records, Split
 
 @dataclass(frozen=True)
 class ProbeGrid:
-    """The records of two things side by side: codes (n, d) of records become codes[grid.records] (v, p, q, d)."""
+    """The records of a probe set of two things side by side. For codes (n, d) of these records, codes[grid.records] has
+    the shape (v, p, q, d)."""
 
     records: Int64[np.ndarray, "v p q"]
     """The number of a record by view, ordered pair of animals (left, right) and ordered pair of their textures."""
@@ -26,9 +27,9 @@ class ProbeGrid:
     group: Int64[np.ndarray, " p"]
     """The recorded group: the same for both orders of a pair of animals. Fit and test probes on different groups."""
     mirror: Int64[np.ndarray, " p"]
-    """The index of the pair with the animals in each other's places."""
+    """For each pair of animals, the index of the pair with both in each other's places."""
     swap: Int64[np.ndarray, " q"]
-    """The index of the pair with the textures exchanged."""
+    """For each pair of textures, the index of the pair with both exchanged."""
 
 
 def probe_grid(split: Split, subset: str = ProbeRecipe.tests[0]) -> ProbeGrid:

@@ -81,7 +81,7 @@ class RenderChecks:
         return lines
 
     def require(self, *batch) -> None:
-        """Raise for the first of the `problems`."""
+        """Raise if a batch has `problems`; the message has the first one."""
         if lines := self.problems(*batch):
             raise UserError(
                 f"{len(lines)} render checks failed; the first: {lines[0]}. Nothing of this batch was stored; "
@@ -138,7 +138,7 @@ def check_factorial(
 
 
 def false_captions(scenes: Sequence[Scene], pictures: "Pictures") -> list[str]:
-    """Spatial captions that the centres of the masks contradict."""
+    """Describe, in a line each, the spatial captions that the centres of the masks contradict."""
     centers = measure(pictures.masks, 2)[1]
     problems = []
     for scene, center in zip(scenes, centers, strict=True):

@@ -1,7 +1,7 @@
-"""Rows of a table found by their scenes: a hash of each record, sorted, with its row.
+"""Finds rows of a table by their scenes. The key of a row is a hash of its scene record; keys are sorted.
 
-A key only says where to look: the record itself is compared. Of several equal records the one in the last row counts.
-The keys of many rows are kept in a file, mapped into memory: 12 bytes a row.
+A key only says where to look: the record itself is compared too. Of several equal records the one in the last row is
+found. The keys of many rows are kept in a file, mapped into memory: 12 bytes per row.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class SceneKeys:
 
     @classmethod
     def of(cls, blocks: Iterable[np.ndarray], start: int = 0) -> "SceneKeys":
-        """The keys of consecutive blocks of records, the first of which is in row `start`."""
+        """The keys of consecutive blocks of records; the first record is in row `start`."""
         keys = np.concatenate([np.empty(0, np.uint64), *map(keys_of, blocks)])
         assert start + len(keys) <= MOST_ROWS, "rows are numbers of 32 bits"
         return cls(keys, np.arange(start, start + len(keys), dtype=np.uint32))._sorted()
@@ -80,7 +80,7 @@ class SceneKeys:
             place[left] -= 1  # another record with the same key
 
     def save(self, path: Path, salt: bytes) -> None:
-        """Write the keys, whole or not at all; `salt` says of which records they are."""
+        """Write the keys, whole or not at all; `salt` identifies the records that they are of."""
         with whole_file(path) as temporary, temporary.open("wb") as file:
             file.write(MARK + len(self).to_bytes(WORD, "little") + self._digest(salt))
             file.write(self.keys.astype("<u8", copy=False).data)
@@ -88,8 +88,8 @@ class SceneKeys:
 
     @classmethod
     def load(cls, path: Path, salt: Callable[[int], bytes]) -> "SceneKeys | None":
-        """The keys in a file, mapped into memory; None if there is none, or if it is damaged or of other records: they
-        are computed anew then."""
+        """The keys in a file, mapped into memory; None if there is no file, or if it is damaged or of other records, so
+        that the keys must be computed anew."""
         with contextlib.suppress(Unreadable, ValueError), reading(path):
             if not path.exists():
                 return None

@@ -94,7 +94,7 @@ class Rendered(NamedTuple):
 
 
 def hidden_in(location: ShardLocation, codec: str) -> Float32[np.ndarray, "n things"]:
-    """The share of each thing of a shard's scenes that others hide."""
+    """The share of each thing of a shard's scenes that others hide; NaN if unknown or no thing."""
     codec_options(codec)  # registers the codec's filter with HDF5
     with open_hdf5(location.file, location.remedy) as file:
         shard = file[location.group]
@@ -118,7 +118,7 @@ def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
 
 
 def read_areas(shard: h5py.Group, rows: int) -> Int32[np.ndarray, "n things"]:
-    """The area in pixels of each thing of a shard's scenes, or `UNKNOWN` ."""
+    """The number of pixels that each thing of a shard's scenes covers without the others; `UNKNOWN` if not kept."""
     if AREAS not in shard and not has_crowds(shard["scenes"][:]):
         return np.full((rows, MOST_THINGS), UNKNOWN, np.int32)
     areas = read_table(shard, AREAS, np.dtype("i4"), MOST_THINGS)

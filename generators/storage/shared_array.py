@@ -1,7 +1,8 @@
-"""An array in memory that processes share, so that one sent to another process is not copied.
+"""An array in memory that processes share: sending it to another process copies nothing.
 
-Forked processes share any memory; what is pickled for a spawned one is copied, unless only its address travels. The
-memory belongs to no file and needs no room in /dev/shm; the system frees it when the last process lets go of it.
+Forked processes share any memory, but what is pickled for a spawned process is copied. So only the array's address is
+pickled. The memory belongs to no file and needs no room in /dev/shm; the system frees it when the last process lets go
+of it.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ class Address(NamedTuple):
 
 
 class SharedArray:
-    """An array of bytes; pickled, it is an address. Where the memory is gone when it arrives, `array` is None."""
+    """An array of bytes that is pickled as an address; if the memory is gone at unpickling, `array` is None."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.address: Address | None = None
@@ -55,12 +56,14 @@ class SharedArray:
         self.address = address._replace(process=os.getpid(), handle=handle)
 
     def __reduce__(self) -> tuple:
-        """Pickle only the address; a fork gives its own, because the process that made the memory may end before it."""
+        """Pickle only the address, with this process in it: after a fork, the process that made the memory may end
+        before this one."""
         return attached, (self.address and self.address._replace(process=os.getpid()),)
 
 
 def reserve_memory(handle: int, size: int) -> None:
-    """Give memory behind a handle its size; a page that finds no room only when it is written would end the process."""
+    """Give the memory behind a handle its size and reserve its pages: a page that finds no room only when it is written
+    would end the process."""
     os.ftruncate(handle, size)
     try:
         os.posix_fallocate(handle, 0, size)
@@ -70,7 +73,7 @@ def reserve_memory(handle: int, size: int) -> None:
 
 
 def attached(address: Address | None) -> SharedArray:
-    """The array at an address, to read; its `array` is None if the memory isn't there."""
+    """The shared array at an address, read-only; its `array` is None if the memory isn't there."""
     found = SharedArray.__new__(SharedArray)
     found.array, found.address = None, None
     if address is not None:

@@ -115,14 +115,14 @@ def split_name(recipe: SplitRecipe) -> str:
 
 
 def recipe_version(recipe: SplitRecipe | type[SplitRecipe]) -> str:
-    """The version of a kind of recipe: in another version the same fields give other scenes or texts."""
+    """The version of a kind of recipe; it changes when the same fields give other scenes or texts."""
     kind = recipe if isinstance(recipe, type) else type(recipe)
     return f"{VERSION}.{defaults_version(kind).get('defaults', 1)}"
 
 
 def recorded(recipe: SplitRecipe) -> dict:
-    """A recipe as split files record it: with the groups that its rules name, without wording that equals the
-    template's."""
+    """A recipe as split files record it: with the groups that its rules name, without fields of `only_if_set` that have
+    their defaults."""
     defaults = {field.name: field.default for field in fields(recipe) if field.name in only_if_set(recipe.kind)}
     values = asdict(recipe.resolved()).items()
     return {"kind": recipe.kind} | {name: value for name, value in values if defaults.get(name, MISSING) != value}
@@ -152,7 +152,7 @@ def make_split(store: ImageStore, recipe: SplitRecipe) -> Path:
 
 
 def write_planned(path: Path, store: ImageStore, recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> None:
-    """Write a split file of planned subsets, without the scenes that hide too much; the store has all scenes."""
+    """Write a split file of planned subsets, without the scenes that hide too much; the store must have all scenes."""
     needed = recipe.with_partners(planned)
     row_of = dict(zip(needed, store.rows(needed).tolist(), strict=True))  # `rows` reads the whole index
     left = recipe.left_out(planned, too_hidden(planned, store, row_of, recipe.least_visible))
@@ -180,7 +180,7 @@ def too_hidden(
 
 
 def without(planned: Mapping[str, list[Scene]], left: Mapping[str, Sequence[int]]) -> dict[str, list[Scene]]:
-    """The planned subsets without the scenes with these numbers."""
+    """The planned subsets without the scenes whose numbers are in `left`."""
     dropped = {name: set(numbers) for name, numbers in left.items()}
     return {
         name: [scene for i, scene in enumerate(scenes) if i not in dropped[name]] if name in dropped else scenes

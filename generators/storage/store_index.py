@@ -1,8 +1,9 @@
-"""What a store has: its shards, and the scene of each row, found by scene.
+"""The index of a store: its shards, and the scene of each row. Rows are found by their scenes.
 
-Up to `LARGE` rows all lies in `index.h5`, which is written anew when an addition has ended; until then its shards are
-listed in a journal (journal.py). A larger store has the journal alone, and `index.keys`, by which scenes are found
-(scene_keys.py). Its `index.h5` belongs to no store, so that versions that know no journals refuse the store.
+A store of up to `LARGE` rows has its whole index in `index.h5`, which is written anew when an addition has ended. Until
+then new shards are listed in a journal (journal.py). A larger store lists its shards only in the journal, and finds
+scenes by `index.keys` (scene_keys.py). Its `index.h5` has no store's identity, so that versions of this program that
+know no journals refuse it.
 """
 
 import hashlib
@@ -37,7 +38,7 @@ TRIES = 3
 
 
 class StoreIndex:
-    """The index of a store, as it was when it was read. Only the holder of the store's lock may call `append`."""
+    """The index of a store, as it was when it was read. Only the holder of the store's lock may `append` or `move`."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         """Read the index; raises if it is damaged, or another store's."""
@@ -113,8 +114,8 @@ class StoreIndex:
         return found
 
     def _runs(self) -> list[SceneKeys]:
-        """The keys of all rows, in sorted runs, the last rows first: those in the file, and those of rows that came
-        later."""
+        """The keys of all rows in sorted runs: first those of rows that were added after the file of keys was written,
+        then those in the file, if there is one."""
         if not self._keys:
             kept = SceneKeys.load(self.folder / KEYS, self._salt) if self.later else None
             start = len(kept) if kept else 0
@@ -127,7 +128,7 @@ class StoreIndex:
         return hashlib.blake2b(b"".join([self.identity.encode(), *self.journal.digests[:entries]])).digest()
 
     def append(self, file: str, records: np.ndarray, codec: str) -> None:
-        """List the next shard. Its scenes are found when the index is read again."""
+        """List the next shard. Its scenes can be found only once the index is read again."""
         append(self.journal, Shard(file, len(self), len(records), codec), records, self.identity)
         self.shards.append(self.journal.shards[-1])
         self._rows += len(records)
@@ -162,7 +163,7 @@ class StoreIndex:
 
 
 def index_to_extend(folder: Path, identity: str, vocabulary: Vocabulary) -> StoreIndex:
-    """The index, after bringing its files to the form for its number of rows. Only for the holder of the store's
+    """Bring the files of an index to the form for its number of rows, and read it. Only for the holder of the store's
     lock."""
     index = StoreIndex(folder, identity)
     while index.move(vocabulary):
@@ -171,8 +172,8 @@ def index_to_extend(folder: Path, identity: str, vocabulary: Vocabulary) -> Stor
 
 
 def read_tables(path: Path, identity: str) -> tuple[bool, list[Shard], np.ndarray]:
-    """What index.h5 holds: whether the store is a large one, which lists its shards elsewhere; else its shards and the
-    scene table.
+    """Read index.h5: whether the store is a large one, its shards and its scene table. Of a large store there are none,
+    because the journal has them.
 
     A store without the file is empty.
     """

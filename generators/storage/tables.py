@@ -87,7 +87,7 @@ def hdf5_bytes(fill: Callable[[h5py.File], object]) -> bytes:
 
 @contextlib.contextmanager
 def create_hdf5(path: Path) -> Iterator[tuple[h5py.File, Reserve]]:
-    """Yield a new file, and a function that reserves space for the next write; it raises `OSError` if there is none."""
+    """Yield a new file, and a function that reserves space for the next write or raises `OSError` if there is none."""
     kept = 0
 
     def keep(size: int) -> None:
@@ -106,7 +106,7 @@ def create_hdf5(path: Path) -> Iterator[tuple[h5py.File, Reserve]]:
 
 
 def open_to_read(path: Path) -> h5py.File:
-    """Open an HDF5 file to read it, without a cache of chunks: images are read whole, and a cache keeps megabytes a
+    """Open an HDF5 file to read it, without a cache of chunks: images are read whole, and a cache keeps megabytes per
     file. Locks are ignored if necessary: our files are replaced, never changed."""
     try:
         return h5py.File(path, "r", rdcc_nbytes=0)
