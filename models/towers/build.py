@@ -147,7 +147,7 @@ def fix_positions(embedding: nn.Parameter, kind: str) -> None:
 
 
 class ConvStem(nn.Module):
-    """Replaces open_clip's `conv1` by convolutions of stride 2, down to one vector per patch."""
+    """Convolutions of stride 2 that replace open_clip's `conv1` and give one vector per patch."""
 
     def __init__(self, width: int, patch_size: int) -> None:
         super().__init__()
@@ -162,5 +162,5 @@ class ConvStem(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n width rows columns"]:
-        """One vector per patch."""
+        """Return one vector per patch."""
         return self.layers(pixels)

@@ -50,8 +50,8 @@ def mini_tower(text: dict) -> dict:
 
 
 def row_tower(layers: int, **positions: str) -> dict:
-    """Small towers for worlds in which things stand in a row, such as `row`. A patch is one column of the image, from
-    top to bottom, and is embedded linearly."""
+    """Return the configuration of small towers for worlds in which things stand in a row, such as `row`. A patch is one
+    of ten columns of the image, from top to bottom, and is embedded linearly."""
     vision = {"width": 64, "layers": layers, "head_width": 32, "columns": 10} | positions
     return {"embed_dim": 64, "vision_cfg": vision, "text_cfg": {"width": 64, "layers": layers, "heads": 2}}
 

@@ -1,8 +1,8 @@
-"""Layers of a tower by name, seen while a scorer encodes: after the stem, after each block, and the tokens.
+"""Records the layers of a tower by name while a scorer encodes: after the stem, after each block, and the final tokens.
 
-Hooks see what the scorer itself computes, in the same pass and in one way for all libraries. open_clip's and timm's
-`forward_intermediates` and transformers' `hidden_states`, with which the tests compare them, would take a second pass,
-each has a form of its own, and the first two don't give the stem.
+Hooks see what the scorer itself computes, in the same pass and in one way for all libraries. The alternatives are
+open_clip's and timm's `forward_intermediates` and transformers' `hidden_states`. They need a second pass, each has a
+format of its own, and the first two don't give the stem. The tests compare the hooks with them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,18 +21,19 @@ STEM, TOKENS = "stem", "tokens"
 
 
 class Layer(NamedTuple):
-    """What a layer gives for n images or texts."""
+    """The output of a layer for n images or texts."""
 
     states: Float[Tensor, "n t d"]
     present: Bool[Tensor, "n t"] | None = None
-    """Whether each token is there, and no padding; None if all are."""
+    """Whether each token is a real one, not padding; None if all are."""
 
 
 class Rows(NamedTuple):
-    """Which rows of the tower's output make up each text, for a scorer whose text tower doesn't read one row a text."""
+    """Which rows of the text tower's output belong to each of m texts, for scorers whose tower encodes a text as
+    several rows or shares rows among texts."""
 
     number: Int64[Tensor, "m k"]
-    """Rows in all passes of the tower, one pass after the other."""
+    """Row numbers, counted through all passes of the tower in order."""
     present: Bool[Tensor, "m k"]
 
 
@@ -65,20 +66,20 @@ def filled(layer: Layer) -> Float[Tensor, "n t d"]:
 
 
 def there(layer: Layer) -> Bool[Tensor, "n t"]:
-    """A layer's mask."""
+    """Return a layer's mask; all true if it has none."""
     if layer.present is not None:
         return layer.present
     return torch.ones(layer.states.shape[:2], dtype=torch.bool, device=layer.states.device)
 
 
 def joined(parts: Sequence[Features]) -> Features:
-    """The features of several blocks of images or texts as those of all, padded to the longest; float32 on the CPU."""
+    """Concatenate the features of several blocks of images or texts, padded to the longest; float32 on the CPU."""
     blocks = [part.layers() for part in parts]
     return Features({name: joined_layer([block[name] for block in blocks]) for name in blocks[0]})
 
 
 def joined_layer(layers: Sequence[Layer]) -> Layer:
-    """One layer of several blocks, on the CPU."""
+    """Concatenate one layer of several blocks of images or texts, padded to the longest; float32 on the CPU."""
     longest = max(layer.states.shape[1] for layer in layers)
     more = [longest - layer.states.shape[1] for layer in layers]
     states = [F.pad(layer.states.float().cpu(), (0, 0, 0, n)) for layer, n in zip(layers, more, strict=True)]
@@ -87,7 +88,7 @@ def joined_layer(layers: Sequence[Layer]) -> Layer:
 
 
 class Passes:
-    """Watches a tower, and keeps what its layers give in each of its passes: the tokens, and the layers `wanted`."""
+    """Records what a tower's layers output in each of its passes: the tokens, and the layers `wanted`."""
 
     def __init__(self, places: Places, wanted: Collection[str] | None = None) -> None:
         """`wanted` names the layers to keep; None keeps all."""
@@ -97,7 +98,7 @@ class Passes:
 
     @contextmanager
     def watching(self) -> Iterator["Passes"]:
-        """Watch the tower until the end of the block."""
+        """Record the tower's passes inside this context."""
         handles = [self.places.blocks[0].register_forward_pre_hook(self._start)]
         for k, block in enumerate(self.places.blocks, start=1):
             handles.append(block.register_forward_hook(lambda *given, k=k: self._block(k, given[-1])))
@@ -111,7 +112,11 @@ class Passes:
                 handle.remove()
 
     def layers(self, count: int, rows: Rows | None = None) -> dict[str, Layer]:
-        """The layers of `count` images or texts; empty if the tower's rows can't be told to be theirs."""
+        """Return the recorded layers of `count` images or texts, by name.
+
+        The result is empty if rows can't be assigned to the images or texts: if there is no pass, if a pass has no
+        tokens, if passes differ in the shape of a row, or if, without `rows`, there are more or fewer than `count`.
+        """
         shapes = {each[TOKENS].shape[1:] if TOKENS in each else None for each in self.passes}
         if len(shapes) != 1 or None in shapes:
             return {}
@@ -136,7 +141,7 @@ class Passes:
             self.passes[-1][TOKENS] = self.places.norm(whole) if self.places.pools_first else whole
 
     def _norm(self, normed: Tensor) -> None:
-        """Take tokens after the last LayerNorm, if it was applied to all tokens and not to a pooled vector."""
+        """Keep the output of the last LayerNorm as the tokens, if it was applied to all tokens, not to a pooled one."""
         last = self.passes[-1].get(TOKENS) if self.passes else None
         if last is not None and normed.shape == last.shape:
             self.passes[-1][TOKENS] = normed
@@ -153,6 +158,6 @@ class Passes:
 
 
 def composed(layer: Layer, rows: Rows) -> Layer:
-    """The tokens of each text: those of its rows, one row after the other (n, k t, d)."""
+    """Concatenate the tokens of each text's rows: (m, k t, d)."""
     states = layer.states[rows.number].flatten(1, 2)
     return Layer(states, (there(layer)[rows.number] & rows.present[..., None]).flatten(1, 2))

@@ -1,12 +1,12 @@
-"""Texts that see images: by cross-attention in the blocks of a text tower or behind them, or as a prefix.
+"""Text towers whose words attend to image tokens: by cross-attention in the blocks or after them, or as a prefix.
 
-A block does self-attention, cross-attention, MLP, each on what its own LayerNorm gives and added to the stream (the
-decoder of Vaswani et al. 2017, section 3.1, with LayerNorms first; CapPa's). Cross-attention has no biases, as in CapPa
-(Tschannen et al. 2023). In a prefix-LM (Dong et al. 2019; SimVLM) image tokens stand before the words in the same
-blocks: words see them, and they never see a word.
+A block has self-attention, cross-attention and an MLP. Each reads the stream through a LayerNorm of its own, and its
+output is added to the stream (the decoder of Vaswani et al. 2017, section 3.1, with LayerNorms first, as in CapPa).
+Cross-attention has no biases, as in CapPa (Tschannen et al. 2023). In a prefix-LM (Dong et al. 2019; SimVLM) image
+tokens stand before the words in the same blocks: words see image tokens, image tokens never see a word.
 
-What words attend to of an image is computed once for each image (`Seen`), whatever the number of its texts. Images come
-in groups: each of n images has c texts, whose words have the shape (n, c, t, width).
+The keys and values of an image (`Seen`) are computed once, whatever the number of its texts. Each of n images has c
+texts, whose words have the shape (n, c, t, width).
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Fusion = Literal["early", "late", "prefix"]
 
 
 class Seen(NamedTuple):
-    """Keys and values of n images' tokens for the words, in each of b blocks."""
+    """Keys and values of n images' tokens, in each of b blocks; in late fusion for the only cross-attention (b = 1)."""
 
     keys: Float[Tensor, "n b heads p d"]
     values: Float[Tensor, "n b heads p d"]
@@ -41,24 +41,24 @@ class CrossAttention(nn.Module):
         self.keys_values = nn.Linear(image_width, 2 * width, bias=False)
 
     def read(self, images: Float[Tensor, "n p v"]) -> tuple[Float[Tensor, "n h p d"], Float[Tensor, "n h p d"]]:
-        """Keys and values of image tokens."""
+        """Return keys and values of image tokens."""
         keys, values = self.keys_values(images).chunk(2, -1)
         return by_head(keys, self.heads), by_head(values, self.heads)
 
     def forward(
         self, words: Float[Tensor, "n c t w"], keys: Float[Tensor, "n h p d"], values: Float[Tensor, "n h p d"]
     ) -> Float[Tensor, "n c t w"]:
-        """What the words of each image's c texts take from it."""
+        """Return what the words of each image's c texts get from the image, to be added to the words."""
         queries = by_head(self.query(self.norm(words)).flatten(1, 2), self.heads)
         taken = F.scaled_dot_product_attention(queries, keys, values)
         return self.out(joined(taken)).reshape(words.shape)
 
 
 class FusedBlocks(nn.Module):
-    """Transformer blocks, a text tower's or others, whose words see images.
+    """Transformer blocks, of a text tower or others, in which words attend to image tokens.
 
-    - early: cross-attention in each block.
-    - late: the blocks never see an image; one cross-attention stands behind the last.
+    - early: each block has cross-attention.
+    - late: one cross-attention follows the last block; the blocks themselves never see an image.
     - prefix: the blocks also read the image tokens, before the words.
     """
 
@@ -71,7 +71,7 @@ class FusedBlocks(nn.Module):
         self.bring = nn.Linear(image_width, width) if fusion == "prefix" else None
 
     def read(self, images: Float[Tensor, "n p v"]) -> Seen:
-        """What words can attend to of image tokens."""
+        """Compute the keys and values of image tokens to which words attend."""
         if self.bring is None:
             parts = [cross.read(images) for cross in self.cross]
         else:
@@ -83,9 +83,9 @@ class FusedBlocks(nn.Module):
         return Seen(*(torch.stack(part, dim=1) for part in zip(*parts, strict=True)))
 
     def before(self, words: Float[Tensor, "m t w"], hidden: Bool[Tensor, " m"] | None = None) -> Float[Tensor, "m t w"]:
-        """The part of the work on texts that takes no image: all blocks if fusion is late, else none.
+        """Compute the part that needs no image: all blocks if fusion is late, else nothing.
 
-        Words of a `hidden` text see later positions too (their input must not tell the words).
+        Words of a `hidden` text see later positions too, so its input must not reveal the words.
         """
         if self.fusion != "late":
             return words
@@ -97,7 +97,7 @@ class FusedBlocks(nn.Module):
     def after(
         self, words: Float[Tensor, "n c t w"], seen: Seen, hidden: Bool[Tensor, "n c"] | None = None
     ) -> Float[Tensor, "n c t w"]:
-        """The states of the words of each image's c texts, from what `before` gave."""
+        """Compute the final states of the words of each image's c texts, from the output of `before`."""
         if self.fusion == "late":
             return words + self.cross[0](words, seen.keys[:, 0], seen.values[:, 0])
         n, c = words.shape[:2]
@@ -130,7 +130,7 @@ class FusedBlocks(nn.Module):
         mask: Bool[Tensor, "*b t t"] | None = None,
         prefix: tuple[Tensor, ...] = (),
     ) -> Float[Tensor, "b t w"]:
-        """The stream after a block's self-attention; keys and values of a prefix are seen by all."""
+        """Return the stream after a block's self-attention; all words see the keys and values of a prefix."""
         queries, keys, values = self._heads(block, states)
         if prefix:
             keys, values = (torch.cat(pair, dim=2) for pair in zip(prefix, (keys, values), strict=True))
@@ -157,7 +157,7 @@ def joined(states: Float[Tensor, "n h t d"]) -> Float[Tensor, "n t w"]:
 
 
 def visible(length: int, hidden: Bool[Tensor, " b"] | None, like: Tensor) -> Bool[Tensor, "*b t t"]:
-    """Which positions each position sees: itself and earlier ones, and all in a `hidden` text."""
+    """Make the mask of the positions that each position sees: itself and earlier ones, or all in a `hidden` text."""
     causal = torch.ones(length, length, dtype=torch.bool, device=like.device).tril()
     return causal if hidden is None else causal | hidden[:, None, None, None]
 
@@ -172,7 +172,7 @@ def text_blocks(tower: TextTower, scorer: str) -> list[ResidualAttentionBlock]:
 
 
 def embedded(tower: TextTower, ids: Int64[Tensor, "m t"]) -> Float[Tensor, "m t w"]:
-    """The input of a text tower's first block: words, without their positions."""
+    """Return a text tower's embeddings of words, without positions."""
     return F.embedding(ids, tower.model.token_embedding.weight)  # no pass of the tower, which hooks would see
 
 

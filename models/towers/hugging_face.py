@@ -50,7 +50,7 @@ class HuggingFaceReader:
     """Whether to convert texts to lower case."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> TextInput:
-        """Token ids of every caption."""
+        """Return the token ids of all captions, with the attention mask if the model masks padding."""
         options = {"padding": "max_length", "truncation": True, "max_length": self.context, "return_tensors": "pt"}
         read = self.tokenizer(self._given(texts), **options)
         return TextInput(read["input_ids"], read["attention_mask"] if self.masked else None)
@@ -150,7 +150,7 @@ def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Fr
 
 
 def check_known(name: str, settings: Mapping[str, Any]) -> None:
-    """Raise for an image processor of an unknown kind, and for a step that isn't known of this kind."""
+    """Raise for an image processor of an unknown kind, one that doesn't resize, or one with an unknown step."""
     kind = settings.get("image_processor_type", settings.get("feature_extractor_type", "CLIPImageProcessor"))
     if not KIND.fullmatch(str(kind)):
         raise UserError(f"{name} has the image processor {kind}; this reads those of CLIP, SigLIP and ViT")
@@ -192,8 +192,7 @@ def resampling(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
-    """Mean and deviation, on a scale of 0 to 1, with which `normalise` has the same result as the processor's steps.
-
+    """Return the mean and deviation, for pixels from 0 to 1, with which `normalise` gives the processor's result.
     The processor multiplies bytes by `rescale_factor`, then subtracts the mean and divides by the deviation.
     """
     factor = settings.get("rescale_factor", 1 / BYTE) if settings.get("do_rescale", True) else 1
@@ -208,7 +207,7 @@ def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
 
 
 def check_numbers(name: str, field: str, value: object) -> None:
-    """Raise unless a setting is a list of finite numbers, one per channel; deviations must not be 0."""
+    """Raise unless a setting is a finite number or a list of three, one per channel; only the mean may have a 0."""
     numbers = value if isinstance(value, list) else [value] * 3
     right = len(numbers) == 3 and all(map(number, numbers))
     if not right or (field != "image_mean" and 0 in numbers):

@@ -47,7 +47,7 @@ def image_model(architecture: str) -> str:
 
 
 def check_weights(architecture: str, pretrained: str) -> None:
-    """Raise for weights that are neither a file nor a known tag."""
+    """Raise unless the weights of each tower are a file of tensors or a known tag."""
     text, image = weights_of(pretrained)
     if (file := Path(file_and_tag(text)[0])).is_file():
         check_weight_file(file)
@@ -63,7 +63,7 @@ def check_weights(architecture: str, pretrained: str) -> None:
 
 
 def image_preparation(architecture: str) -> dict[str, object]:
-    """The argument that makes open_clip prepare pictures for the image tower."""
+    """Return the mean, std and interpolation with which pictures are prepared for the image tower's default weights."""
     known = timm.get_pretrained_cfg(f"{image_model(architecture)}.{USUAL}")
     return {"mean": known.mean, "std": known.std, "interpolation": known.interpolation}
 

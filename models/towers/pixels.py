@@ -1,4 +1,4 @@
-"""Prepares pixels for towers: a square crop, scaled by the statistics of the tower's training."""
+"""How a tower's images are prepared: as squares, normalised with the pixel statistics of its training."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Statistics(NamedTuple):
 
 
 class Framing(NamedTuple):
-    """How a picture of any size is made the square that a tower reads."""
+    """How a picture of any size becomes the square that a tower reads."""
 
     resolution: int
     """Side of the square, in pixels."""

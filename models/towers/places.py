@@ -1,4 +1,5 @@
-"""Where a tower's layers are: its blocks and its last LayerNorm, in modules of open_clip, timm and transformers."""
+"""Finds the modules that give a tower's layers, its blocks and its last LayerNorm, in open_clip, timm and
+transformers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class Places:
     reads: nn.Module | None = None
     """The module whose arguments tell which tokens are padding; None if no token is."""
     present: Mask = lambda given, named: None
-    """Which tokens (n, t) have a part in the tower's vector; None if all have."""
+    """Called with the arguments of `reads`; returns which tokens (n, t) enter the tower's vector, or None if all do."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ def text_places(tower: TextTower) -> Places | None:
 
 
 def attention_mask(given: tuple, named: Mapping[str, Any]) -> Bool[Tensor, "m context"] | None:
-    """The mask that a text model of transformers is called with."""
+    """Return the mask with which a text model of transformers was called; None if it had none."""
     mask = named.get("attention_mask")
     return None if mask is None else mask.bool()
 

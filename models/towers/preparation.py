@@ -1,8 +1,8 @@
 """Finds how pictures must be prepared for pretrained weights, and which activation they need.
 
-open_clip knows this for its own weights, by tag, but not for files, which it treats like OpenAI's. Here a file is
-treated like the weights of its architecture, if all of these agree. If they don't, FILE@TAG names the weights that it
-resembles, and FILE@default requests open_clip's default.
+open_clip knows this for its own weights, by tag, but treats files like OpenAI's weights. Here a file is treated like
+open_clip's weights of the same architecture, if all of these are prepared alike. If they aren't, the user writes
+FILE@TAG, the tag of the weights that the file resembles, or FILE@default for open_clip's default.
 """
 
 from dataclasses import replace
@@ -33,9 +33,9 @@ class Preparation(NamedTuple):
 
 
 def preparation_of(towers: TowerConfig) -> Preparation:
-    """How pictures are prepared for the towers' weights; raises for a file whose preparation is unknown.
+    """Find how pictures are prepared for the towers' weights; raises for a file whose preparation is unknown.
 
-    For a checkpoint, which has the weights itself, a file without a tag means the default (`recorded`).
+    In a checkpoint's configuration (`load` is false) a file without a tag means the default (`recorded`).
     """
     if towers.architecture in paired.TEXTS_OF:
         return preparation_of(texts_of(towers))._replace(**paired.image_preparation(towers.architecture))
@@ -50,9 +50,10 @@ def preparation_of(towers: TowerConfig) -> Preparation:
 
 
 def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
-    """Towers as checkpoints record them: a file gets the tag whose preparation applies, or none for the default.
+    """Return the towers as checkpoints record them: a file gets the tag whose preparation applies, but no tag if that
+    is the default.
 
-    For use `elsewhere`, where the file may not exist, a file whose name looks as if it ended in a tag gets @default.
+    With `elsewhere`, for a place where the file may not exist, a file whose own name looks like FILE@TAG gets @default.
     """
     if towers.architecture in paired.TEXTS_OF:
         texts, separator, image = towers.pretrained.partition(paired.SEPARATOR)
@@ -102,7 +103,7 @@ def common_tag(architecture: str) -> str:
 
 
 def refuse(towers: TowerConfig) -> str:
-    """Raise for a file with unknown preparation: names the difference, and how to choose."""
+    """Raise for a file whose preparation is unknown; the message says how the known ones differ and how to choose."""
     ways: dict[Preparation, str] = {}
     for tag in tags_of(towers.architecture):
         ways.setdefault(of_tag(towers.architecture, tag), tag)

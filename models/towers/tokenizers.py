@@ -1,4 +1,4 @@
-"""Texts to token ids: a closed vocabulary, open_clip's byte pairs, or a Hugging Face tokenizer.
+"""Tokenizers, which turn texts into token ids: a closed vocabulary, open_clip's byte pairs, or Hugging Face's.
 
 open_clip's byte-pair table has 49 408 rows; a tiny model on a closed vocabulary would spend most of an optimiser step
 on rows that never occur.
@@ -33,7 +33,7 @@ class Tokenizer(Protocol):
         """Number of distinct ids."""
 
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded to `context` with 0; the end token has the largest id."""
+        """Token ids, padded to `context`. For small towers padding is 0, and the end token has the largest id."""
 
     def length(self, text: str) -> int:
         """The number of tokens in a text, with its start and end."""
@@ -180,7 +180,10 @@ def words_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
-    """The text space for `texts`: their words, and a context long enough for the longest, so that none is cut."""
+    """Return the text space for `texts`: their words, for a closed vocabulary, and a context for the longest text.
+
+    With another tokenizer the context is at most `LONGEST_CONTEXT`, so that longer texts are cut.
+    """
     distinct = set(texts)
     words = words_of(distinct)
     tokenizer = tokenizer_of(towers, words)
@@ -195,7 +198,7 @@ def text_space(towers: TowerConfig, texts: Iterable[str]) -> TextSpace:
 def cut_texts(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> list[bool]:
     """For each text, whether it has more than `context` tokens with start and end; later tokens are never read.
 
-    Short texts aren't tokenised: a byte rarely gives two tokens.
+    Short texts aren't tokenised: a byte hardly ever gives more than two tokens.
     """
     return [2 * len(text.encode()) + 2 > context and tokenizer.length(text) > context for text in texts]
 

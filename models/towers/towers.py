@@ -1,6 +1,7 @@
 """Image and text towers as scorers use them: tokens, pooled vectors, projections.
 
-Only this module, `fused` and `build` beside it depend on the internals of open_clip's and timm's towers.
+Code that depends on the internals of open_clip's and timm's towers is mostly here, and in `build`, `fused` and
+`places` beside this module.
 """
 
 import math
@@ -27,7 +28,7 @@ class Tokens(NamedTuple):
     """Output of the tower's last block, by default after its last LayerNorm. Images begin with CLS; texts have all
     tokens up to their end, then padding."""
     present: Bool[Tensor, "n t"] | None
-    """Whether each token is part of its text, up to the end token, and no padding; None if all are."""
+    """Whether each token is part of its text, up to the end token, and not padding; None if all are."""
     pooled: Float[Tensor, "n width"]
     """The token that CLIP itself uses: CLS, or the end of the text."""
 
@@ -51,7 +52,7 @@ class ImageTower(Tower):
         return self.model.encode_image(pixels)
 
     def tokens(self, pixels: Float[Tensor, "n 3 h w"], normed: bool = True) -> Tokens:
-        """The tokens of images, after the tower's last LayerNorm, or before it (`normed`)."""
+        """Return the tokens of images: after the tower's last LayerNorm if `normed`, else before it."""
         layers = self.model.visual.forward_intermediates(
             pixels,
             indices=1,
@@ -115,7 +116,7 @@ class TextTower(Tower):
         return dealt_out(self.model.encode_text, texts)
 
     def tokens(self, texts: Int64[Tensor, "m context"]) -> Tokens:
-        """The tokens of texts: the tower's causal mask hides later tokens, padding included, from each token."""
+        """Return the tokens of texts. The tower's causal mask hides later tokens, padding included, from each token."""
         layers = self.model.forward_intermediates(
             text=texts, text_indices=1, normalize_intermediates=True, intermediates_only=True
         )
@@ -147,8 +148,8 @@ class TextTower(Tower):
     def drop_last_block(self, drawn: bool) -> None:
         """Remove the last block, unless it is the only one.
 
-        A freshly `drawn` tower is rescaled as if it had been built with one block fewer: open_clip draws the weights
-        that add to the stream with a deviation of width^-1/2 (2 blocks)^-1/2.
+        A tower with freshly `drawn` random weights is rescaled as if built with one block fewer: open_clip draws the
+        weights whose output is added to the stream with a deviation of width^-1/2 (2 blocks)^-1/2.
         """
         transformer = self.model.transformer
         before = len(transformer.resblocks)
@@ -250,5 +251,5 @@ def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, "
 
 
 def self_attention(width: int, heads: int, layers: int, mlp_ratio: float) -> nn.Sequential:
-    """Blocks as in the towers: self-attention and an MLP each."""
+    """Make blocks like those of the towers, each with self-attention and an MLP."""
     return nn.Sequential(*(ResidualAttentionBlock(width, heads, mlp_ratio=mlp_ratio) for _ in range(layers)))

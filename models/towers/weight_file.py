@@ -1,4 +1,5 @@
-"""Checks a file of weights from elsewhere before it is loaded: tensors by name, and nothing that runs code."""
+"""Checks a file of weights from elsewhere before it is loaded: it must hold tensors by name, and nothing that runs
+code."""
 
 import re
 import zipfile
@@ -22,7 +23,8 @@ OBJECT = re.compile(r"GLOBAL ([\w.]+) was not an allowed global")
 def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
     """Raise unless a file maps names to tensors, at its top level or under the first existing key of `under`.
 
-    For large files only names are read. Errors leave out torch's advice for pickles, which would let the file run code.
+    Of safetensors files and zip archives no tensor is read; of NumPy's files only the path is checked. Errors leave out
+    torch's advice for pickles, which would let the file run code.
     """
     check_regular(path)
     if path.suffix in NUMPY:
@@ -39,7 +41,7 @@ def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
 
 
 def unpickled(path: Path) -> Mapping[str, Any]:
-    """Read a torch file as a mapping from names to values, without reading tensors yet."""
+    """Read a torch file as a mapping from names to values; tensors in a zip archive aren't read yet."""
     try:
         archive = zipfile.is_zipfile(path)
         if archive and holds_code(path):
@@ -60,13 +62,13 @@ def unpickled(path: Path) -> Mapping[str, Any]:
 
 
 def holds_code(archive: Path) -> bool:
-    """Whether a torch archive is TorchScript: these have constants beside the tensors."""
+    """Whether a torch archive is TorchScript, which has a file of constants beside the tensors."""
     with zipfile.ZipFile(archive) as content:
         return any(name.endswith("/constants.pkl") for name in content.namelist())
 
 
 def without_advice(error: Exception) -> str:
-    """A library's error about weights in one line, without torch's advice to let them run code."""
+    """Return a library's error about weights as one line, without torch's advice to let the file run code."""
     if found := OBJECT.search(str(error)):
         return (
             f"beside tensors they hold other objects ({found[1]}), and to read these is to run code; where you trust "
@@ -79,7 +81,8 @@ def without_advice(error: Exception) -> str:
 
 
 def check_tensors(path: Path, content: Any, above: str) -> None:
-    """Raise if there are no tensors, or only at deeper levels; `above` is the key whose value was searched."""
+    """Raise if no value is a tensor, or if one is a mapping that has tensors; `content` was found under the key `above`
+    of the file, or is the whole file if that is empty."""
     named = content if isinstance(content, Mapping) else {}
     inner = {name: part for name, part in named.items() if isinstance(part, Mapping) and any_tensor(part)}
     if inner:
