@@ -34,8 +34,8 @@ def augment(pixels: Float[Tensor, "n 3 h w"], variation: Variation) -> Float[Ten
 
 
 def sampling_grid(affine: Float[Tensor, "n 2 3"], height: int, width: int) -> Float[Tensor, "n h w 2"]:
-    """The same bits as `F.affine_grid` (align_corners=False) for a zoom and a shift, computed by row and column instead
-    of by matrix products for every pixel."""
+    """Return the same bits as `F.affine_grid` (align_corners=False) for a zoom and a shift, computed by row and column
+    instead of by a matrix product for every pixel."""
     grid = affine.new_empty(len(affine), height, width, 2)
     grid[..., 0] = (affine[:, 0, :1] * centres(width, affine) + affine[:, 0, 2:])[:, None, :]
     grid[..., 1] = (affine[:, 1, 1:2] * centres(height, affine) + affine[:, 1, 2:])[:, :, None]

@@ -1,4 +1,4 @@
-"""The loss of a batch, which a training step computes: as it is written, or compiled."""
+"""The loss of a batch in a training step, with or without torch.compile."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,9 +17,9 @@ from menagerie.models.training.feed import Batch
 
 
 def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
-    """The training loss of a batch on the scorer's device; nothing in it waits for the device.
+    """Compute the training loss of a batch that is on the scorer's device, without waiting for the device.
 
-    Where several processes take the step together, this one's share of it.
+    If several processes take the step together, return this process's share of the loss.
     """
     codes = encode(scorer, pixels_of(scorer, batch), batch.texts, recipe)
     loss, ranks = scorer.loss(*codes, batch.targets, recipe), ranks_of_step()
@@ -29,7 +29,7 @@ def batch_loss(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""
 
 
 def pixels_of(scorer: Scorer, batch: Batch) -> Float[Tensor, "n 3 h w"]:
-    """The images of a batch as a scorer's tower takes them, augmented if the batch says how."""
+    """Return the images of a batch as floats for the scorer's tower, augmented if the batch has a variation."""
     pixels = scorer.pixel_scale(batch.images)
     return pixels if batch.variation is None else augment(pixels, batch.variation)
 
@@ -51,11 +51,11 @@ def loss_of(scorer: Scorer, batch: Batch, recipe: Recipe) -> Float[Tensor, ""]:
 
 @lru_cache(maxsize=1)
 def compiled_for(scorer: Scorer) -> Callable[[Scorer, Batch, Recipe], Tensor]:
-    """`batch_loss` as one graph, forward and backward; numbers of texts that differ from batch to batch are variables
-    of it from the second batch on.
+    """Compile `batch_loss` as one graph, forward and backward. If the number of texts differs between batches, it is a
+    variable of the graph from the second batch on.
 
-    For another scorer it is compiled anew, and the last one's graphs are forgotten: torch refuses a function that it
-    compiled too often.
+    For another scorer, compile it anew and drop the last scorer's graphs: torch refuses a function that it has compiled
+    too often.
     """
     torch.compiler.reset()
     return torch.compile(batch_loss, fullgraph=True)

@@ -1,5 +1,5 @@
-"""Training images that stay on the device as bytes, where they fit. A batch then has their numbers, and they are picked
-on the device: the same pixels, but only numbers and texts travel."""
+"""Keeps training images on the device as bytes, if they fit. A batch then holds numbers of images, and the images are
+picked on the device: the pixels are the same, but only numbers and texts are transferred."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -21,12 +21,12 @@ class DeviceImages(NamedTuple):
     """All images of training data, on one device."""
 
     pixels: UInt8[Tensor, "n a b c"]
-    """By item, each in the order of memory that the data give, because sums of floats depend on it."""
+    """One image per item, in the memory order in which the data give it, because sums of floats depend on the order."""
     channels_last: bool
     """Whether that order is (h, w, 3); else (3, h, w)."""
 
     def pick(self, items: Int64[Tensor, " m"]) -> UInt8[Tensor, "m 3 h w"]:
-        """The images of items, whose numbers are on the same device; nothing waits for the device."""
+        """Return the images of items, whose numbers must be on the same device, without waiting for the device."""
         chosen = self.pixels.index_select(0, items)
         return chosen.permute(0, 3, 1, 2) if self.channels_last else chosen
 
@@ -48,10 +48,11 @@ class Pieces(Dataset):
 def placed_batches(
     feed: Feed, start: int, end: int, device: torch.device, workers: int = 0, room: int = 0
 ) -> Iterator[Batch]:
-    """Yield the batches of steps `start` to `end` on the device.
+    """Yield the batches of steps `start` to `end` - 1 on the device.
 
-    All images are put there first if they take at most `room` bytes, unless the recipe shows fewer than there are:
-    reading those would take longer than the run needs. Processes that prepare batches are started at once.
+    First, all images are put there if they take at most `room` bytes and the recipe shows at least as many images as
+    there are; if it shows fewer, reading all would take longer than the run needs. Processes that prepare batches
+    start when this is called, not with the first batch.
     """
     data, batch, held = feed.data, feed.recipe.batch, None
     if room and start < end and feed.recipe.steps * batch >= len(data) and fit(data, room, device):
@@ -62,7 +63,7 @@ def placed_batches(
 
 
 def fit(data: Captioned, room: int, device: torch.device) -> bool:
-    """Whether all images take at most `room` bytes; if not, that is said once."""
+    """Return whether all images take at most `room` bytes; if they don't, print so, once."""
     need = len(data) * data.images(np.arange(1)).nbytes
     if need > room:
         say_once(
@@ -79,7 +80,7 @@ def say_once(text: str) -> None:
 
 
 def put(data: Captioned, device: torch.device, workers: int, size: int) -> DeviceImages:
-    """Put all images on a device, `size` at a time, read by as many processes as prepare batches."""
+    """Put all images on a device, `size` at a time, read by `workers` processes (0: by this one)."""
     first = data.images(np.arange(1))
     last = first.is_contiguous(memory_format=torch.channels_last)
     order = (0, 2, 3, 1) if last else (0, 1, 2, 3)
@@ -92,7 +93,7 @@ def put(data: Captioned, device: torch.device, workers: int, size: int) -> Devic
 
 
 def room_on(device: torch.device, share: float) -> int:
-    """The bytes that are this share of a GPU's free memory; 0 on a CPU, which has the images in its memory anyway."""
+    """Return a share of a GPU's free memory, in bytes; 0 on a CPU, where images are in memory anyway."""
     if device.type != "cuda":
         return 0
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch keeps it for tensors

@@ -1,4 +1,5 @@
-"""Encodes batches for training: in which precision, in how many parts, and with which activations kept."""
+"""Encodes batches for training: in the precision and the number of parts of the recipe, and with which activations
+kept."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -19,11 +20,12 @@ from menagerie.models.texts import Tensors, leaves, mapped
 
 
 def encode(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], texts: Tensors, recipe: Recipe) -> tuple[Tensors, Tensors]:
-    """The codes of images and of texts, in float32 whatever the precision in which they are made.
+    """Return the codes of images and of texts, in float32 even if they are computed in bfloat16.
 
-    Similarities of bfloat16 would tie: they differ by as little as their rounding (docs/training.md).
+    Similarities in bfloat16 would tie, because their differences are as small as its rounding (docs/training.md).
 
-    Where several processes take the step together, each encodes its share; the texts' code is then that of all texts.
+    If several processes take the step together, each encodes its share. The code of texts is then that of all texts,
+    and if `scorer.sharing.images` is "gathered", that of images is of all images too.
     """
     low, ranks = recipe.precision == "bf16", ranks_of_step()
     by_rows = ranks is not None and scorer.sharing.texts == "rows"
@@ -49,7 +51,7 @@ def rows_in(code: Tensors) -> int:
 
 
 def gathered(ranks: Ranks, code: Tensors, own: int, total: int) -> Tensors:
-    """All rows of a code, of which this process has its `own`."""
+    """Return all `total` rows of a code, of which this process has `own`; raises if a tensor has another number."""
     if any(len(part) != own for part in leaves(code)):
         raise UserError(f"a scorer whose codes have no row for each of {own} images or texts can't share them out")
     return mapped(code, lambda part: ranks.gathered(part, total))
@@ -61,7 +63,7 @@ def in_full(part: Tensor) -> Tensor:
 
 
 def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Tensors:
-    """The code of images, encoded part by part; the backward pass encodes each part again.
+    """Encode images in `count` parts, one after the other; the backward pass encodes each part again.
 
     The gradient is that of the whole batch's loss (as in GradCache, Gao et al. 2021), dropout included.
     """
@@ -72,7 +74,8 @@ def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Te
 
 
 def check_batch_free(scorer: nn.Module, option: str) -> None:
-    """Raise if a layer takes statistics over a batch: each part would have its own, and would count twice."""
+    """Raise if a layer takes statistics over a batch: parts of a batch would have statistics of their own, and a part
+    that is encoded twice would count twice."""
     if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in scorer.modules()):
         raise UserError(f"{option} needs towers without batch normalisation; choose a ViT such as ViT-B-16")
 
@@ -89,7 +92,7 @@ def checkpoint_blocks(scorer: nn.Module) -> None:
 
 @contextmanager
 def products(precision: Precision) -> Iterator[None]:
-    """Let matrix products on a GPU round their factors while inside, if the precision is tf32."""
+    """Let a GPU's matrix products round their factors to TF32 inside this context, if the precision is tf32."""
     if precision != "tf32":
         yield
         return

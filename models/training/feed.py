@@ -1,4 +1,4 @@
-"""Prepares batches before the step: a pure function of (seed, step), whatever the number of processes.
+"""Prepares batches ahead of their steps. A batch is a pure function of (seed, step), whatever the number of processes.
 
 Texts are drawn, tokenised and compared with one another here; a step only moves the batch to its device and computes.
 """
@@ -38,16 +38,17 @@ class Batch(NamedTuple):
 class Feed(torch.utils.data.Dataset):
     """The batches of a training run, by step.
 
-    `negatives` names a scorer's extra content of batches, used if its recipe requests no other
-    (`menagerie.models.recipe.negatives_of`): false captions are added after the images' texts; partners replace other
-    images, so that every step has the same number of images.
+    `negatives` names the extra content of batches that a scorer wants, false captions or partners; the recipe can
+    request these too, or other false captions instead (`menagerie.models.recipe.negatives_of`). False captions are
+    added after the images' texts. Partners replace other images, so that every step has the same number of images.
 
     A reader with `captions = k` gets k captions of each image (`Captioned.several`); text i + jn belongs to image i.
-    With `false_further = kind` it gets false versions of all but the first, behind those of the first. With `phrases`
-    the phrases of each image's first caption come last.
+    With `false_further = kind` it also gets false versions of each image's captions after the first, placed after the
+    other false captions. With `phrases` the phrases of each image's first caption come last.
 
-    With a `share` it gives a process's images of each batch, with all texts; their `targets` too, unless `gathered`.
-    While `numbered`, its batches have numbers of items in place of images, which are on the device already.
+    With a `share`, batches have only this process's images, but all texts; `targets` are cut to these images too,
+    unless `gathered`. While `numbered`, batches have numbers of items in place of images, which are on the device
+    already.
     """
 
     def __init__(
@@ -123,8 +124,8 @@ class Feed(torch.utils.data.Dataset):
     def false_of_further(
         self, indices: np.ndarray, draws: list[int], captions: list[Caption]
     ) -> list[tuple[int, Caption]]:
-        """False versions of all captions of images but the first, of the kind that the reader wants, each with the
-        number of its caption."""
+        """Make false versions of each image's captions after the first, of the kind that the reader wants, each with
+        the index of its caption."""
         kind, n = getattr(self.reader, "false_further", ""), len(indices)
         found: list[tuple[int, Caption]] = []
         for first in range(0, len(captions) if kind else 0, n):
@@ -171,11 +172,11 @@ def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> No
 
 
 def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
-    """Change a batch so that items are together with their partners; its size stays the same.
+    """Return a batch of the same size in which items are together with their partners.
 
-    In order, each item with a partner (-1: none) brings it into the batch, replacing the last item with a partner that
-    isn't yet in use. A partner already in the batch isn't added again, except if the batch has an item twice, as where
-    one pass over the data ends and the next begins.
+    `partners` has each item's partner, or -1. The items that have one take turns: the partner replaces the last item
+    that has a partner and isn't paired yet. A partner already in the batch isn't added again, except if the batch has
+    an item twice, as where one pass over the data ends and the next begins.
     """
     batch, place_of = np.array(indices), {int(item): place for place, item in enumerate(indices)}
     spare = {place: None for place in range(len(batch)) if partners[place] >= 0}  # in order

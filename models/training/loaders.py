@@ -14,7 +14,7 @@ from menagerie.models.texts import Tensors, leaves
 
 
 class SharedMemoryFeed(Dataset):
-    """A feed for several processes: gives the batch of a step, or the message that shared memory has no room for it.
+    """A feed for several processes: gives the batch of a step, or a message if shared memory has no room for it.
 
     torch's own loader would drop such a batch with a traceback, and the run would wait for it for ever.
     """

@@ -63,10 +63,12 @@ def train(
 
     With a `state_file`, training continues from it if it exists, and saves to it every `save_every` steps, at `until`,
     and after the step whose `report` raises `Stopped`. The result depends neither on interruptions nor on the number of
-    `workers` that prepare batches, nor on `room`: the bytes that all images may take to stay on the device. `history`
-    gets every step once; its latest losses are read every `CHECK_EVERY` steps and whenever a state is saved. The other
-    `ranks` take each step together with this process, by `follow`; whoever calls this tells them of the end. With
-    `recipe.compile` a run that went on may differ by rounding: it compiles the batch first that it meets first.
+    `workers` that prepare batches, nor on `room`, the bytes that all images may take to stay on the device. Only with
+    `recipe.compile` may a resumed run differ, by rounding, because it compiles for another first batch.
+
+    `history` gets every step once; its latest losses are read every `CHECK_EVERY` steps, at the end and whenever a
+    state is saved. With `ranks`, the other processes take each step together with this one, by `follow`; the caller
+    tells them of the end.
     """
     end = recipe.steps if until is None else min(until, recipe.steps)
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
@@ -122,7 +124,7 @@ def follow(
     workers: int = 0,
     room: int = 0,
 ) -> None:
-    """Take the steps of a training together with the process that calls `train`, until that one ends it."""
+    """Take the steps of a training together with the process that calls `train`, until that process ends it."""
     feed = feed_of(scorer, data, recipe, seed, negatives, ranks)
     optimizer = build_optimizer(scorer, recipe)
     if (state := ranks.hear()) is None:
@@ -140,7 +142,7 @@ def follow(
 def feed_of(
     scorer: Scorer, data: Captioned, recipe: Recipe, seed: int, negatives: tuple[str, ...], ranks: Ranks | None
 ) -> Feed:
-    """The batches of a training, or this process's part of them."""
+    """Make the feed of a training; with `ranks`, of this process's share of each batch."""
     reader = scorer.training_reader or scorer.reader
     if ranks is None:
         return Feed(data, reader, recipe, seed, negatives)
@@ -185,7 +187,7 @@ def seed_dropout(seed: int) -> None:
 
 
 def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:
-    """Raise if a loss so far or a weight isn't finite: after the last step only weights can tell."""
+    """Raise if a loss so far or a weight isn't finite: no loss shows what the last step did to the weights."""
     weights = [parameter.isfinite().all() for parameter in scorer.parameters() if parameter.requires_grad]
     for what, right in (("the loss", finite), ("a weight", torch.stack([*weights, finite]).all())):
         if not right:
@@ -195,10 +197,10 @@ def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:
 
 
 def rate_factor(step: int, warmup: int, steps: int, stable: int | None = None) -> float:
-    """The factor of the learning rate: linear warm-up, then a cosine to zero; depends only on the step, never on the
-    clock.
+    """Return the factor of the learning rate at a step: linear warm-up, then a cosine to zero. It depends only on the
+    step, never on the clock.
 
-    With `stable` steps the rate is constant until then and falls to zero as 1 - sqrt, which is as good as a cosine of
+    With `stable`, the rate is constant until that step, then falls to zero as 1 - sqrt, which is as good as a cosine of
     the same length (Hägele et al. 2024; warmup-stable-decay: Hu et al. 2024).
     """
     if step < warmup:

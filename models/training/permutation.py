@@ -1,8 +1,8 @@
-"""A shuffle of any size of which each part costs only that part: a balanced Feistel network with cycle walking.
+"""A shuffle of any size, any part of which is computed without the rest: a balanced Feistel network with cycle walking.
 
 Black and Rogaway, *Ciphers with arbitrary finite domains* (CT-RSA 2002), section 4: a network of six rounds permutes
-the numbers below 4^h, the least power of four that isn't below the size; what it takes beyond the size is permuted
-again.
+the numbers below 4^h, the least power of four (but at least 4) that isn't below the size. If the result isn't below the
+size, it is permuted again.
 """
 
 import numpy as np
@@ -15,8 +15,7 @@ WORD = 2**64 - 1
 
 
 class Permutation:
-    """A permutation of 0 .. size - 1 that depends on the seed; calling it with some positions gives the numbers
-    there."""
+    """A permutation of 0 .. size - 1 that depends on the seed; called with positions, it returns the numbers there."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.size = size

@@ -1,6 +1,6 @@
-"""Chooses the items of each batch, as a pure function of (seed, step): a resumed run sees the same as an undisturbed
-one, and models with the same recipe see the same images in the same order (except for partners that one of them
-wants)."""
+"""Chooses the items of each batch, as a pure function of (seed, step): a resumed run sees the same items as an
+uninterrupted one, and models with the same recipe see the same images in the same order (except for partners that one
+of them wants)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,8 +20,8 @@ class Stream:
     """An endless sequence of shuffled passes over some indices, or over 0 .. n - 1 for a number n; any part can be
     computed directly.
 
-    The order of the last pass is kept, because computing it takes as long as all its batches together; of large data
-    a `shuffle` "feistel" computes any part by itself and keeps nothing.
+    The order of the last pass is kept, because each batch would otherwise compute the whole order anew. If `shuffle` is
+    "feistel", passes over more than `LARGE` items keep nothing: a `Permutation` computes any part by itself.
     """
 
     def __init__(self, indices: np.ndarray | int, seed: int, name: str, shuffle: Shuffle | None = None) -> None:
@@ -34,7 +34,7 @@ class Stream:
         return {**self.__dict__, "_kept": None}
 
     def take(self, start: int, count: int) -> np.ndarray:
-        """Items `start` to `start + count` of the stream."""
+        """Return the `count` items of the stream from position `start` on."""
         parts = []
         for number in range(start // self.size, (start + count - 1) // self.size + 1):
             first = number * self.size
@@ -43,7 +43,7 @@ class Stream:
         return chosen if isinstance(self.indices, int) else self.indices[chosen]
 
     def _part(self, number: int, start: int, end: int) -> np.ndarray:
-        """Places `start` to `end` of a pass."""
+        """Return the positions, before shuffling, of items `start` to `end` - 1 of pass `number`."""
         seed = seed_of(self.seed, self.name, number)
         if not self.whole:
             return Permutation(self.size, seed)(np.arange(start, end))
@@ -76,8 +76,8 @@ def with_singles(
     single_steps: int = 0,
     shuffle: Shuffle | None = None,
 ) -> BatchSampler:
-    """A sampler of all images alike, or of single-object scenes and others in fixed proportions; the first
-    `single_steps` show single-object scenes only."""
+    """Make a sampler of all images alike, or of single-object scenes and others in fixed proportions. The first
+    `single_steps` steps show only single-object scenes, if there are any."""
     singles = Stream(np.flatnonzero(is_single), seed, "singles", shuffle)
     parts = [(Stream(len(is_single), seed, "all", shuffle), batch)]
     if singles_share is not None and is_single.any() and not is_single.all():
@@ -94,7 +94,8 @@ def by_shares(
     seed: int,
     shuffle: Shuffle | None = None,
 ) -> BatchSampler:
-    """A sampler for mixtures of data sets: each batch has a number of items from each stratum by its share."""
+    """Make a sampler for a mixture of data sets: the number of items from each stratum in a batch follows from its
+    share."""
     # Whole numbers with the right sum: differences of rounded cumulative sums.
     counts = np.diff(np.round(np.cumsum([0.0, *shares.values()]) * batch).astype(int)).tolist()
     if lost := next((name for name, n in zip(shares, counts, strict=True) if shares[name] and not n), ""):

@@ -1,7 +1,7 @@
 """The state of a training run: everything that the rest of the run depends on, and its log so far, as one file.
 
-It is a zip whose parts have checksums; torch writes them but doesn't verify them, so they are verified here. The state
-names its run, so that no other run's state passes for it.
+The file is a zip whose parts have checksums; torch writes them but doesn't verify them, so they are verified here. The
+state names its run, so that another run's state isn't taken for it.
 """
 
 import contextlib
@@ -38,10 +38,10 @@ class Row(NamedTuple):
     validation: float
     """Accuracy after the step, 0 to 1; nan if validation wasn't evaluated."""
     images_per_second: float
-    """Mean since the previous read."""
+    """Mean since the previous `History.read`."""
     waited: float = math.nan
-    """Share of the time since the previous read in which the process waited for batches; nan in states of versions that
-    didn't measure it."""
+    """Share of the time since the previous `History.read` in which the process waited for batches; nan in states of
+    versions that didn't measure it."""
 
 
 class History:
@@ -58,11 +58,11 @@ class History:
         self.restart()
 
     def restart(self) -> None:
-        """Restart the clock: time since the last read wasn't spent on training."""
+        """Restart the clock, so that time since the last read that wasn't spent on training doesn't count."""
         self._since, self._waited = time.perf_counter(), 0.0
 
     def waited_for(self, parts: Iterable[Part]) -> Iterator[Part]:
-        """Pass on batches, and measure how long each lets the run wait."""
+        """Pass on batches, and measure how long the run waits for each."""
         source = iter(parts)
         while True:
             asked = time.perf_counter()
@@ -181,7 +181,7 @@ class NotedErrors:
         self.error: OSError | None = None
 
     def write(self, content: bytes | memoryview) -> int:
-        """Write bytes."""
+        """Write bytes, and note a system error before it is raised."""
         try:
             return self.file.write(content)
         except OSError as error:
@@ -189,7 +189,7 @@ class NotedErrors:
             raise
 
     def flush(self) -> None:
-        """Flush what was written."""
+        """Flush the file."""
         self.file.flush()
 
 

@@ -43,8 +43,8 @@ Compared = tuple[Bool[np.ndarray, "n m"], Bool[np.ndarray, "n m"]]  # means the 
 
 
 def by_claims(texts: Sequence[Caption], known: Claims) -> Callable[[slice], Compared]:
-    """Make a function that compares all texts with some rows by their graphs' claims: whether the claims are the same,
-    and whether a text claims nothing that the row doesn't."""
+    """Make a function that compares all texts (columns) with a slice of them (rows) by their graphs' claims: whether
+    the claims are the same, and whether the column's text claims nothing that the row's doesn't."""
     table = known.table([text.graph for text in texts])
     sizes = np.asarray(table.sum(1)).ravel()
 
@@ -72,12 +72,12 @@ def by_words(texts: Sequence[Caption]) -> Callable[[slice], Compared]:
 def targets_of(
     texts: Sequence[Caption], n_images: int, complete: bool, mask: bool, known: Claims, matched: int | None = None
 ) -> Targets:
-    """The targets of a batch of n images; image i has text i and, with several captions, texts i + jn. Texts after the
-    first `matched` (by default n) are only negatives.
+    """Find the targets of a batch of n images; image i has text i and, with several captions, texts i + jn. Texts after
+    the first `matched` (by default n) are only negatives.
 
-    If captions are `complete`, texts with the same claims mean the same, and a text that claims nothing beyond an
-    image's caption is true of it; with `mask` such pairs are masked. Otherwise only equal texts are known to be
-    positives.
+    If captions are `complete`, texts with the same claims as an image's caption are its positives. A text that claims
+    less is also true of the image: with `mask` such a pair is masked. If captions aren't complete, only texts of the
+    same words are known to be positives.
     """
     matched = n_images if matched is None else matched
     same, true = np.zeros((2, n_images, len(texts)), bool)
@@ -95,14 +95,15 @@ def targets_of(
 
 
 def phrases_in(captions: Sequence[Caption]) -> list[tuple[int, Caption]]:
-    """The nodes of captions' graphs as captions, each with the number of its caption; negated nodes are left out."""
+    """Make captions of the nodes of captions' graphs, each with the index of the caption it comes from; negated nodes
+    are left out."""
     nodes = ((k, node) for k, text in enumerate(captions) for node in text.graph.nodes if not node.startswith("no "))
     return [(k, Caption(node, SceneGraph((node,)))) for k, node in nodes]
 
 
 def with_phrases(targets: Targets, phrases: Sequence[Caption]) -> Targets:
-    """Targets whose last texts are phrases: right of their owner, and masked for each other image whose caption has the
-    same phrase, or is known to claim it."""
+    """Mark the last texts of a batch as phrases: each is a positive of the image that owns it, and masked for every
+    other image whose caption has the same phrase or is known to claim it."""
     if not phrases:
         return targets
     count, owner = len(phrases), targets.owner[-len(phrases) :]

@@ -13,7 +13,7 @@ from menagerie.models.training.encoding import check_batch_free
 
 
 def check_together(scorer: Scorer, recipe: Recipe, processes: int) -> None:
-    """Raise if several processes can't take a scorer's steps together with the loss and the gradients of one."""
+    """Raise if several processes that share a scorer's steps can't get the loss and gradients of a single process."""
     check_batch(recipe, processes)
     if recipe.compile:
         raise UserError("--compile compiles the step of one process; train in one, or without --compile")
@@ -34,8 +34,8 @@ def check_batch(recipe: Recipe, processes: int) -> None:
 
 
 def check_declared(kind: type[Scorer]) -> None:
-    """Raise for a class that doesn't say how processes share its steps. What a user's class inherits may be wrong of
-    its own loss, so it must say so itself."""
+    """Raise for a class that doesn't say how processes share its steps. A user's class must say so itself, because what
+    it inherits may be wrong for its own loss."""
     if kind.sharing is None or (own_file(kind) and "sharing" not in vars(kind)):
         raise UserError(
             f"{kind.__name__} doesn't say how several processes share its steps: give the class a line "
@@ -44,8 +44,8 @@ def check_declared(kind: type[Scorer]) -> None:
 
 
 def drawing(scorer: nn.Module) -> list[str]:
-    """The layers that drop something at random in training; those of frozen parts, which stay in evaluation mode,
-    don't."""
+    """Describe the layers that drop something at random in training. Frozen parts stay in evaluation mode, so their
+    layers don't count."""
     before = {module: module.training for module in scorer.modules()}
     scorer.train()
     found = [f"layer {name} ({type(module).__name__})" for name, module in scorer.named_modules() if draws(module)]
@@ -60,14 +60,14 @@ def draws(module: nn.Module) -> bool:
 
 
 def packed(scorer: Scorer, optimizer: torch.optim.Optimizer, start: int) -> bytes:
-    """Weights, the optimiser's state and the number of steps taken so far."""
+    """Serialise the weights, the optimiser's state and the number of steps taken so far."""
     content = io.BytesIO()
     torch.save({"scorer": scorer.state_dict(), "optimizer": optimizer.state_dict(), "start": start}, content)
     return content.getvalue()
 
 
 def unpack(content: bytes, scorer: Scorer, optimizer: torch.optim.Optimizer) -> int:
-    """Take over what was `packed`; returns the number of steps taken so far."""
+    """Load what `packed` returned, and return the number of steps taken so far."""
     state = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
     scorer.load_state_dict(state["scorer"])
     optimizer.load_state_dict(state["optimizer"])
