@@ -1,4 +1,4 @@
-"""Answers that are kept on disk, by the image's pixels, the question, and whatever decides the model's answers."""
+"""Keeps answers on disk, by the image's pixels, the question, and everything that decides the model's answers."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ NAME = 60  # characters of a model's name in its folder's
 
 
 class Kept(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields of an `Answer` in a line."""
+    """The fields of an `Answer` that a line of the file may have."""
 
     text: str = ""
     first: dict[str, float] | None = None
@@ -49,7 +49,8 @@ class AnswerStore:
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
-        """Read what is there; raises `UserError` if the folder can't be written to, or its file can't be read."""
+        """Read the answers kept so far; raises `UserError` if the folder can't be written, or its file can't be
+        read."""
         safe = re.sub(r"[^\w.-]+", "-", name).strip("-.")[-NAME:]
         self.folder = root / f"{safe}-{digest(identity)}"
         self._lines = SealedLines(self.path, self.folder.name)
@@ -70,11 +71,11 @@ class AnswerStore:
         return self.folder / "answers.jsonl"
 
     def get(self, key: str) -> Answer | None:
-        """What was answered; None if nothing was."""
+        """Return the answer under this key; None if there is none."""
         return self._known.get(key)
 
     def add(self, key: str, answer: Answer) -> None:
-        """Keep an answer."""
+        """Keep an answer; one with `unanswered` only in memory."""
         if not answer.unanswered:
             fields = {name: value for name, value in answer._asdict().items() if value != Answer._field_defaults[name]}
             self._lines.add({"key": key, "answer": fields})
@@ -86,7 +87,7 @@ class AnswerStore:
 
 
 def pixels_key(picture: UInt8[np.ndarray, "h w 3"] | None) -> str:
-    """Hash of an image's pixels, not of a file: what packs them differs between machines. Empty for no image."""
+    """Hash of an image's pixels, not of a file, whose compression differs between machines; empty for no image."""
     if picture is None:
         return ""
     return hashlib.sha256(repr(picture.shape).encode() + np.ascontiguousarray(picture).tobytes()).hexdigest()

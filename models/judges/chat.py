@@ -23,8 +23,8 @@ GREY = np.full((224, 224, 3), 128, np.uint8)
 
 
 class ChatModel:
-    """A model by its name on a server. Before its first question it is asked about a grey square: if it can't do what
-    is needed, that is one error, and not as many refusals as there are questions."""
+    """A model on a server, by its name. Before the first question of each kind it gets a test question, so that a model
+    that can't answer such questions raises one error instead of refusing each question."""
 
     def __init__(self, url: str, name: str, options: JudgeOptions) -> None:
         """Sends nothing; raises for an invalid address, and for a key that the environment doesn't have."""
@@ -34,7 +34,7 @@ class ChatModel:
         self.checked: set[tuple[bool, bool]] = set()
 
     def identity(self) -> Mapping[str, Any]:
-        """The model and its settings; the server's address is no part of it."""
+        """Return the model's name and settings; the server's address isn't part of them."""
         return {"model": self.name, "logprobs": self.options.logprobs, "tokens": self.options.tokens}
 
     def answers(
@@ -80,7 +80,7 @@ class ChatModel:
         return settings | {"messages": messages}
 
     def check(self, image: bool, reply: bool) -> None:
-        """Send a question of a kind, about a grey square or without an image, and raise if it can't be answered."""
+        """Send a test question of a kind, about a grey square or without an image; raise if it can't be answered."""
         question = Question(0 if image else None, "Is this grey?", () if reply else YES_NO, "A grey square." * reply)
         url = data_url(GREY) if image else ""
         try:
@@ -98,7 +98,7 @@ class ChatModel:
         self.checked.add((image, reply))
 
     def way_out(self, question: Question, url: str) -> str:
-        """What to do about a refused question: the server is asked for less."""
+        """Say what to do about a refused question, by asking the server for less; empty if that doesn't help."""
         if question.reply:
             return "; likelihoods need the prompt_logprobs of vLLM: ask --judge.forms yes or choice"
         if self.options.logprobs and self.takes(self.request(question, url, logprobs=False)):
@@ -117,7 +117,7 @@ class ChatModel:
 
 
 def read_answer(reply: str) -> Callable[[Mapping[str, Any]], Answer]:
-    """Reads a server's JSON; of `reply`, if there is one, its likelihood."""
+    """Make a function that reads the answer in a server's JSON, with the likelihood of `reply` if there is one."""
 
     def read(content: Mapping[str, Any]) -> Answer:
         choice = content["choices"][0]
@@ -148,7 +148,7 @@ def first_alternatives(choice: Mapping[str, Any]) -> dict[str, float] | None:
 
 
 def likelihood_of(reply: str, tokens: Sequence[Mapping[str, Any] | None] | None) -> float | None:
-    """The mean log-probability of the tokens of a reply, which stand last, after images and question; None if they
+    """Return the mean log-probability of a reply's tokens, the last of `tokens`, after image and question; None if they
     can't be found."""
     rest, values = reply.strip(), []
     for alternatives in reversed(tokens or []):
@@ -164,7 +164,7 @@ def likelihood_of(reply: str, tokens: Sequence[Mapping[str, Any] | None] | None)
 
 
 def data_url(picture: Picture) -> str:
-    """A picture as a PNG in an address."""
+    """Encode a picture as a data URL of a PNG."""
     buffer = io.BytesIO()
     Image.fromarray(picture).save(buffer, "PNG")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

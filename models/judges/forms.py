@@ -1,4 +1,4 @@
-"""The forms of questions: what is asked for an item of images and texts, and what its scores are."""
+"""The forms of questions: which ones are asked about an item's images and texts, and how they give its scores."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ MOST_COMPARED = 8  # texts of an item, whose pairs are all asked for
 
 
 class Comparison(NamedTuple):
-    """What takes one verdict: an image with a text, or with two between which the model chooses."""
+    """What one verdict is about: an image with a text, or with two texts between which the model chooses."""
 
     image: int
     texts: tuple[str, ...]
@@ -26,21 +26,21 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class Form(ABC):
-    """A form of questions. Blind, none of them has an image."""
+    """A form of questions. If it is `blind`, none of them has an image."""
 
     name: ClassVar[FormName]
     compares_images: ClassVar[bool] = True
     """Whether scores of two images can be compared."""
     blind: bool = False
     prior: float = 0.0
-    """Weight of the log-probability of a text without the image, which is taken off its likelihood."""
+    """Weight of a text's log-probability without the image, which is subtracted from its likelihood."""
 
     def check(self, benchmark: Benchmark, items: Sequence[Item]) -> None:
         """Raise for items that this form can't judge. By default a form can judge every item."""
         return
 
     def comparisons(self, item: Item) -> Iterator[Comparison]:
-        """Yield what an item needs."""
+        """Yield the comparisons that an item's scores need."""
         return (Comparison(image, (text.text,)) for image in item.images for text in item.texts)
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Form(ABC):
         return None if values is None else np.reshape(values, (len(item.images), len(item.texts)))
 
     def shown(self, image: int) -> int | None:
-        """The image that a question shows."""
+        """Return the image that a question shows; None if the form is blind."""
         return None if self.blind else image
 
 
@@ -73,7 +73,7 @@ class Yes(Form):
 
 
 class Likelihood(Form):
-    """Mean log-probability of the text as the model's own answer; less `prior` times that without the image."""
+    """Mean log-probability of the text as the model's own answer, minus `prior` times that without the image."""
 
     name = "likelihood"
 
@@ -92,10 +92,10 @@ class Likelihood(Form):
 
 
 class Choice(Form):
-    """Which of two texts? It is asked in both orders; half the difference counts, so that a liking for the first or
-    second place cancels.
+    """Choice between two texts. It is asked in both orders, and half the difference of the two values counts, so that a
+    preference for the text named first or second cancels.
 
-    Of more than two texts all pairs are asked for. Only scores of one image can be compared with each other.
+    With more than two texts each pair is asked. Only scores of one image can be compared with each other.
     """
 
     name = "choice"
@@ -162,5 +162,5 @@ FORMS: Mapping[FormName, type[Form]] = {kind.name: kind for kind in (Yes, Choice
 
 
 def form_of(name: FormName, options: JudgeOptions, blind: bool) -> Form:
-    """A form by its name."""
+    """Make a form by its name; only likelihood with the image has a prior."""
     return FORMS[name](blind, options.prior if name == "likelihood" and not blind else 0.0)

@@ -1,6 +1,6 @@
-"""An image-text-to-text model of Hugging Face's transformers, asked here, without a server.
+"""An image-text-to-text model of Hugging Face's transformers, asked in this process, without a server.
 
-Nothing is generated: the log-probabilities of the first token and of a given reply are read off one pass each.
+Nothing is generated: one pass gives the log-probabilities of the answer's first token, or of a given reply.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class HuggingFaceModel:
         self.tokens: dict[tuple[str, ...], list[list[int]]] = {}
 
     def identity(self) -> Mapping[str, Any]:
-        """The model's files."""
+        """Return what identifies the model's files."""
         return {"model": self.weights}
 
     def answers(
@@ -41,7 +41,8 @@ class HuggingFaceModel:
             yield question, self.likelihood(question, shown) if question.reply else self.between(question, shown)
 
     def between(self, question: Question, picture: Image.Image | None) -> Answer:
-        """The log-probabilities of the question's words as the first token, over all tokens that mean them."""
+        """Find the log-probability of each of the question's words as the first token; the probabilities of all tokens
+        that mean a word are summed."""
         inputs = self.inputs(question.text, picture)
         values = self.log_probabilities(inputs)[-1]
         ids = self.meaning(question.words)
@@ -49,7 +50,7 @@ class HuggingFaceModel:
         return Answer(first=first, tokens_in=inputs["input_ids"].shape[1], tokens_out=1)
 
     def likelihood(self, question: Question, picture: Image.Image | None) -> Answer:
-        """The mean log-probability of the reply's tokens after the question."""
+        """Find the mean log-probability of the reply's tokens after the question."""
         _, processor = self.loaded
         inputs = self.inputs(question.text, picture)
         reply = processor.tokenizer(question.reply, add_special_tokens=False, return_tensors="pt")["input_ids"]
@@ -59,7 +60,7 @@ class HuggingFaceModel:
         return Answer(likelihood=mean, tokens_in=inputs["input_ids"].shape[1], tokens_out=reply.shape[1])
 
     def inputs(self, text: str, picture: Image.Image | None) -> dict[str, Tensor]:
-        """What the model reads of a question, up to where its answer begins."""
+        """Make the model's input for a question, up to where the answer begins."""
         model, processor = self.loaded
         content = [*[{"type": "image"}] * (picture is not None), {"type": "text", "text": text}]
         if processor.chat_template:
@@ -91,7 +92,8 @@ class HuggingFaceModel:
 
 
 def followed(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
-    """The inputs with further tokens after them: attended to, and of text's kind."""
+    """Append a reply's tokens to the inputs, with 1 in the attention mask and 0, the type of text, in other tensors of
+    the same shape."""
     out, shape = dict(inputs), inputs["input_ids"].shape
     for name, value in inputs.items():
         if value.shape == shape:
@@ -102,7 +104,7 @@ def followed(inputs: Mapping[str, Tensor], reply: Tensor) -> dict[str, Tensor]:
 
 @quiet()
 def load(place: str, device: str) -> tuple[Any, Any]:
-    """The model and its processor."""
+    """Load the model and its processor; raises for a model with a separate decoder."""
     try:
         from transformers import AutoModelForImageTextToText, AutoProcessor
     except ImportError as error:

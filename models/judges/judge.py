@@ -1,4 +1,4 @@
-"""Vision-language models as judges: scores of any benchmark's items, and of pools, by answers to questions."""
+"""Vision-language models as judges: their answers to questions give scores of any benchmark's items, and of pools."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class Respondent(Protocol):
     name: str
 
     def identity(self) -> Mapping[str, Any]:
-        """Everything that decides the model's answers, but the image and the question, as JSON values."""
+        """Everything that decides the model's answers, except the image and the question, as JSON values."""
 
     def answers(
         self, questions: Sequence[Question], picture: Callable[[int], Picture]
@@ -54,13 +54,14 @@ class Judge:
         return AnswerStore(self.options.answers, self.respondent.name, {**self.respondent.identity(), **how})
 
     def begin(self, report: Callable[[int], None]) -> None:
-        """Start counting anew; `report` is called with the number of images about which all questions are answered."""
+        """Reset all counts; from then on `report` is called with each further number of images about which all
+        questions are answered."""
         self.report, self.reported = report, 0
         self.counts: Counter[str] = Counter()
         self.models: dict[str, None] = {}
 
     def advance(self, images: int) -> None:
-        """Report further images."""
+        """Report a number of further images, unless it is 0."""
         if images:
             self.report(int(images))
             self.reported += images
@@ -70,7 +71,7 @@ class Judge:
         return dict(self.counts)
 
     def scores(self, benchmark: Benchmark, items: Sequence[Item]) -> list[Scores]:
-        """The scores (k, m) of each item. Items without a verdict have equal scores, so that they tie, and are
+        """Return the scores (k, m) of each item. An item that lacks a verdict has equal scores, so that it ties, and is
         counted."""
         self.form.check(benchmark, items)
         verdicts = self.verdicts(benchmark, [one for item in items for one in self.form.comparisons(item)])
@@ -80,9 +81,9 @@ class Judge:
         return [zero if scores is None else scores for scores, zero in zip(found, level, strict=True)]
 
     def pool(self, benchmark: Benchmark, pool: Pool) -> Float[np.ndarray, "n m"]:
-        """The score of every image with every text, as float32: the mean over a text's phrasings. Pairs without a
-        verdict have the mean of all others, and are counted; so have those without log-probabilities where others have
-        some."""
+        """Return the score of every image with every text, as float32: the mean over a text's phrasings. A pair without
+        a verdict gets the mean of all others, and is counted. So is a pair whose verdict has no log-probabilities, if
+        others have some."""
         if not self.form.compares_images:
             raise UserError(f"choices are between a few texts, not all of {len(pool.texts)}; ask --judge.forms yes")
         texts = [[phrasing.text for phrasing in text] for text in pool.texts]
@@ -118,8 +119,8 @@ class Judge:
         return {one: self.form.verdict([found[question] for question in its]) for one, its in questions.items()}
 
     def answered(self, benchmark: Benchmark, questions: Sequence[Question]) -> dict[Question, Answer]:
-        """The answers to questions: those that are kept, and those of the model, which are kept then. Raises for
-        questions without an answer unless they are allowed."""
+        """Return the answers to questions: kept ones, and new ones of the model, which are then kept. Raises for
+        questions without an answer, unless the options allow them."""
         pixels = {i: "" if i is None else pixels_key(benchmark.picture(i)) for i in {q.image for q in questions}}
         keys = {question: question_key(question, pixels[question.image]) for question in questions}
         missing = {key: question for question, key in keys.items() if not self.kept.get(key)}
@@ -155,7 +156,8 @@ class Judge:
 
 
 def sized(picture: Picture, side: int, largest: int) -> UInt8[np.ndarray, "new_h new_w 3"]:
-    """A picture enlarged by a whole factor to at least `side`, each pixel a square, or reduced to at most `largest`."""
+    """Enlarge a picture by a whole factor, repeating its pixels, until its shorter side is at least `side`, as far as
+    the longer side stays within `largest`. Reduce one whose longer side is beyond `largest` to that."""
     height, width = picture.shape[:2]
     if max(height, width) > largest:
         scale = largest / max(height, width)

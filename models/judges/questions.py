@@ -1,7 +1,8 @@
 """What vision-language models are asked, and how their answers are read.
 
 The question for yes is VQAScore's (Lin et al. 2024, "Evaluating text-to-visual generation with image-to-text
-generation"): the score is what the first word of the answer makes of "yes" and "no". Choices are asked in both orders.
+generation"). Its score compares the log-probabilities of "yes" and "no" as the answer's first word. Choices are asked
+in both orders.
 """
 
 import math
@@ -55,19 +56,20 @@ class Answer(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """How much a model prefers the first word to the second, or how likely a reply is; None with the reason."""
+    """How much a model prefers the first word to the second, or how likely a reply is. If the answer doesn't say,
+    `value` is None, and `problem` gives the reason."""
 
     value: float | None
     problem: str = ""
     """"refused", "unparsable", "cut off" or "unanswered"."""
     graded: bool = True
-    """Whether the value is a difference of log-probabilities; else it is 1 or -1."""
+    """Whether the value is made of log-probabilities; else each answer counts 1 or -1."""
     bounded: bool = False
-    """Whether a word wasn't among the alternatives, so that its log-probability is the most that it can be."""
+    """Whether a word wasn't among the alternatives, so that an upper bound stands for its log-probability."""
 
 
 def read(question: Question, answer: Answer) -> Verdict:
-    """The verdict in an answer."""
+    """Return the verdict that an answer gives."""
     if answer.unanswered:
         return Verdict(None, "unanswered")
     if answer.refused:
@@ -79,8 +81,12 @@ def read(question: Question, answer: Answer) -> Verdict:
 
 
 def read_words(answer: Answer, words: tuple[str, ...]) -> Verdict:
-    """The verdict between two words: by log-probabilities if the answer begins with one of them or says nothing else,
-    else by the word in it."""
+    """Return the verdict between two words. If an answer begins with one of them or has no text, its log-probabilities
+    count. Without these, the word that it begins with counts.
+
+    Of other answers, refusals have no verdict; else the only word in the answer counts, or, if none or both are in it,
+    log-probabilities whose likeliest token is neither word.
+    """
     begins = beginning(answer.text, words)
     graded = between(answer.first, words) if answer.first else None
     if graded and (begins or not answer.text):
@@ -98,7 +104,7 @@ def read_words(answer: Answer, words: tuple[str, ...]) -> Verdict:
 
 
 def plain(word: str, words: tuple[str, ...]) -> Verdict:
-    """The verdict of an answer without log-probabilities."""
+    """Return the verdict of an answer without log-probabilities that says `word`."""
     return Verdict(1.0 if word == words[0] else -1.0, graded=False)
 
 
@@ -115,10 +121,10 @@ def beginning(text: str, words: tuple[str, ...]) -> str:
 
 
 def between(first: Mapping[str, float], words: tuple[str, ...]) -> Verdict | None:
-    """The difference of two words' log-probabilities among alternatives; None if neither word is there.
+    """Return the difference of two words' log-probabilities among alternatives; None if neither word is there.
 
-    A word that isn't there is at most as likely as the least likely alternative, and as all that the alternatives
-    leave.
+    A word that isn't there gets an upper bound (at least `LEAST`): it is at most as likely as the least likely
+    alternative, and as the probability that all alternatives leave.
     """
     found = [logsumexp(value for token, value in first.items() if means(token, word)) for word in words]
     if max(found) == -math.inf:

@@ -70,8 +70,8 @@ def same(of_cell: Any, value: Any) -> bool:
 
 
 def listed(places: Mapping[Path, Mapping[str, Any]]) -> str:
-    """List cells, with their folders, by the names on which they differ, in the form that `load_scorer` takes; cells
-    with equal places also show differing settings."""
+    """List cells by the values on which they differ, in the form that `load_scorer` takes, each with its folder. If
+    some have equal places, settings that differ are listed too."""
     words = differences(places)
     if len(set(words.values())) < len(words):
         words = differences(with_settings(places))

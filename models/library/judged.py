@@ -1,5 +1,5 @@
-"""Sources of judges: models that answer questions about images, at a server or here. A name is as many judges as there
-are forms of questions."""
+"""Sources of judges: models that answer questions about images, at a server or in this process. A name stands for
+several judges, one for each form of questions."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ CHAT, HUB, CONFIG = "chat:", "hf:", "config.json"
 
 @dataclass(frozen=True)
 class Judged(Source):
-    """A model asked in one form; blind, it never sees the image."""
+    """A model asked in one form of questions; if `blind`, it never sees the image."""
 
     name: str
     model: str
@@ -35,7 +35,7 @@ class Judged(Source):
 
     @property
     def asked(self) -> str:
-        """The form in words."""
+        """The form of questions in words."""
         return f"{self.form}, blind" if self.blind else self.form
 
     @property
@@ -45,10 +45,10 @@ class Judged(Source):
 
     @abstractmethod
     def respondent(self, device: str) -> "Respondent":
-        """The model; neither loads nor sends anything."""
+        """Return the model that answers, without loading or sending anything."""
 
     def identity(self) -> str:
-        """Hash of everything that decides the judge's scores; a server's address is no part of it."""
+        """Return a hash of everything that decides the judge's scores; a server's address isn't part of it."""
         how = {"side": self.options.side, "largest": self.options.largest}
         prior = self.options.prior if self.form == "likelihood" and not self.blind else 0.0
         asked = {"form": self.form, "blind": self.blind, "prior": prior, "version": VERSION, **how}
@@ -61,7 +61,7 @@ class Judged(Source):
         )
 
     def load(self, device: str = "cpu", world: str = "") -> "Judge":  # type: ignore[override]
-        """The judge. Nothing is loaded or sent before its first question."""
+        """Return the judge. Nothing is loaded or sent before its first question."""
         from menagerie.models.judges.forms import form_of
         from menagerie.models.judges.judge import Judge
 
@@ -101,8 +101,8 @@ class HuggingFaceJudge(Judged):
 
 
 def judges_named(name: str, options: JudgeOptions) -> list[Judged]:
-    """The judges that a name stands for, one for each form; none if it names no model that answers questions. Raises
-    for a chat model without an address or a name."""
+    """Return the judges that a name stands for: one for each form of questions, and with `options.blind` a second,
+    blind one. None if the name isn't that of a model that answers questions. Raises like `judge_named`."""
     if not is_judge(name):
         return []
     return [
@@ -113,7 +113,7 @@ def judges_named(name: str, options: JudgeOptions) -> list[Judged]:
 
 
 def judge_named(name: str, form: FormName, blind: bool, options: JudgeOptions) -> Judged:
-    """One judge."""
+    """Make one judge; raises for a chat model without a name, with an invalid address, or whose key is missing."""
     if not name.startswith(CHAT):
         place = name.removeprefix(HUB)
         return HuggingFaceJudge(name, Path(place).name, form, blind, options, place)
@@ -144,7 +144,7 @@ def kind_of_hugging_face(folder: Path) -> str:
 
 @quiet()
 def kind_on_hub(name: str) -> str:
-    """The `model_type` of a model on the hub; empty if it can't be had."""
+    """The `model_type` of a model on the hub; empty if it can't be loaded."""
     try:
         from transformers import AutoConfig
 

@@ -93,8 +93,8 @@ def other_source(name: str, towers: TowerConfig | None) -> Source:
 def one_checkpoint(
     name: str, folders: Sequence[Path], code: Sequence[str], place: Mapping[str, Any], step: int | None = None
 ) -> Checkpoint:
-    """The only checkpoint in `folders`, or the one in the given place of the study, or the state of its cell after
-    `step`; else raises."""
+    """Choose the only checkpoint in `folders`, or the one of the cell at `place` in the study; with `step`, the state
+    that this cell kept after that step. Raises if there is no such checkpoint, or several."""
     if not folders:
         raise UserError(
             f"{name} holds no model: no run, no cell, no checkpoint ({CONFIG} and {WEIGHTS}), no folder of Hugging "
@@ -113,7 +113,7 @@ def checkpoint(name: str, folder: Path, code: Sequence[str] = ()) -> Checkpoint:
 
 
 def checkpoints_in(path: Path) -> list[Path]:
-    """The folders of all checkpoints in a run, a cell, a checkpoint's folder, or for one of its files."""
+    """Find the folders of all checkpoints in a run, a cell or a checkpoint's folder; of a file, in its folder."""
     folder = path.parent if path.is_file() else path
     for pattern in ("", CHECKPOINT, f"cells/*/{CHECKPOINT}"):
         places = folder.glob(pattern) if pattern else [folder]
@@ -123,8 +123,8 @@ def checkpoints_in(path: Path) -> list[Path]:
 
 
 def unfinished_in(path: Path, place: Mapping[str, Any]) -> list[Path]:
-    """Where the one unfinished cell that has kept states will have its checkpoint. Raises if there are several, or if
-    `place` is to tell: only a finished cell has its place recorded."""
+    """Find the folder in which the only unfinished cell with kept states will have its checkpoint; empty if there is no
+    such cell. Raises if there are several, or if `place` is given: only finished cells record their place."""
     cells = sorted(cell for cell in (path, *path.glob("cells/*")) if kept_steps(cell))
     if len(cells) > 1 or (cells and place):
         some = ", ".join(map(str, cells[:MOST_NAMED])) + ", …" * (len(cells) > MOST_NAMED)

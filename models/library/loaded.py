@@ -119,7 +119,7 @@ class LoadedScorer:
     def _paired(
         self, images: Any, captions: Sequence[str], graphs: Sequence[SceneGraph | None] | None
     ) -> tuple[Sequence[Tensor], list[Texts]]:
-        """Blocks of images and of as many captions."""
+        """Divide images and captions into blocks; raises if there aren't equally many."""
         pixels = framed_images(images, self.framing)
         blocks = self._blocks(captions, graphs, calls=4)
         if (n := sum(len(block.captions) for block in blocks)) != len(pixels):
@@ -148,7 +148,8 @@ class LoadedScorer:
     def _blocks(
         self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None, calls: int = 3
     ) -> list[Texts]:
-        """Check captions and graphs, and divide them into blocks; a warning names the line `calls` calls above."""
+        """Check captions and graphs, and divide them into blocks. Warn of captions that are cut, as if `calls` calls
+        above."""
         texts = checked_captions(captions)
         wanted = self._graphs(texts, graphs)
         if count := sum(self.scorer.cut_texts(texts, wanted) or ()):

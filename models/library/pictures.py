@@ -110,7 +110,7 @@ class Framed(Benchmark):
     """A benchmark whose images are framed for a scorer; images of the right size are unchanged."""
 
     def __init__(self, inner: Benchmark, framing: Framing, report: Callable[[int], None] = lambda count: None) -> None:
-        """Calls `report` with the number of images read at once."""
+        """`report` is called at each read, with the number of images read."""
         self.inner, self.framing, self.report = inner, framing, report
         self.name, self.items = inner.name, inner.items
 
@@ -129,7 +129,7 @@ class Framed(Benchmark):
         return self.inner.picture(number)
 
     def blocks(self, numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-        """Blocks of images as the benchmark divides them."""
+        """Divide the numbers of images into blocks, as the benchmark does."""
         return self.inner.blocks(numbers, size)
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:

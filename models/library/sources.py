@@ -30,8 +30,8 @@ class Source(ABC):
 
     @abstractmethod
     def identity(self) -> str:
-        """A hash of everything that decides the scorer's scores: bytes of weights and code, or a name if others keep
-        the weights."""
+        """Return a hash of everything that decides the scorer's scores: the bytes of weights and code, or the name of
+        weights that are kept elsewhere."""
 
     @abstractmethod
     def scorer(self, world: str = "") -> "Scorer":
@@ -96,8 +96,8 @@ class OpenCLIP(Source):
         return digest({"open_clip": self.architecture, "weights": weights} | ({"prepared_as": tag} if tag else {}))
 
     def scorer(self, world: str = "") -> "Scorer":
-        """Build CLIP on these towers, at their resolution and context. Without weights they are random, always the
-        same, with a warning."""
+        """Build CLIP on these towers, at their resolution and context. If no weights are named, warn and use random
+        ones, always the same."""
         import torch
 
         from menagerie.models.checkpoint import build_scorer
