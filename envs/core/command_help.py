@@ -79,7 +79,8 @@ def help_requested(arguments: Sequence[str]) -> str:
 
 
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
-    """The text of --help: usage, description and the first options by group, or `everything` (--help-all)."""
+    """Write the text of --help: usage, description, and by group the options marked as `first`; with `everything`
+    (--help-all), or if none is marked, all options."""
     whole = everything or not any(option.first for options in groups.values() for option in options)
     shown = groups if whole else {name: chosen for name, members in groups.items() if (chosen := first_of(members))}
     lines = [f"usage: {usage} [OPTIONS]", ""]
@@ -103,7 +104,8 @@ def beginning(description: str) -> list[str]:
 
 
 def by_group(options: Sequence[Option]) -> dict[str, list[Option]]:
-    """Options by the name of their group; in each group those that --help shows come first."""
+    """Arrange options by the name of their group, in each group those that --help shows first. If there is only one
+    group, it is called "options"."""
     ordered = sorted(options, key=lambda option: not option.first)
     groups = {group.value: [option for option in ordered if option.group is group] for group in Group}
     known = {name: members for name, members in groups.items() if members}

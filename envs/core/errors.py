@@ -92,7 +92,7 @@ def run_command(main: Callable[[], int | None]) -> None:
 
 
 def print_any_text() -> None:
-    """Let this process and its children print any text: characters that the terminal's encoding lacks become \u2026.
+    """Let this process and its children print any text: characters that the terminal's encoding lacks are escaped.
 
     A path that isn't valid UTF-8 is printed byte for byte.
     """

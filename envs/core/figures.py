@@ -190,7 +190,7 @@ def saved(figure: Figure, **options: Any) -> bytes:
 
 
 def data_uri(content: bytes, kind: str = "png") -> str:
-    """An image file for the `src` of an image, so that a page needs no other file."""
+    """Return the content of an image file as a data URI, so that a page needs no other file."""
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 

@@ -59,10 +59,10 @@ def free_bytes(path: Path) -> int:
 
 @contextlib.contextmanager
 def writing(path: Path, temporary: Path | None = None, errors: Collection[int] = OF_A_WRITE) -> Iterator[None]:
-    """Turn system errors while `path` is written, perhaps under a `temporary` name, into an `Unwritable` that names it.
+    """Turn system errors in writing `path`, perhaps under a `temporary` name, into an `Unwritable` that names `path`.
 
-    An error without a path of its own counts as an error of the write if its number is in `errors`. An error with a
-    path counts if that is the file that is written, or a folder above it.
+    An error that names no file counts as an error of the write if its number is in `errors`. An error that names one
+    counts if it is the file that is written, or a folder above it.
     """
     try:
         yield
@@ -138,7 +138,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path`, whole or not at all; bytes of a path that aren't valid UTF-8 are written as \udcff."""
+    """Write `text` to `path`, whole or not at all; what UTF-8 can't encode, such as odd bytes of a path, is escaped."""
     with whole_file(path) as temporary, writing(path, temporary):
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
@@ -203,7 +203,8 @@ def clear_once(folder: Path) -> None:
 
 
 def is_left(path: Path, alone: bool) -> bool:
-    """Whether the process that wrote a temporary file has ended."""
+    """Whether the process that wrote a temporary file has ended; for another machine's file, whether this process is
+    `alone`."""
     name = TEMPORARY.fullmatch(path.name)
     if name is None:
         return False
@@ -238,5 +239,6 @@ def is_writable(folder: Path) -> bool:
 
 
 def file_name(text: str) -> str:
-    """A text as a part of file names: tests of hold-out rules hold signs that those may not."""
+    """Make a text fit for a file name by replacing other characters than letters, digits, "_", "." and "-", such as
+    those in tests of hold-out rules."""
     return re.sub(r"[^\w.-]+", "-", text)

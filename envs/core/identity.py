@@ -67,7 +67,7 @@ def default_of(item: Field[Any]) -> Any:
 
 
 def digest(settings: object) -> str:
-    """A hash of twelve letters, of settings that JSON can hold."""
+    """Return a hash of settings, twelve hexadecimal digits; values that JSON can't hold count as their text."""
     return hashlib.sha256(json.dumps(plain(settings), sort_keys=True).encode()).hexdigest()[:12]
 
 

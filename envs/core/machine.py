@@ -75,7 +75,7 @@ class Process(NamedTuple):
 
     @classmethod
     def of(cls, number: int) -> "Process":
-        """The process that has a number now."""
+        """Identify the process that has this number now."""
         return cls(number, started(number))
 
     @property

@@ -46,7 +46,7 @@ VALUES = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
 
 class Option(NamedTuple):
-    """An option of a command, or an argument without a name."""
+    """An option of a command, or a positional argument."""
 
     usage: str
     """The option as a user writes it: "--steps N"."""
@@ -64,7 +64,7 @@ def options_of(
 ) -> Iterator[Option]:
     """Yield the options of a dataclass in the order of its fields; their defaults come from the instance `value`.
 
-    Without `texts` they have none, and no source is read for them.
+    Without `texts` the options have no text, and no source code is read for it.
     """
     import tyro
 
@@ -140,7 +140,7 @@ def values_of(hint: Any) -> str:
 
 
 def written(value: object) -> str:
-    """Write a default as on a command line; empty for values that stand for nothing."""
+    """Write a default as on a command line; empty for None, for False and where there is no default."""
     if value is MISSING or value is None or value is False:
         return ""
     if value is True:

@@ -38,8 +38,8 @@ def shade(cell: str, chance: float = 50.0) -> Markup:
 
 
 def unbroken(text: object) -> Markup:
-    """A command or a path that a browser may break after a slash, an underscore or a colon, but not within an option's
-    name or a short hyphenated word. By default, browsers break after each hyphen."""
+    """Mark up a command or a path so that a browser may break it after a slash, an underscore or a colon, but not
+    within an option's name or a short hyphenated word. By default, browsers break after each hyphen."""
 
     def whole(found: re.Match[str]) -> str:
         word = found[0]
@@ -50,8 +50,8 @@ def unbroken(text: object) -> Markup:
 
 
 def foldable(cell: str) -> Markup:
-    """A table cell in which a browser may break a line between a number and its interval, or within a name after a
-    slash, an underscore or a colon (runs/a, file.py:Class)."""
+    """Mark up a table cell so that a browser may break a line between a number and its interval, or within a name after
+    a slash, an underscore or a colon (runs/a, file.py:Class)."""
     before, bracket, interval = cell.partition(" [")
     if bracket:
         interval, closing, after = interval.partition("]")

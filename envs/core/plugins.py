@@ -1,4 +1,5 @@
-"""Code that is added by adding a file: a user's Python file, or one in a folder of ours (a parser, a benchmark)."""
+"""Loads code from files that users add: a Python file of their own, or one in a folder of this package (a parser, a
+benchmark)."""
 
 import hashlib
 import re
@@ -19,7 +20,7 @@ OWN_MODULES = "menagerie_own_"  # prefix of the names under which users' files a
 
 
 def own_module(path: str | Path) -> ModuleType:
-    """The module of a user's file. The file is run once in this process, and again after it has changed.
+    """Return the module of a user's file. The file is run once in this process, and again after it has changed.
 
     Raises a `UserError` if it can't be run.
     """
@@ -92,8 +93,10 @@ def exported(module: str, name: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def attributes(file: Path, name: str, written: int) -> tuple[tuple[str, str], ...]:
-    """The constants of a file that begin with `name`, each with the rest of its name; read anew once it is `written`
-    at another time."""
+    """Find the constants of a file that are called `name` or begin with `name` and "_", each with its suffix.
+
+    The file is read anew if its modification time, `written`, has changed.
+    """
     pattern = re.compile(rf"^({name}(?:_([A-Z0-9_]+))?) = ", re.MULTILINE)
     return tuple(pattern.findall(file.read_text(encoding="utf-8")))
 

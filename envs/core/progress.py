@@ -1,5 +1,5 @@
-"""Shows the progress of long work on a terminal, as bars or as a line now and then, and keeps libraries' logs off
-it."""
+"""Shows the progress of long work, as bars on a terminal or else as a line now and then, and silences libraries'
+logs."""
 
 import contextlib
 import logging
@@ -61,7 +61,7 @@ class PlainLines:
 
 @dataclass
 class Sparing:
-    """Runs a slow action only as long as it has taken at most `share` of the time since the start."""
+    """Runs a slow action only if all its runs so far took at most `share` of the time since the start."""
 
     share: float = 0.02
     started: float = field(default_factory=time.monotonic)
@@ -131,7 +131,7 @@ SILENCE = Silence()
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the loggers below errors; also works as a decorator."""
+    """Silence all but critical messages of `LOGGERS` inside this context; also works as a decorator."""
     SILENCE.begin()
     try:
         yield

@@ -1,8 +1,8 @@
-"""All files are opened here, after a check of their kind and size; their depth and shape are checked too.
+"""Opens files for reading after a check of their kind and size, and checks the depth and shape of their content.
 
 Only regular files are opened: a pipe would wait for ever, a device has no end, links may form a circle. A fault of the
-file raises `Unreadable` with one line that names it; callers who know the file's purpose add the way out. An error of
-the system, such as a missing permission, says nothing about the content and raises `Inaccessible`.
+file raises `Unreadable` with one line that names the file; callers who know its purpose add what to do. An error of the
+system, such as a missing permission, says nothing about the content and raises `Inaccessible`.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ class Inaccessible(UserError):
 
 
 def check_accessible(path: Path, error: BaseException) -> None:
-    """Raise `Inaccessible`, with the way out, if `error`, met while `path` was read, concerns the system and not the
+    """Raise `Inaccessible`, which says what to do, if an error in reading `path` concerns the system and not the
     file."""
     if isinstance(error, MemoryError):
         raise Inaccessible(f"{path} can't be read (there is not enough memory){way_out(errno.ENOMEM)}") from error
@@ -70,7 +70,8 @@ def check_accessible(path: Path, error: BaseException) -> None:
 
 
 def errno_of(error: BaseException) -> int:
-    """The number of a system error; HDF5 names it in its text where h5py raises another exception than `OSError`."""
+    """Find the number of a system error; 0 if there is none. HDF5 names it in the text of an error, because h5py may
+    raise other exceptions than `OSError`."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     named = IN_HDF5.search(str(error))
@@ -78,7 +79,7 @@ def errno_of(error: BaseException) -> int:
 
 
 def way_out(number: int) -> str:
-    """What to do about a system error, naming the limit that was met; empty if that isn't known."""
+    """Say what to do about a system error, and name the limit that was reached; empty for other numbers."""
     if number == errno.EMFILE:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return f"; this process may have {most} files open: raise that with 'ulimit -n', the file is fine"
@@ -96,8 +97,8 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def check_regular(path: Path, most: int | None = None) -> int:
-    """The size in bytes of a regular file, for libraries that open it themselves; raises for anything else, and for a
-    file of more than `most` bytes."""
+    """Check a file that a library will open itself, and return its size in bytes; raises unless it is a regular file of
+    at most `most` bytes, and for a git-lfs pointer."""
     try:
         with reading(path):
             state = os.stat(path)

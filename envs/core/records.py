@@ -1,7 +1,7 @@
 """Our JSON records, each with a digest of itself, and digests of other files: a flipped bit is noticed on reading.
 
 A record is an object whose last key is "digest": SHA-256 of the text before it. The digest may include an owner, the
-name of the thing that the record describes, so that no other owner's record passes for it. Arrays are protected by the
+name of the thing that the record describes, so that a record of another owner is refused. Arrays are protected by the
 checksums of their zip file.
 """
 
@@ -76,8 +76,8 @@ def read_record(path: Path, shape: Any = dict[str, Any], owner: str = "") -> Any
 
 
 def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    """Write each object on a line, whole or not at all; every digest covers the number of objects, so that none gets
-    lost."""
+    """Write each object on a line, whole or not at all; every digest covers the number of objects, so that a lost one
+    is noticed."""
     every = list(records)
     salt = f"{len(every)} "
     write_text(path, "".join(sealed(content, salt=salt) + "\n" for content in every))

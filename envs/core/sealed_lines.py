@@ -14,19 +14,19 @@ LONGEST_LINE, LARGEST = 1 << 20, 16 << 30  # bytes of a line and of the file
 
 
 class SealedLines:
-    """The lines of `path`, each an object with its digest, which also covers `owner`: the name of what decides the
-    lines.
+    """The lines of `path`, each an object with its digest, which also covers `owner`, the name of the thing whose lines
+    they are.
 
-    Each is added in one write. Lines that a killed process left half-written, lines damaged on disk, and lines of
-    another owner are passed over when the file is read.
+    Each is added in one write. Reading skips lines that a killed process left half-written, lines damaged on disk, and
+    lines of another owner.
     """
 
     def __init__(self, path: Path, owner: str) -> None:
         self.path, self.owner = path, owner
 
     def read(self, take: Callable[[Any], None]) -> int:
-        """Give each line's object to `take`, which raises `ValueError` for one that it has no use for; returns how many
-        lines were passed over. Raises `Unreadable` if the file can't be read."""
+        """Pass each line's object to `take`, which raises `ValueError` for an object to skip; return the number of
+        lines skipped. Raises `Unreadable` if the file can't be read."""
         passed = 0
         if not self.path.exists() and not self.path.is_symlink():
             return passed

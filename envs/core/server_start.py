@@ -1,8 +1,8 @@
 """Imported first by the server of workers: loads modules, and ends the server with the command that started it.
 
-The server ends even if it is still loading modules, which may take longer than 5 seconds. It exists on Linux alone. The
-kernel sends the signal when the thread that started the server ends, so `serve` starts it from the main thread. This
-module comes first, before anything that takes long to load.
+The server, which exists on Linux only, ends even if it is still loading modules, which may take longer than 5 seconds.
+For this, the kernel kills it when the thread that started it ends, so `serve` asks for it only on the main thread. This
+module is imported before anything that takes long to load.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ def complain(kind: type[BaseException], error: BaseException, trace: TracebackTy
 
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
-    """Import modules without `UNUSED`, which can be imported as usual afterwards, and without collecting garbage: what
-    modules make stays, and looking through it takes a fifth of the time of loading them."""
+    """Let modules be imported inside this context without `UNUSED`, which can be imported as usual afterwards, and
+    without garbage collection: what modules make stays, and scanning it takes a fifth of the time of loading them."""
     absent, collects = UNUSED not in sys.modules, gc.isenabled()
     if absent:
         sys.modules[UNUSED] = None  # type: ignore[assignment]
@@ -61,7 +61,7 @@ def load(names: Iterable[str]) -> None:
 
 
 def end_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent ends; ends it at once if the parent has ended already."""
+    """Ask the kernel to kill this process when its parent ends; end it at once if the parent has ended already."""
     ctypes.CDLL(None).prctl(SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
     if parent != os.getppid():
         os._exit(1)

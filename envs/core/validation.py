@@ -105,7 +105,7 @@ class Rule(NamedTuple):
     """The choices; empty where there are none."""
     several: Several | None
     hidden: bool
-    """Whether the field is no command-line option."""
+    """Whether the field isn't an option of the command line."""
 
 
 @cache
