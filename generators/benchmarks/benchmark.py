@@ -19,16 +19,16 @@ from menagerie.generators.captions.templates import Caption
 
 
 class Item(NamedTuple):
-    """k images and m texts: image i belongs with its `own` texts, usually just text i; texts that no image owns are
-    false."""
+    """k images and m texts. Image i belongs with the texts `own(i)`, usually only text i; texts that belong with no
+    image are false."""
 
     record: str
-    """Name of the record that the item was made from. It is the same in every run, so predictions of two runs can be
-    paired by it."""
+    """Name of the record that the item was made from. Record and group identify an item in every run, so predictions of
+    two runs can be paired."""
     group: str
     """The task or category; results are reported per group."""
     images: tuple[int, ...]
-    """Indices of the benchmark's images."""
+    """Indices into the benchmark's images."""
     texts: tuple[Caption, ...]
     cluster: str = ""
     """A name shared by records that resemble each other: a bootstrap draws them together."""
@@ -36,7 +36,7 @@ class Item(NamedTuple):
     """Number of texts that belong with each image: those of image i start at text i."""
 
     def own(self, image: int) -> range:
-        """The indices of the texts that belong with an image of the item."""
+        """The indices of the item's texts that belong with its image number `image`."""
         return range(image, image + self.true)
 
 
@@ -50,13 +50,14 @@ class Outcome(NamedTuple):
     official: float
     """Points by the benchmark's rule, 0 to 1."""
     neutral: float
-    """Probability of being right if ties are broken at random: 1/2 if two scores are the highest."""
+    """Probability of being right if ties are broken at random: 1/2 if the true text and a false one tie for the highest
+    score."""
     tied: bool
     """Whether a score that decides the outcome equals another."""
 
 
 class Benchmark(ABC):
-    """A set of items over a set of images."""
+    """Images, and items that test scorers on them."""
 
     name: str
     items: Sequence[Item]
@@ -91,8 +92,8 @@ class Benchmark(ABC):
 
 
 def texts_chosen(scores: Scores) -> Outcome:
-    """Whether each image's own text scores strictly higher than all other texts. For two images this is Winoground's
-    text score; for one image it is a choice between the texts."""
+    """Check whether each image's own text scores strictly higher than all other texts. For two images this is
+    Winoground's text score; for one image it is a choice between the texts."""
     k = len(scores)
     matching = scores[np.arange(k), np.arange(k)]
     best = scores.max(1)
@@ -106,7 +107,7 @@ def texts_chosen(scores: Scores) -> Outcome:
 
 
 def true_above(scores: Scores, true: int) -> Outcome:
-    """Whether the first `true` texts of one image all score strictly higher than all other texts."""
+    """Check for one image whether its first `true` texts all score strictly higher than all other texts."""
     owned, others = scores[0, :true], scores[0, true:]
     level = owned.min()
     ties = int((owned == level).sum()), int((others == level).sum())
@@ -115,15 +116,16 @@ def true_above(scores: Scores, true: int) -> Outcome:
 
 
 def images_chosen(scores: Scores) -> Outcome:
-    """Whether each text's own image scores strictly higher than all other images (Winoground's image score)."""
+    """Check whether each text's own image scores strictly higher than all other images (Winoground's image score)."""
     k = len(scores)
     return texts_chosen(np.ascontiguousarray(scores[:, :k].T))
 
 
 def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
-    """Whether both `texts_chosen` and `images_chosen` hold for two images and two texts (Winoground's group score).
+    """Check for two images and two texts whether `texts_chosen` and `images_chosen` hold (Winoground's group score).
 
-    Both matching scores are then above both others. Chance is 1/6, not 1/16: the four comparisons share their scores.
+    They do if both matching scores are above both others. Chance is 1/6, not 1/16, because the four comparisons share
+    their scores.
     """
     texts, images = texts_chosen(scores), images_chosen(scores)
     matching, crossed = scores.diagonal(), scores[:, ::-1].diagonal()
@@ -134,8 +136,8 @@ def group_chosen(scores: Float[np.ndarray, "2 2"]) -> Outcome:
 
 
 def first_of_best(scores: Scores) -> Outcome:
-    """Like `texts_chosen`, but officially the first of equal scores wins: the rule of `argmax` with the true text
-    first."""
+    """Like `texts_chosen`, but officially the first of equal scores wins, as with `argmax`. The true text of a single
+    image comes first, so it wins all its ties."""
     outcome = texts_chosen(scores)
     return outcome._replace(official=float((scores.argmax(1) == np.arange(len(scores))).all()))
 

@@ -1,9 +1,9 @@
 """BiVLC (Miranda et al. 2024): SugarCrepe's true and false captions of COCO images, and a generated image for each
 false one.
 
-Scoring is strict in both directions: the paper's I2T is Winoground's text score, its T2I the image score. The hub has
-the data set as parquet; here it is read from a file with one JSON object per line, with image paths relative to
-`images`.
+Scoring is strict in both directions: the paper's I2T is Winoground's text score, its T2I the image score. The Hugging
+Face hub has the data set as parquet; here it is read from a file with one JSON object per line, with image paths
+relative to `images`.
 """
 
 from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad, below_images
@@ -21,7 +21,7 @@ def build(place: Place) -> FourWay:
 
 
 def quad_of(number: int, entry: Entry) -> Quad:
-    """Read one record; its line number serves as name, because the file gives none."""
+    """Read one record. Its name is its position in the file, which gives no names."""
     return Quad(
         name=str(number),
         images=(below_images(entry.text("image")), below_images(entry.text("negative_image"))),

@@ -20,7 +20,7 @@ WAY_OUT = "write FOLDER, a tab and the NAME of its class on each line"
 
 
 def class_names(folder: Path) -> dict[str, str]:
-    """The names of a set's classes by their folders; raises if there are fewer than two."""
+    """The name of the class of each folder in a set; raises for fewer than two folders, and for an unknown folder."""
     folders, list_file = [path.name for path in folders_in(folder)], folder / "classes.txt"
     classes = None if list_file.is_file() else known_classes(folder.name)
     if classes is not None:
@@ -40,7 +40,7 @@ def class_names(folder: Path) -> dict[str, str]:
 
 
 def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[str, str]:
-    """The class of each folder of a known set; raises if a folder or a class is left over."""
+    """The class of each folder of a known set; raises unless folders and classes match one to one."""
     wanted = sorted(str(number) for number in range(1, len(classes.names) + 1))
     if classes.from_one and sorted(map(spelled, folders)) == wanted:
         places = {name: int(name) - 1 for name in folders}
@@ -60,7 +60,7 @@ def known_names(folder: Path, folders: Sequence[str], classes: Classes) -> dict[
 
 
 def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
-    """The class names that the lines of `classes.txt` give the folders.
+    """The class name of each folder, from the lines of `classes.txt`.
 
     A line is "FOLDER<tab>NAME", or the folder's own name in words. For numbered folders the lines may be bare names, in
     the order of the numbers.

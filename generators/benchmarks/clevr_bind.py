@@ -49,7 +49,7 @@ def build(place: Place) -> ClevrBind:
 
 
 def prompted(name: str, place: Place, prompt: str) -> ClevrBind:
-    """The same benchmark with a prompt directly before each caption."""
+    """Build the benchmark with a prompt, which may be empty, directly before each caption."""
     records = (*attributes(place), *relations(place))
     shown = [
         record._replace(texts=tuple(" ".join((prompt + text).split()) for text in record.texts)) for record in records
@@ -58,7 +58,7 @@ def prompted(name: str, place: Place, prompt: str) -> ClevrBind:
 
 
 def attributes(place: Place) -> Iterator[Record]:
-    """Yield the records whose false captions are in the file; white space is kept as it is there."""
+    """Yield the records whose false captions are in the file; the file's white space in captions is kept."""
     for group, (file, images) in TABLES.items():
         for row in read_csv(place.path(f"{FOLDER}/{file}"), ("file_name", *OPTIONS)):
             image = Photograph(f"{images}/{row.text('file_name')}")

@@ -1,8 +1,9 @@
 """Cola (Ray et al. 2023), multi-object setting: two photographs of Visual Genome, with attributes of two things
 swapped.
 
-The authors' accuracy is Winoground's image score: each caption prefers its photograph, strictly. Text and group score,
-which others report, are given too. The single-object setting is a mean average precision and isn't implemented.
+The authors' accuracy is Winoground's image score: each caption must score its own photograph strictly higher. Text and
+group score, which others report, are given too. The single-object setting, whose score is a mean average precision,
+isn't implemented.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ def build(place: Place) -> FourWay:
 
 
 def quad_of(row: Row) -> Quad:
-    """Read one record; its photographs' files are named by the last part of their addresses."""
+    """Read one record; the last part of a photograph's address is the name of its file."""
     first, second = files_of(row)
     return Quad(row.place, (first, second), (row.text(CAPTIONS[0]), row.text(CAPTIONS[1])))
 

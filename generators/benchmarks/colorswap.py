@@ -1,7 +1,7 @@
 """ColorSwap (Burapacheep et al. 2024): two images and two captions in which colours have changed places.
 
-Its test split: 300 of 1000 records. The rules are Winoground's; the authors' own evaluation of image-text models is a
-notebook that wasn't read here.
+Only the test split is used, 300 of 1000 records. The rules are Winoground's; the authors evaluate image-text models in
+a notebook that we haven't read.
 """
 
 from menagerie.generators.benchmarks.four_way import RULES, FourWay, Quad, below_images

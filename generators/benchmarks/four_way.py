@@ -1,4 +1,5 @@
-"""The base of Winoground and its followers: two images and two texts, each true of one, scored in three ways.
+"""The base of Winoground and benchmarks like it: two images and two texts, each true of one image, scored in three
+ways.
 
 Each record becomes three items, one under each rule of `QUADS`: text (each image prefers its text), image (each text
 prefers its image), group (both). All rules are strict; chance is 25, 25 and 16.7 %.
@@ -50,7 +51,7 @@ def records_of(quad: Quad) -> list[Record]:
 
 
 def below_images(path: str) -> str:
-    """A path relative to the benchmark's folder `images`, whose name files may include: "images/0.png" becomes
-    "0.png".
+    """Make a path relative to the benchmark's folder `images`. Its files may put that folder first: "images/0.png"
+    becomes "0.png".
     """
     return path.removeprefix("images/")

@@ -1,6 +1,6 @@
 """ImageNet-AO (Abbasi et al. 2023): pictures of things with unusual attributes, to be matched with all compositions.
 
-The layout of its files isn't known for sure: accepted are folders of pictures named "attribute_object", or a table
+The layout of its files isn't known for sure. Two are accepted: folders of pictures named "attribute_object", or a table
 `imagenet_ao.csv` with the columns `filepath,attribute,object`.
 """
 
@@ -20,8 +20,8 @@ TEMPLATE = f"a photo of a {SLOT}"
 
 
 def build(place: Place) -> ZeroShot:
-    """Build the benchmark: each picture is compared with all compositions, which are too many to list for each
-    record.
+    """Build the benchmark. It is a `ZeroShot`, because each picture is compared with all compositions: too many to list
+    in every record.
     """
     table = place.path(TABLE)
     rows = list(from_table(table) if table.is_file() else from_folders(place.only(FOLDER)))

@@ -1,8 +1,8 @@
-"""The image sets whose classes and templates are known: CLIP's names of classes, under the names that CLIP_benchmark
-has for the sets.
+"""CLIP's class names and templates for known image sets, which go by CLIP_benchmark's names.
 
 `data/classes.json` has class names and templates. `data/folders.json` has the names of class folders that aren't class
-names (WordNet's ids, codes of countries, words of the set's own), and the names of ImageNet's variants.
+names (WordNet's ids, codes of countries, words of the set's own), the class names of ImageNet's variants, and the
+folders that a set's test leaves out.
 """
 
 import re
@@ -60,7 +60,8 @@ def known_templates(name: str) -> Sequence[str]:
 
 
 def words_of(name: str, folder: str) -> str:
-    """The class name, in CLIP_benchmark's words, for a folder of the set `name` that is named like its class."""
+    """Make a class name of a folder's name: with spaces between words, or as CLIP_benchmark has it if it knows the set
+    `name`."""
     key = key_of(name)
     if key in AS_THEY_ARE:
         return folder
@@ -69,7 +70,8 @@ def words_of(name: str, folder: str) -> str:
 
 @cache
 def key_of(name: str) -> str:
-    """CLIP_benchmark's name of a data set, ignoring capitals and dashes: "eurosat" for "EuroSAT"."""
+    """CLIP_benchmark's name of a data set, found by letters and digits alone: "eurosat" for "EuroSAT". `name` itself if
+    there is none."""
     keys = (*known()["classes"], *known()["templates"], *VARIANTS)
     return {letters(key): key for key in keys}.get(letters(name), name)
 

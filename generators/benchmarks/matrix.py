@@ -27,11 +27,11 @@ class Pool(NamedTuple):
     records: tuple[Record, ...]
     """For each image, its record."""
     images: tuple[int, ...]
-    """Indices of the benchmark's images."""
+    """Indices into the benchmark's images."""
     texts: tuple[tuple[Caption, ...], ...]
-    """For each text, its phrasings; the codes of several are averaged."""
+    """For each text, its phrasings; the codes or the scores of several are averaged."""
     pairs: tuple[tuple[int, int], ...]
-    """Indices of each image and text in the pool that belong together."""
+    """Each image and text that belong together, by their indices in the pool."""
 
 
 class Measure(NamedTuple):
@@ -56,8 +56,7 @@ class Answer(NamedTuple):
     level: tuple[int, int]
     """Numbers of false and of true candidates whose score equals the best true one."""
     ahead: int
-    """Number of false candidates that score as high as the best true one, and come before the first of these true
-    ones."""
+    """Number of false candidates that tie with the candidate `true` and come before it."""
 
 
 def answer(scores: Float[np.ndarray, " m"], true: Int64[np.ndarray, " t"]) -> Answer:
@@ -116,14 +115,13 @@ class MatrixBenchmark(PhotographSet):
         return lost
 
     def content(self) -> Iterator[str]:
-        """Yield everything that decides a result; besides what other benchmarks yield, the texts that belong to no
-        record."""
+        """Yield everything that decides a result: what other benchmarks yield, and all texts of the pools."""
         yield from super().content()
         yield from (repr(text.text) for text in self.texts)
 
     def reworded(self, texts: Mapping[Caption, Caption]) -> "MatrixBenchmark":
-        """A copy with other texts. Texts that become empty are dropped, and so are queries without a true candidate
-        left."""
+        """A copy in which `texts` maps each text to another. Texts that become empty are dropped, and so are queries
+        without a true candidate left."""
         made = copy(self)
         made.pools = [reworded(pool, texts) for pool in self.pools]
         return made
@@ -146,7 +144,7 @@ class MatrixBenchmark(PhotographSet):
                     yield Result(item._replace(group=group_of(pool.name, measure)), shown, outcome)
 
     def level(self, pool: Pool) -> Iterator[tuple[Item, Outcome]]:
-        """Yield every query of a pool with its outcome if all scores were equal, without making them."""
+        """Yield every query of a pool with the outcome that equal scores would give; no scores are made."""
         for measure in self.measures_of(pool):
             number = len(pool.texts if measure.of_images else pool.images)
             for query, true in answers_of(pool, measure.of_images).items():
@@ -184,7 +182,7 @@ def answers_of(pool: Pool, of_images: bool) -> dict[int, Int64[np.ndarray, " t"]
 
 
 def reworded(pool: Pool, texts: Mapping[Caption, Caption]) -> Pool:
-    """A copy of a pool with other texts; texts without any phrasing left are dropped."""
+    """A copy of a pool in which `texts` maps each phrasing to another; texts without any phrasing left are dropped."""
     new = [tuple(texts[phrasing] for phrasing in text if texts[phrasing].text) for text in pool.texts]
     places = {old: place for place, old in enumerate(old for old, text in enumerate(new) if text)}
     pairs = tuple((image, places[text]) for image, text in pool.pairs if text in places)

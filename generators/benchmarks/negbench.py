@@ -1,7 +1,7 @@
 """NegBench (Alhamoud et al. 2025, "Vision-language models do not understand negation"): multiple choice and retrieval.
 
 `negbench`: four captions of a COCO or VOC2007 image, one of them true; templates affirm, negate, or do both.
-`negbench-retrieval`: COCO captions unchanged, and captions that also deny something absent.
+`negbench-retrieval`: COCO captions unchanged, and captions that also deny something that isn't in the image.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,13 +31,14 @@ class NegBench(Photographs):
     """For each record, the position of its true caption in the file."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Right if no caption before the true one in the file scores as high, and none after it scores higher."""
+        """Score an item: officially right if no caption before the true one in the file scores as high or higher, and
+        none after it scores higher."""
         true, others, place = scores[0, 0], scores[0, 1:], self.places[item.record]
         official = float((others[:place] < true).all() and (others[place:] <= true).all())
         return texts_chosen(scores)._replace(official=official)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """The mean over all records of each of the two sets of images."""
+        """For each of the two sets of images, the mean over all its records."""
         parts: dict[str, list[Outcome]] = {}
         for item, outcome in zip(items, outcomes, strict=True):
             parts.setdefault(item.group.partition(" ")[0], []).append(outcome)
@@ -69,7 +70,7 @@ def read(row: Row, name: str) -> Record:
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs in an annotation file of COCO images."""
+    """The COCO photographs in an annotation file; none for VOC2007's file."""
     rows = [] if path.name == Path(FILES["voc2007"]).name else read_csv(path, ("image_path",))
     return file_numbers(COCO, path, (row.text("image_path") for row in rows))
 

@@ -45,7 +45,8 @@ class Photograph(NamedTuple):
 
 
 class Record(NamedTuple):
-    """k images and m texts: image i belongs with text i, and texts from k on are false."""
+    """k images and m texts. Image i belongs with text i and texts from k on are false, unless the benchmark says that
+    more texts are true (`Photographs.true_texts`, `Retrieval`)."""
 
     name: str
     group: str
@@ -73,13 +74,15 @@ class Place:
     allow_missing: bool = False
     """Whether to leave out records whose images are missing, and count them; otherwise a missing image raises."""
     folders: Given = field(default_factory=dict)
-    """Further folders of images to search; a key is the path below the root that its folders replace."""
+    """Folders of images outside the root; a key is the path below the root that its folders replace. All are
+    searched."""
     tag: Tagger | None = spacy_tags
     """Tags a text's parts of speech, for benchmarks that shuffle words by them. With None no texts are shuffled, which
     is enough to count records."""
 
     def path(self, name: str) -> Path:
-        """The path of a file or folder: the first existing one, below the root or in `folders`."""
+        """The path of a file or folder, below the root or in `folders`: the first existing one, else the first
+        possible one."""
         places = self.places(name)
         return next((place for place in places if place.exists()), places[0])
 
@@ -89,7 +92,7 @@ class Place:
         return tuple(folder / below for folder in self.folders[part]) if part else (self.root / name,)
 
     def only(self, name: str) -> Path:
-        """The path of a folder that is read as a whole; raises if several folders are given for it."""
+        """The path of a folder whose content is listed; raises if several folders are given for it."""
         if len(places := self.places(name)) > 1:
             raise UserError(
                 f"--images {name} is given {len(places)} times; what is in it is listed, so give one folder"
@@ -97,7 +100,7 @@ class Place:
         return places[0]
 
     def images(self, name: str) -> SearchedFolders:
-        """A folder of images, searched together with all folders given for it or for folders in it."""
+        """A folder of images, or the folders given in place of it, with those given in place of folders in it."""
         within = {
             PurePosixPath(given).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
             for given, paths in self.folders.items()
@@ -111,7 +114,7 @@ class PhotographSet(Benchmark):
     """The base of benchmarks with records of image files."""
 
     made_texts: bool = False
-    """Whether the texts were made by our code, so that results keep them."""
+    """Whether our code made the texts; results then keep them."""
     reader: type[ImageFiles] = ImageFiles
     """Class that reads the images."""
     lacking: str
@@ -120,7 +123,7 @@ class PhotographSet(Benchmark):
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
         """Check the records and find their images; `folder` is the folder of images below the data root.
 
-        Raises for two records of one name, and for missing images unless `place` allows them.
+        Raises for two records of one name in a group, and for missing images unless `place` allows them.
         """
         self.name = name
         images = place.images(folder)
@@ -140,7 +143,7 @@ class PhotographSet(Benchmark):
 
     @property
     def groups(self) -> Sequence[str]:
-        """The groups of all records, including those whose images are missing."""
+        """The groups of all tests, including tests whose images are missing."""
         return list(dict.fromkeys([*self.tests(), *self.untested()]))
 
     def tests(self) -> Counter[str]:
@@ -174,12 +177,12 @@ class PhotographSet(Benchmark):
 
     @abstractmethod
     def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
-        """A copy with other texts, without tests in which a text has no word left."""
+        """A copy in which `texts` maps each text to another, without tests of which a text becomes empty."""
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """The figures that papers report besides the groups; for most benchmarks the mean over all records.
 
-        For intervals it is called with parts of all records: which records or groups count is decided by `self.items`.
+        To make intervals it is called with some of the items, so `self.items` decides which records or groups count.
         """
         return {"all": summarise(outcomes)}
 
@@ -222,7 +225,7 @@ class Photographs(PhotographSet):
         yield from super().content()
 
     def reworded(self, texts: Mapping[Caption, Caption]) -> "PhotographSet":
-        """A copy with other texts, without items in which a text has no word left."""
+        """A copy in which `texts` maps each text to another, without items of which a text becomes empty."""
         made = copy(self)
         kept = (item._replace(texts=tuple(texts[text] for text in item.texts)) for item in self.items)
         made.items = [item for item in kept if all(text.text for text in item.texts)]
@@ -234,7 +237,7 @@ class Photographs(PhotographSet):
 
 
 def check_records(name: str, folder: SearchedFolders, records: Sequence[Record]) -> None:
-    """Raise unless there are records, and each has a unique name that can be written to a file."""
+    """Raise unless there are records, and each has a name that is unique in its group and can be written to a file."""
     if not records:
         raise UserError(f"{name} has no records in {folder}; get its files again")
     if halved := next((record for record in records if not writable(words_of(record))), None):
@@ -282,7 +285,7 @@ def macro(parts: Sequence[Summary]) -> Summary:
 
 
 def by_group(items: Sequence[Item], outcomes: Sequence[Each]) -> dict[str, list[Each]]:
-    """What there is of each item, by their groups."""
+    """Collect the items' outcomes, or whatever `outcomes` has for each item, by the items' groups."""
     parts: dict[str, list[Each]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         parts.setdefault(item.group, []).append(outcome)

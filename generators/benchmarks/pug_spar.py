@@ -2,9 +2,10 @@
 animals.
 
 Pictures show two different animals beside or above one another, with natural looks or in two textures. The tests are
-the official ones with hard negatives, in the table's own words: places of animals with natural looks, and textures in
-any places; the false caption exchanges the animals. Pictures of a single animal, of two animals in one place or
-texture, or with the two places or textures in the other order aren't tested. Officially ties are broken at random.
+the official ones with hard negatives: of places, for animals with natural looks, and of textures, for animals in any
+places. Captions use the table's own words; the false one exchanges the animals. Pictures of a single animal, of two
+animals in one place or texture, or with the two places or textures in the other order aren't tested. Officially ties
+are broken at random.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ class PugSpar(Photographs):
 
 
 def build(place: Place) -> PugSpar:
-    """Build the benchmark from all pictures of two different animals."""
+    """Build the benchmark from the pictures that are tests (`records_of`)."""
     records = [record for row in read_csv(place.path(TABLE), COLUMNS) for record in records_of(row)]
     folder = IMAGES if place.path(IMAGES).is_dir() else FOLDER
     return PugSpar("pug-spar", folder, records, place)

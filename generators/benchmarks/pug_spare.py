@@ -1,8 +1,8 @@
 """PUG:SPARE (Koishigarina et al. 2025, "CLIP behaves like a bag-of-words model cross-modally but not uni-modally").
 
 PUG:SPAR without its positional shortcuts: 12 animals in 8 textures on 4 backgrounds. Captions are the authors'; false
-ones exchange the textures; scoring is strict. The authors score a tenth, the part not used for their training; here all
-of it is scored. The number of images isn't known for sure.
+ones exchange the textures; scoring is strict. The authors score only a tenth of the images, which they don't train on;
+here all are scored. The number of images isn't known for sure.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def build(place: Place) -> Photographs:
 
 
 def records_of(row: Row) -> Iterator[Record]:
-    """Yield the record of a line; none if both animals or both textures are equal."""
+    """Yield the record of a line; none if the two animals, or the two textures, are equal."""
     a, b = map(row.text, ANIMALS)
     first, second = map(row.text, TEXTURES)
     if a != b and first != second:

@@ -50,7 +50,8 @@ names: Callable[[], tuple[str, ...]] = EXPORTS.names
 
 
 def check_benchmark(name: str) -> str:
-    """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file; else raise. Runs nothing."""
+    """Return `name` if a benchmark has it, or if it is file.py:NAME of an existing file; else raise. Doesn't run the
+    file."""
     path, _, attribute = name.rpartition(":")
     if not path:
         return choose("benchmark", name, names())
@@ -60,7 +61,7 @@ def check_benchmark(name: str) -> str:
 
 
 def load(name: str) -> BenchmarkSpec:
-    """The benchmark called `name`, or the one in a user's file, file.py:NAME, which is run."""
+    """Load the benchmark called `name`, or file.py:NAME from a user's file, which is run."""
     path, _, attribute = check_benchmark(name).rpartition(":")
     if not path:
         return EXPORTS.load(name)

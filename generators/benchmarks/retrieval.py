@@ -63,7 +63,7 @@ def karpathy_test(place: Place, forms: Sequence[str]) -> list[CaptionedImage]:
 
 
 def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
-    """The images and captions of a file, which is read in the form that its name tells."""
+    """The images and captions in a file, whose name tells which of the `forms` it has."""
     karpathys, blip, _ = (Path(form).name for form in forms)
     if path.name == karpathys:
         return karpathy_images(path)
@@ -73,7 +73,7 @@ def captions_in(path: Path, forms: Sequence[str]) -> list[CaptionedImage]:
 
 
 def karpathy_images(path: Path) -> list[CaptionedImage]:
-    """The test split in Karpathy's file, which is large; it is read once for retrieval and word orders."""
+    """The test split in Karpathy's file, which is large: retrieval and word orders read it only once."""
     state = path.stat()
     return list(karpathy_as_it_is(path.resolve(), state.st_size, state.st_mtime_ns))
 
@@ -121,8 +121,8 @@ def name_in(path: str) -> str:
 def karpathy(
     name: str, title: str, collection: str, images: str, forms: Sequence[str], count: int, source: str, licence: str
 ) -> BenchmarkSpec:
-    """The spec of retrieval on Karpathy's test split of a collection: `count` images in a folder, captions in one of
-    several forms."""
+    """The spec of retrieval on Karpathy's test split of a collection: `count` images in the folder `images`, captions
+    in one of the files `forms`."""
 
     def build(place: Place) -> Retrieval:
         return Retrieval(name, images, records_of(karpathy_test(place, forms)), place)

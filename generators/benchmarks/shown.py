@@ -20,12 +20,12 @@ Numbers = Sequence[PhotographId]
 def images_of_tests(
     place: SourcePlace, validation: Sequence[str] = ("val2017",), allow_unknown: bool = False
 ) -> KeptOut:
-    """The photographs of COCO's validation sets and of all benchmarks below a data root, to be left out of training.
+    """The photographs of the COCO sets `validation` and of all benchmarks below a data root: training leaves them out.
 
-    A benchmark's photographs are read from those of its annotation files that exist, whether its images exist or not.
-    If Visual Genome's `image_data.json` exists, photographs are also known by their numbers in COCO and Flickr. Missing
-    information is listed in `unknown`, which raises for sources that need it unless `allow_unknown`. Raises for
-    annotation files that can't be read.
+    A benchmark's photographs are read from those of its annotation files that exist; its images needn't exist. If
+    Visual Genome's `image_data.json` exists, photographs are also known by their numbers in COCO and Flickr. Missing
+    information is recorded in `KeptOut.unknown`: sources that need it then raise, unless `allow_unknown` is set. Raises
+    for annotation files that can't be read.
     """
     whole = {split: list(validation_numbers(place, split)) for split in validation}
     images = {number: f"COCO {split}" for split in reversed(whole) for numbers in whole[split] for number in numbers}
@@ -66,7 +66,7 @@ def validation_numbers(place: SourcePlace, split: str) -> Iterator[Numbers]:
 
 
 def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict[PhotographId, str]:
-    """Find the other numbers of photographs of which one number is in `images`."""
+    """The other numbers of photographs that have one number in `images`, with that number's reason."""
     more: dict[PhotographId, str] = {}
     for numbers in every:
         reason = next((images[number] for number in numbers if number in images), "")
@@ -75,7 +75,7 @@ def linked(images: Mapping[PhotographId, str], every: Iterable[Numbers]) -> dict
 
 
 def without_validation(place: SourcePlace, split: str, found: int) -> str:
-    """A message that says what to do if COCO's validation set isn't known."""
+    """The message for a validation set of COCO of which only `found` photographs are known."""
     file = place.path(f"coco/annotations/captions_{split}.json")
     return (
         f"half of Visual Genome's photographs are COCO's, and {found} of the {VALIDATION[split]} of COCO {split} are "
@@ -84,8 +84,8 @@ def without_validation(place: SourcePlace, split: str, found: int) -> str:
 
 
 def without_image_data(place: SourcePlace, images: Mapping[PhotographId, str]) -> str:
-    """The message if there are benchmarks of Visual Genome, but not the file that says which of its photographs COCO
-    has too."""
+    """The message for benchmarks of Visual Genome without the file that says which of its photographs are also in
+    COCO."""
     reason = next(reason for number, reason in images.items() if number.collection == VISUAL_GENOME)
     return (
         f"photographs {reason} are Visual Genome's, and which of them COCO has too stands in {place.path(IMAGE_DATA)}; "

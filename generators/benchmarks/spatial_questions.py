@@ -33,10 +33,10 @@ def questions(
     counts: Mapping[str, int],
     collection: str,
 ) -> BenchmarkSpec:
-    """The spec of a benchmark of spatial questions: `files` by group, with rows of image, true caption and false
-    caption.
+    """The spec of a benchmark of spatial questions. Each group has a file in `files`, with rows of image, true caption
+    and false caption.
 
-    Photographs are identified by their numbers in `collection`.
+    An image is given by its number in `collection`, of which `file_name` makes the name of its file.
     """
 
     def build(place: Place) -> SpatialQuestions:

@@ -1,4 +1,4 @@
-"""A test subset of a split as a benchmark: every task with two captions, and quads of two images and two captions."""
+"""A test subset of a split as a benchmark: every task that applies to it, and quads of two images and two captions."""
 
 from collections.abc import Iterator, Sequence
 
@@ -41,7 +41,7 @@ class SplitTests(Benchmark):
 
     @property
     def groups(self) -> list[str]:
-        """Every task that the world has words for, and quads."""
+        """All tasks of the subset, and quads."""
         return [*self.choices, QUAD]
 
     def _task_items(self, task: str) -> list[Item]:
@@ -70,7 +70,7 @@ class SplitTests(Benchmark):
 
 
 def outcome_of(true: int, scores: Scores) -> Outcome:
-    """Whether the first `true` texts of one image are above all others."""
+    """Check whether each image's own text, or for `true` above 1 all true texts of one image, are above all others."""
     return texts_chosen(scores) if true == 1 else true_above(scores, true)
 
 
@@ -81,8 +81,8 @@ def item_of(task: str, image: int, scene: Scene, choice: Choice | Question, clus
 
 
 def cluster_of(kind: str, scene: Scene) -> str:
-    """The names of a scene's animals, in crowds of those whose textures are exchanged: tests of one pair form a
-    cluster."""
+    """The names of a scene's animals; in crowds and probe sets only of the two that the swap exchanges. Tests of one
+    pair form a cluster."""
     chosen = {"crowd": exchanged, "probe": probed}.get(kind)
     things = [scene.things[i] for i in chosen(scene)] if chosen else scene.things
     return " + ".join(sorted(thing.animal for thing in things))
@@ -92,7 +92,7 @@ Choices = dict[str, Sequence[Choice | Question | None]]
 
 
 def subset_choices(data: SplitDataset) -> Choices:
-    """For every task that the world of a split has words for, the choice for each scene; None if the task doesn't
+    """For each task that applies to the subset, the choice for each scene; None for a scene to which it doesn't
     apply."""
     split, r = data.split, data.records
     if not all(r.negatives):
@@ -114,8 +114,8 @@ def other_choices(data: SplitDataset) -> Choices:
 
 
 def crowd_choices(data: SplitDataset) -> Choices:
-    """The choices of the tasks of crowds that apply to a subset: for searches their swap alone, for other tests each
-    task that applies to some scene."""
+    """The choices of crowds' tasks: none for searches, which have only their swap; for other tests, those of each task
+    that applies to some scene."""
     if data.subset.startswith(SEARCH):
         return {}
     context = CrowdContext.of(data.split.recipe, data.split.vocabulary)

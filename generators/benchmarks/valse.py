@@ -37,7 +37,7 @@ class Valse(Photographs):
 
 
 def build(place: Place) -> Valse:
-    """Build the benchmark from the records of all files that the annotators confirm."""
+    """Build the benchmark from all files' records that annotators confirmed (`confirmed`)."""
     records = [record for name in COUNTS for record in read_part(place, name)]
     return Valse("valse", IMAGES, records, place)
 
@@ -57,7 +57,7 @@ def confirmed(path: Path) -> Iterator[Entry]:
 
 
 def shown(path: Path) -> Iterator[PhotographId]:
-    """The photographs of COCO and Visual Genome in one file; images of SWiG and VisDial itself are in neither."""
+    """The photographs of COCO and Visual Genome in one file; images of SWiG, and VisDial's own, are in neither."""
     files = [entry.text("image_file") for entry in confirmed(path)]
     yield from file_numbers(VISUAL_GENOME, path, (f.removeprefix(VISUAL7W) for f in files if f.startswith(VISUAL7W)))
     yield from filter(None, map(coco_number, (file for file in files if not file.startswith("VisualDialog"))))

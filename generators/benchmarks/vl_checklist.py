@@ -1,9 +1,9 @@
 """VL-CheckList (Zhao et al. 2022): objects, attributes and relations of Visual Genome, SWiG and HAKE.
 
-56 lists of `[image, {"POS": [...], "NEG": [...]}]`; the first of each is scored. The lists are those in the
-repository's corpus.json, which leaves out three of 59 (Object/Size/swig_size/swig_place). A list's own path decides
-which folder its images' paths start from. The official code takes the first 1000 records of a file and skips missing
-images; all records are scored here, and the first 1000 are reported too.
+56 files, each a list of records `[image, {"POS": [...], "NEG": [...]}]`; a record's first POS and first NEG are scored.
+The files are those in the repository's corpus.json, which leaves out three of 59 (Object/Size/swig_size/swig_place). A
+file's own path decides in which folder its images are. The official code takes the first 1000 records of a file and
+skips missing images; all records are scored here, and the first 1000 are reported too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,8 +104,8 @@ def image_of(row: Row, name: str) -> str:
 
 
 def shown(folder: Path) -> Iterator[PhotographId]:
-    """Yield the photographs of Visual Genome and COCO in the files that exist; images of SWiG and most of HAKE are in
-    neither."""
+    """Yield the photographs of Visual Genome and COCO in the files that exist; images of SWiG, and most of HAKE's, are
+    in neither collection."""
     for name in FILES:
         for row in rows_of(folder, name) if (folder / f"{name}.json").exists() else ():
             image = image_of(row, name)

@@ -1,6 +1,6 @@
 """What'sUp (Kamath et al. 2023): two things, photographed in four arrangements.
 
-Set A has things on, under, left and right of furniture, set B things on a table from the front.
+In set A a thing is on, under, left or right of furniture. Set B shows two things on a table from the front.
 """
 
 import re

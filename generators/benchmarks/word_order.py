@@ -1,10 +1,11 @@
 """COCO-order and Flickr30k-order of ARO (Yuksekgonul et al. 2023): a caption against four shuffles of itself.
 
-Captions are those of Karpathy's test splits. The four shuffles exchange nouns with nouns and adjectives with
-adjectives; exchange all other words; exchange the words within each group of three; exchange the groups of three. All
-texts are cleaned and cut to 30 words as in ARO. A shuffle may equal the caption; officially the first of equal scores
-wins, so that counts as right. ARO's shuffles vary with the versions of its libraries. Ours depend on the record and
-`SEED`, and on the tagger, whose tokens form the groups of three; results keep the texts that were used.
+Captions are those of Karpathy's test splits. Of the four shuffles, the first moves nouns among nouns and adjectives
+among adjectives; the second moves all other words; the third moves words within each group of three; the fourth moves
+whole groups of three. All texts are cleaned and cut to 30 words as in ARO. A shuffle may equal the caption. Officially
+the first of equal scores wins, which is the caption, so such a tie counts as right. ARO's shuffles vary with the
+versions of its libraries. Ours depend on the record, `SEED` and the tagger, whose tokens form the groups of three;
+results keep the texts that were used.
 """
 
 import re
@@ -35,7 +36,7 @@ Shuffle = Callable[[Tokens, np.random.Generator], list[str]]
 
 
 class WordOrder(Photographs):
-    """A benchmark of word order: each caption of each image is a record, with the caption as first option."""
+    """A benchmark of word order: each caption of an image makes a record, whose first text is the caption."""
 
     made_texts = True
 
@@ -50,7 +51,7 @@ class WordOrder(Photographs):
 
 
 def options(caption: str, record: str, tag: Tagger | None) -> tuple[str, ...]:
-    """The caption and its four shuffles, cleaned; only the caption without a tagger."""
+    """The caption and its four shuffles, all cleaned; without a tagger, only the caption."""
     if tag is None:
         return (clean(caption),)
     tokens = tag(caption)
@@ -73,7 +74,7 @@ def nouns_and_adjectives(tokens: Tokens, rng: np.random.Generator) -> list[str]:
 
 
 def all_others(tokens: Tokens, rng: np.random.Generator) -> list[str]:
-    """Shuffle all words but nouns and adjectives."""
+    """Shuffle the words that are neither nouns nor adjectives."""
     places = [k for k, (_, tag) in enumerate(tokens) if tag not in (*NOUNS, *ADJECTIVES)]
     return exchanged([word for word, _ in tokens], places, rng)
 
@@ -99,13 +100,14 @@ def threes(tokens: Tokens) -> Iterator[list[str]]:
 
 
 def exchanged(words: Sequence[str], places: Sequence[int], rng: np.random.Generator) -> list[str]:
-    """Shuffle the words at some positions among these positions."""
+    """Shuffle the words at the positions `places`; all other words stay."""
     moved = dict(zip(places, rng.permutation(places).tolist(), strict=True))
     return [words[moved.get(k, k)] for k in range(len(words))]
 
 
 def orders_of(name: str, retrieval: BenchmarkSpec, captions: int, clip: float) -> BenchmarkSpec:
-    """The spec of word orders of a retrieval benchmark's captions, with ARO's published result for CLIP."""
+    """The spec of a word-order benchmark of a retrieval benchmark's captions; `clip` is ARO's published result for
+    CLIP."""
     (images,) = retrieval.images
 
     def build(place: Place) -> WordOrder:

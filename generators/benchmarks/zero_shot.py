@@ -1,9 +1,9 @@
 """Zero-shot classification (Radford et al. 2021): images are compared with class names in templates.
 
-Images lie at `zero_shot/SET/CLASS/*.jpg`, as in torchvision's ImageFolder. If SET is a name of CLIP_benchmark
-(imagenet1k, imagenet-a, pets, ...), class names and templates are CLIP's. Otherwise they are read from
-`SET/classes.txt` (`class_folders.py`) and `SET/templates.txt`, with {c} for the class; without classes.txt, names of
-folders are those of classes.
+Images lie at `zero_shot/SET/CLASS/*.jpg`, as in torchvision's ImageFolder. Class names are read from `SET/classes.txt`
+(`class_folders.py`) and templates from `SET/templates.txt`, with {c} for the class. Without these files they are CLIP's
+if SET is a name of CLIP_benchmark (imagenet1k, imagenet-a, pets, ...); for other sets, folders have the names of their
+classes and the only template is "a photo of a {c}.".
 
 A class has a text for each template. For models that embed texts, a class's embeddings are scaled to length 1 and
 averaged; for others its scores are averaged.
@@ -66,7 +66,7 @@ class ZeroShot(MatrixBenchmark):
         return [measure for measure in MEASURES if measure.k == 1 or measure.k <= len(pool.texts)]
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
-        """For each set, its measures and the mean over classes of the first one."""
+        """For each set, its measures, and the first of them averaged over classes (mean per-class recall)."""
         found = dict(super().headlines(items, outcomes))
         for pool in self.pools:
             group = group_of(pool.name, MEASURES[0])

@@ -76,7 +76,7 @@ def cifar(root: Path, file: str, names: str) -> Labelled:
 
 
 def with_labels(root: Path, file: str, labels: str, header: int, first: int, classes: Sequence[str]) -> Labelled:
-    """Raw images, with their labels in another file; labels are counted from `first`."""
+    """Read raw images and their labels, which are in another file behind `header` bytes and count from `first`."""
     names, numbers = names_in(root, file), [label - first for label in read_bytes(root / labels)[header:]]
     same_number(root / labels, numbers, names)
     return Labelled(classes, list(zip(names, numbers, strict=True)))
@@ -116,15 +116,15 @@ def pets(root: Path) -> Labelled:
 
 
 def textures(root: Path) -> Labelled:
-    """Read the first partition of DTD, whose lines are CLASS/FILE."""
+    """Read the first partition of DTD, whose list has lines CLASS/FILE."""
     files = lines(root / "dtd/dtd/labels/test1.txt")
     classes = sorted({file.partition("/")[0] for file in files})
     return Labelled(classes, [(f"dtd/dtd/images/{file}", classes.index(file.partition("/")[0])) for file in files])
 
 
 def aircraft(root: Path) -> Labelled:
-    """Read FGVC-Aircraft with its variants as classes; lines have an image and its class, and another file lists
-    classes."""
+    """Read FGVC-Aircraft with its variants as classes: one file lists the classes, another has lines of an image and
+    its class."""
     folder = root / "fgvc-aircraft-2013b/data"
     classes = lines(folder / "variants.txt")
     numbers = {name: number for number, name in enumerate(classes)}
