@@ -1,7 +1,8 @@
 """Forms of benchmarks on the Hugging Face hub: which columns a table has, and which official file is made of it.
 
-Columns follow data cards and code that loads the sets. Not confirmed: `attributes` of VG-Attribution, and that the
-pictures of both ARO sets are whole images (their sizes suggest it), to be cut by `bbox` as in the authors' files.
+Columns are known from data cards and from code that loads the sets. Not confirmed: `attributes` of VG-Attribution, and
+that the pictures of both ARO sets are whole images (their sizes suggest it), to be cut by `bbox` as in the authors'
+files.
 """
 
 import re
@@ -28,7 +29,7 @@ Keep = Callable[..., str]
 
 @dataclass(frozen=True)
 class Form:
-    """Describes the table by which the hub represents a benchmark, and the official file that is made of it."""
+    """The columns of a benchmark's table on the hub, and the official file that is made of it."""
 
     benchmark: str
     source: str
@@ -45,7 +46,7 @@ class Form:
     more: tuple[str, ...] = ()
     """Further columns, read if the table has them."""
     parts: tuple[str, ...] = ()
-    """Parts of a benchmark that has a file for each; the name of the table, its split or a column tells which one."""
+    """The benchmark's parts, if it has a file for each. The name of a table, its split or a column tells the part."""
     part_column: str = ""
     keyed: bool = False
     """Whether the file is an object with numbers as keys; otherwise it is a list."""
@@ -57,7 +58,7 @@ SPELLINGS = {r"attribute|atribute": "att", r"object": "obj", r"relation": "rel",
 
 
 def part_in(form: Form, text: str) -> str:
-    """The part of a benchmark that occurs in a name; empty if none does."""
+    """The part of a benchmark whose name, perhaps spelled out, occurs in `text`; empty if none does."""
     for pattern, short in SPELLINGS.items():
         text = re.sub(pattern, short, text.lower())
     return next((part for part in form.parts if part in text), "")
@@ -86,8 +87,8 @@ def sugarcrepe_pp_record(row: Entry, keep: Keep) -> dict[str, Any]:
 
 
 def winoground_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """Make a record of Winoground and save both images under the authors' names; the record has the names without
-    ending."""
+    """Make a record of Winoground, and save both images under the authors' names. The record has these names without
+    their ending."""
     number = row.field("id", int)
     names = {f"image_{k}": f"ex_{number}_img_{k}" for k in range(2)}
     for column, name in names.items():

@@ -22,7 +22,7 @@ LETTERS = 16  # of a hash in a file name
 
 
 class PictureFolder:
-    """Writes pictures into `out`; pictures that are given by name are read from `folder`."""
+    """Writes pictures into `out`; pictures that a table has only by file name are read from `folder`."""
 
     def __init__(self, folder: Path, out: Path) -> None:
         self.folder, self.out = folder.resolve(), out
@@ -31,11 +31,11 @@ class PictureFolder:
         case."""
 
     def keep(self, row: Entry, column: str, name: str = "") -> str:
-        """Write the picture in a column of a row, once; returns its file's name.
+        """Write the picture in a column of a row; return its file's name.
 
-        The name is `name` if given; otherwise the picture's name in the table if it is valid and unused, else a hash of
-        the content. Equal pictures are saved once. Raises for a file that is no picture, for a `name` already used by
-        another picture, and for a path that leads out of the folder.
+        The name is `name` if given; otherwise the picture's name in the table, if that is valid and no other picture
+        has it, else a hash of the content. Equal pictures of one name share a file. Raises for a file that is no
+        picture, for a `name` that another picture has, and for a path that leads out of the folder.
         """
         if name and not PLAIN.fullmatch(name):
             raise row.error(f"calls its picture in {column!r} as no file can be called: {name!r}")

@@ -1,4 +1,4 @@
-"""Names of the hub's folders, and moving finished files below a data root, all or none.
+"""Tells the names of the hub's folders, and moves finished files below a data root, all or none.
 
 In the hub's own cache, `datasets--OWNER--SET/snapshots/COMMIT` is a folder of links to `datasets--OWNER--SET/blobs`.
 """
@@ -49,7 +49,7 @@ class Made(NamedTuple):
 
 
 def scratch_below(root: Path) -> AbstractContextManager[Path]:
-    """A temporary folder on the disk of the data root, which may not exist yet; deleted at the end."""
+    """A temporary folder on the disk of the data root, deleted at the end. The data root needn't exist yet."""
     place = root.absolute()
     return scratch_folder(next(folder for folder in (place, *place.parents) if folder.exists()))
 
@@ -71,7 +71,8 @@ def put_below(root: Path, scratch: Path, first: str = "") -> None:
 
 
 def move(path: Path, target: Path) -> None:
-    """Move a folder, in one step if the target doesn't exist, else its content, folders first."""
+    """Move a file or folder to `target`. If a folder is there already, move the content, folders first; keep a file
+    that is there already."""
     if not target.exists():
         path.rename(target)
     elif path.is_dir():

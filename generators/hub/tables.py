@@ -56,7 +56,7 @@ def tables_in(folder: Path) -> list[Table]:
 
 
 def is_data(path: Path) -> bool:
-    """Whether a file is part of a table; `datasets` keeps cached results in other files beside tables."""
+    """Whether a file is part of a table, and not one of the files beside it in which `datasets` caches results."""
     state = path.parent / STATE
     if path.suffix != ".arrow" or not state.is_file():
         return not path.name.startswith("cache-")
@@ -71,7 +71,7 @@ def is_data(path: Path) -> bool:
 
 
 def names_of(path: Path, inner: Path) -> tuple[str, str]:
-    """The configuration and the split to which a file belongs."""
+    """The configuration and the split that a file belongs to."""
     folders = [part for part in inner.parent.parts if part != SAVED]
     name = found["name"] if (found := SHARD.fullmatch(path.stem)) else path.stem
     if (path.parent / STATE).is_file() or name == SAVED or NUMBER.fullmatch(name):  # its folder has the split's name
@@ -174,8 +174,8 @@ def arrow_reader(file: Any) -> Any:
 
 
 def parts_of(reader: Any, columns: list[str]) -> Iterator["pa.RecordBatch"]:
-    """Yield some columns of an arrow file, a few rows at a time, after validation: arrow itself trusts a file's
-    offsets."""
+    """Yield some columns of an arrow file, a few rows at a time. Each part is validated first, because arrow itself
+    trusts a file's offsets."""
     count = getattr(reader, "num_record_batches", None)
     for batch in reader if count is None else map(reader.get_batch, range(count)):
         for start in range(0, batch.num_rows, ROWS):
@@ -198,6 +198,6 @@ def class_names(schema: "pa.Schema", path: Path) -> dict[str, list[str]]:
 
 
 def named(value: Any, classes: list[str] | None) -> Any:
-    """A value; a class number is replaced by its name."""
+    """Replace a class number by the name of its class; other values stay as they are."""
     known = classes is not None and type(value) is int and 0 <= value < len(classes)
     return classes[value] if known and classes else value

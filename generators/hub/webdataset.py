@@ -1,8 +1,8 @@
 """Converts CLIP_benchmark's webdatasets to folders of images by class, which `zero-shot` reads.
 
-Files: `classnames.txt`, one name a line; `zeroshot_classification_templates.txt`, with {c} for the class; and for each
-split a folder of tar files, their number in `nshards.txt`. A sample is an image, and its class's number, from 0, in
-KEY.cls (the `wds_` sets of huggingface.co/clip-benchmark).
+These are the `wds_` sets of huggingface.co/clip-benchmark. A set has `classnames.txt`, with one name a line, and
+`zeroshot_classification_templates.txt`, with {c} for the class. Each split is a folder of tar files, with their number
+in `nshards.txt`. A sample is an image and, in KEY.cls, the number of its class, from 0.
 """
 
 from collections import Counter
@@ -26,7 +26,8 @@ LONGEST = 20  # bytes of a class number
 
 
 def import_webdataset(folder: Path, root: Path, split: str) -> Made:
-    """Write the images of a split by class below the data root `root`, with class names and templates beside them."""
+    """Write the images of a split below the data root `root`, in a folder for each class, with class names and
+    templates beside the folders."""
     kind = read_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
     if kind in OTHER_TYPES:
         raise UserError(f"{folder} is a webdataset for {kind}, of which no benchmark here is; name one of classes")
@@ -83,7 +84,7 @@ def shards(folder: Path) -> list[Path]:
 
 
 def samples(shard: Path, refused: Counter[str]) -> Iterator[Entry]:
-    """Yield the images in a tar file, each with the text of its class."""
+    """Yield the images in a tar file, each with the text in its .cls file; count refused samples by reason."""
     with open_file(shard) as file:
         for key, files in grouped(list_members(shard, refused), refused).items():
             refused.update(further_images(files))

@@ -24,8 +24,8 @@ OTHERS = re.compile(r"(?<![a-z])(train(ing)?|val(id(ation)?)?|dev)(?![a-z])", re
 
 
 def form_of(tables: Sequence[Table], benchmark: str, split: str) -> Form:
-    """The form whose columns a table has; if several fit, the one with most columns. Raises if none fits, or two
-    equally well."""
+    """The form whose columns the split's first table has; if several fit, the one with most columns. Raises if none
+    fits, or if forms of two benchmarks fit equally well."""
     table = of_split(tables, split)[0]
     columns = columns_of(table)
     forms = [form for form in FORMS if benchmark in ("", form.benchmark)]
@@ -56,7 +56,8 @@ def of_split(tables: Sequence[Table], split: str) -> list[Table]:
 def taken_of(tables: Sequence[Table], form: Form, split: str) -> list[Table]:
     """The tables to read: one split of each configuration, or all splits if they are parts of the benchmark.
 
-    A split that is alone is read, unless its name is one of training or validation.
+    The only split of a configuration is read whatever its name, except that training or validation must be named by
+    `split`.
     """
     taken = []
     named = of_split(tables, split)
@@ -128,7 +129,7 @@ def check_part(form: Form, part: str) -> None:
 
 
 def part_of(form: Form, folder: Path, part: str, table: Table) -> str:
-    """The part that a table holds, if that is known without reading its rows."""
+    """The part that a table holds, if its names or the option `part` tell; empty if not."""
     names = (part, table.split, table.configuration, own_name(folder))
     return next(filter(None, (part_in(form, name) for name in names)), "")
 
@@ -177,7 +178,7 @@ def write_annotations(scratch: Path, form: Form, records: Records) -> None:
 def unnumbered(scratch: Path, form: Form, records: Records) -> str:
     """A warning if annotations don't name photographs by their numbers in COCO or Visual Genome; else empty.
 
-    Training needs these numbers to leave out such photographs, and is refused without them.
+    Training needs these numbers to leave out the benchmark's photographs, and is refused without them.
     """
     spec = load(form.benchmark)
     for path in (scratch / form.file.format(part=part) for part in records if form.file and spec.photographs):

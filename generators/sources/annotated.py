@@ -68,7 +68,7 @@ def relation_caption(known: Annotations, relation: Relation) -> Caption:
 
 
 def drawn(phrases: Sequence[str], most: int, random: np.random.Generator) -> list[str]:
-    """Draw some of the distinct phrases, in random order."""
+    """Draw at most `most` of the distinct phrases, in random order."""
     different = list(dict.fromkeys(phrases))
     return [different[k] for k in random.permutation(len(different))[:most]]
 
@@ -92,7 +92,7 @@ def longest_caption(recipe: Recipe, known: Annotations) -> Iterator[Caption]:
 
 
 class AnnotatedPhotographs(Photographs):
-    """Photographs with annotations, kept in arrays; each draw makes another caption of them."""
+    """Photographs with annotations, kept in arrays; each draw makes a caption of an image's annotations."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class AnnotatedPhotographs(Photographs):
         left_out: Mapping[str, int],
         refused_texts: Mapping[str, int],
     ) -> None:
-        """`known` gives each image's name and annotations, in order; `files` is set after it has been read."""
+        """`known` gives each image's name and annotations, in order. Subclasses set `files` afterwards."""
         self.name, self.recipe = name, recipe
         self.names_of_images: list[str] = []
         numbers: dict[str, int] = {}  # index by distinct text

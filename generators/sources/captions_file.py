@@ -55,7 +55,7 @@ def whole(kinds: Mapping[str, Counter]) -> tuple[frozenset, ...]:
 
 
 def add(totals: list[int], first: Counter, second: Counter) -> None:
-    """Add to the totals the numbers of common parts, of the first graph's and of the second graph's."""
+    """Add to the totals three numbers of parts: common to both graphs, in the first graph, in the second graph."""
     for k, counts in enumerate((first & second, first, second)):
         totals[k] += counts.total()
 

@@ -37,8 +37,8 @@ class Photograph(NamedTuple):
 class CocoCaptions(Photographs):
     """The images of a COCO file in its order: `CocoCaptions("captions_train2017.json", "train2017", 224)`.
 
-    White space in captions is normalised, and captions with HTML are left out. `parse` makes their graphs; without it
-    the whole caption is one node, and there are no edges: structured scorers need a parser.
+    White space in captions is normalised, and captions with HTML are left out. `parse` makes captions' graphs; without
+    it the whole caption is one node, and there are no edges. Structured scorers therefore need a parser.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class CocoCaptions(Photographs):
 
 
 def without_markup(photographs: Iterable[Photograph]) -> tuple[list[Photograph], int]:
-    """Photographs with their captions that have no HTML, and the number of captions removed; a photograph left without
-    any caption is removed."""
+    """Remove captions with HTML, and photographs that are left without a caption; return the photographs that remain,
+    and the number of removed captions."""
     kept, refused = [], 0
     for photograph in photographs:
         texts = [text for text in photograph.texts if not has_markup(text)]
@@ -94,7 +94,7 @@ def without_markup(photographs: Iterable[Photograph]) -> tuple[list[Photograph],
 
 
 def read_photographs(path: Path) -> list[Photograph]:
-    """The images of a COCO file with their captions, in its order; each has at least one."""
+    """The images of a COCO file with their captions, in its order; raises if an image has no caption."""
     file = read_json(path)
     photographs = read_images(file)
     if not photographs:

@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
     file: Path
     line: int
-    """Number of the line's record, from 1."""
+    """Number of the record, from 1 for the first one below the header."""
     cells: dict[str, str]
 
     def error(self, problem: str) -> UserError:

@@ -1,6 +1,6 @@
 """Paths inside a user's folders: names in data files can't lead outside.
 
-Files are looked up in one folder, or in further folders given for it or for a folder in it.
+Files are looked up in one folder, or in several folders given in place of it or of a folder in it.
 """
 
 import filecmp
@@ -65,7 +65,7 @@ ITSELF = "."
 
 
 class Located(NamedTuple):
-    """A file, and the folder that it is in."""
+    """A possible location of a file: a folder, and the path below it."""
 
     folder: Path
     file: str

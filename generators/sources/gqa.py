@@ -1,6 +1,6 @@
 """GQA's scene graphs of photographs of Visual Genome (Hudson and Manning 2019, "GQA").
 
-The file is one object: from an image's number to its things, with their names, attributes and relations.
+The file is one object that maps an image's number to its things, with their names, attributes and relations.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,8 +37,8 @@ class GQA(AnnotatedPhotographs):
     """Photographs with captions from GQA: `GQA(place)` gives one relation per caption, or up to three things of an
     image without relations.
 
-    The paper doesn't mention attributes in these captions. Its graphs have them in their nodes, so by default a phrase
-    has attributes and name, "small yellow banana"; the recipe "names" leaves attributes out.
+    OC-CLIP's paper doesn't mention attributes in these captions, but its graphs have them in their nodes. So by default
+    a phrase has attributes and name, "small yellow banana"; the recipe "names" leaves attributes out.
     """
 
     def __init__(self, place: SourcePlace) -> None:

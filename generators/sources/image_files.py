@@ -39,7 +39,7 @@ class ImageFiles:
         interpolation: str = "bicubic",
         workers: int = 1,
     ) -> None:
-        """Raises unless all files are there. With `cache` None, decoded images are kept if all of them are small.
+        """Raises unless all files are there. With `cache` None, decoded images are kept if they all fit `CACHE_BYTES`.
 
         `boxes` has, for each name, None or the left, top, width and height of the part that is the image. `squashed`
         and `interpolation` are as in `square`. `workers` threads decode.
@@ -150,7 +150,8 @@ class ImageFiles:
 
 
 def content_of(path: Path) -> str:
-    """Hash of the bytes of an image file; raises if it can't be read."""
+    """Hash of the bytes of an image file, or for a file too large to be decoded its size; raises if it can't be
+    read."""
     try:
         if (size := check_regular(path)) > LARGEST_FILE:
             return f"{size} bytes"  # its decoder refuses it

@@ -1,4 +1,4 @@
-"""How much captions' objects tell of their attributes: the normalised mutual information of both over all mentions."""
+"""How much an object in captions tells about its attributes: their normalised mutual information over all mentions."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,21 +18,21 @@ Mention = tuple[str, str]  # an object and one of its attributes
 
 
 class Information(NamedTuple):
-    """The numbers of a captions file."""
+    """The information in a file's captions, and the numbers of what was counted."""
 
     information: float
-    """Twice the mutual information over the sum of both entropies, 0 to 1, as scikit-learn's default."""
+    """Twice the mutual information, divided by the sum of both entropies: 0 to 1, scikit-learn's default."""
     mentions: int
     objects: int
     attributes: int
     pairs: int
     """Different pairs of an object and an attribute."""
     fell_back: int
-    """Captions without a graph, which count for nothing."""
+    """Number of captions without a graph, whose mentions aren't counted."""
 
 
 def information_of(mentions: Iterable[Mention], fell_back: int = 0) -> Information:
-    """Count the mentions of objects with attributes; raises `UserError` if there are none."""
+    """Compute the information from mentions of objects with attributes; raises `UserError` if there are none."""
     pairs = Counter(mentions)
     if not pairs:
         raise UserError("no caption names an object with an attribute; take another file or another --parser")
@@ -46,7 +46,7 @@ def information_of(mentions: Iterable[Mention], fell_back: int = 0) -> Informati
 
 
 def entropy(counts: Counter) -> float:
-    """The entropy in nats."""
+    """The entropy, in nats, of the distribution that counts give."""
     shares = np.array(list(counts.values())) / counts.total()
     return float(-(shares * np.log(shares)).sum())
 

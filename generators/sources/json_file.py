@@ -56,7 +56,7 @@ class Entry(NamedTuple):
         return float(value)
 
     def texts(self, key: str, count: int | None = None) -> tuple[str, ...]:
-        """The list of texts under `key`; raises unless it has `count` texts, or at least one."""
+        """The list of texts under `key`; raises unless it has `count` texts, or, without `count`, at least one."""
         values = self.field(key, list)
         enough = len(values) == count if count else bool(values)
         if not enough or not all(map(is_text, values)):

@@ -64,7 +64,7 @@ class Reader:
         return UserError(f"{self.path} is no JSON ({problem:.300}); get it again")
 
     def places(self, closing: str) -> Iterator[int]:
-        """Yield the index of each entry when the reader is at its start; at last, check the end of the file."""
+        """Yield the index of each entry, with the reader at the entry's start; at last, check the end of the file."""
         if self.peek() != self.opening:
             kind = BRACKETS[self.opening]
             raise UserError(f"{self.path} holds no JSON {kind}; is it the right file?")
@@ -116,7 +116,7 @@ class Reader:
             self.more()
 
     def more(self) -> None:
-        """Read more text, each time twice as much within one long entry."""
+        """Read more text. Within a long entry, the text that isn't parsed yet doubles each time."""
         try:
             chunk = self.file.read(max(CHUNK, len(self.text) - self.at))
         except UnicodeDecodeError as error:

@@ -97,7 +97,7 @@ class Mixture(Captioned):
 
 
 def part_name(number: int) -> str:
-    """The name of a part's stratum."""
+    """The name of the mask for a part of a mixture."""
     return f"part {number}"
 
 
@@ -172,7 +172,7 @@ class Part(Captioned):
         return np.array([place.get(int(item), -1) for item in there], np.int64)
 
     def texts(self) -> Iterator[str]:
-        """The texts of the whole data set, so that a vocabulary made from a part can read the whole."""
+        """The texts of `whole`, so that a vocabulary made from a part can read the whole data set."""
         return self.whole.texts()
 
     def _there(self, indices: Indices) -> Int64[np.ndarray, " n"]:

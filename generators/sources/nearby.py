@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 
 
 def nearby(folder: Path, name: str) -> Path | None:
-    """The first path near `folder` where `name`, a relative path that doesn't lead outside, exists; None if there is
-    none."""
+    """The first existing path near `folder` where `name` may lie (`searched`); None if there is none. `name` is a
+    relative path that doesn't lead outside."""
     return next((path for path in searched(folder, PurePosixPath(name)) if os.path.exists(path)), None)
 
 
 def hint(folder: Path, name: str) -> str:
-    """A clause for a message that says where the missing file is; empty if it isn't nearby."""
+    """A clause for the message about a missing file that says where it lies instead; empty if it isn't nearby."""
     place = nearby(folder, name)
     return f"; it lies at {place}" if place else ""
 
@@ -45,10 +45,10 @@ CLASSES = "classnames.txt"  # of a webdataset
 
 
 def found_instead(path: Path) -> str:
-    """A suggestion about known data in the folder of a missing path, or above; empty if there is none.
+    """A suggestion to convert tables or a webdataset found in the folder of a missing path; empty if there are none.
 
-    A data root has the folders of many data sets. So in a folder that isn't the missing path's own, only data directly
-    inside it, or in its `data`, counts.
+    If that folder is missing too, the nearest existing one above it is searched. It may be a data root with many data
+    sets, so only tables directly inside it, or in its `data`, count.
     """
     start = path if path.is_dir() else path.parent
     folder = next((place for place in (start, *start.parents) if place.is_dir()), start)

@@ -35,7 +35,7 @@ class Photographs(Captioned):
     left_out: Mapping[str, int]
     """Number of photographs left out, by reason."""
     refused_texts: Mapping[str, int]
-    """Number of texts left out, of the remaining photographs, by reason."""
+    """Number of texts and relations left out, by reason."""
 
     def __len__(self) -> int:
         return len(self.names_of_images)
@@ -50,7 +50,7 @@ class Photographs(Captioned):
 
     @abstractmethod
     def content(self) -> Iterator[str]:
-        """Yield all texts and graphs that decide its items, in order."""
+        """Yield all texts and graphs that decide the data's items, in order."""
 
     @cached_property
     def identity(self) -> str:

@@ -1,4 +1,4 @@
-"""Decodes pictures of unknown origin safely, and makes them the squares that towers read."""
+"""Decodes pictures of unknown origin safely, and turns them into the squares that towers read."""
 
 from io import BytesIO
 from pathlib import Path

@@ -68,7 +68,7 @@ def given_above(name: str, folders: Container[str]) -> tuple[str, PurePosixPath]
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """A kind of training data; `build` makes a `menagerie.generators.captioned.Captioned` from its options."""
+    """A kind of training data; `build` makes it, a `menagerie.generators.captioned.Captioned`, from options."""
 
     name: str
     about: str
@@ -138,7 +138,8 @@ def problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
 
 
 def folder_problems(spec: SourceSpec, place: SourcePlace) -> Iterator[str]:
-    """Yield problems of folders of images: at least one must exist, with the official number of images."""
+    """Yield problems of folders of images. At least one must have images; those in `counts` that have any must have the
+    official number."""
     folders = [place.path(folder) for folder in spec.image_folders]
     if not any(map(files_in, folders)):
         yield f"there are no images in {' or '.join(map(str, folders))}"

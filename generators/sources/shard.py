@@ -72,7 +72,7 @@ def read_shard(path: Path) -> tuple[list[Sample], Counter[str]]:
 
 
 def list_members(path: Path, refused: Counter[str]) -> dict[str, Member]:
-    """The files of a shard by name; files with unsafe names are counted as refused."""
+    """The files of a shard by name. Links, devices, and files with unsafe or repeated names are counted as refused."""
     members: dict[str, Member] = {}
     try:
         with tarfile.open(path, "r:", errorlevel=1) as tar:
@@ -125,7 +125,7 @@ def grouped(members: dict[str, Member], refused: Counter[str]) -> dict[str, dict
 
 
 def further_images(files: dict[str, Member]) -> Iterator[str]:
-    """Yield the reason for refusing each image of a sample after the first."""
+    """Yield the reason for refusing each image of a sample besides the one that is taken."""
     plain = [ending for ending in files if ending in IMAGES]
     dotted = [ending for ending in files if is_dotted(ending, IMAGES)]
     yield from [SECOND] * (len(plain) - 1)

@@ -1,4 +1,5 @@
-"""Indexes of tar shards: arrays of the samples in each shard, kept in a file beside it, and made anew if it changes."""
+"""Indexes of tar shards. An index has arrays of a shard's samples; it is saved in the folder `.index` beside the shard,
+and made anew if the shard changes."""
 
 import contextlib
 import json
@@ -48,7 +49,7 @@ def indexes(shards: Sequence[Path]) -> list[Index]:
 
 
 def index_of(shard: Path) -> Index:
-    """Read a shard's index from its file, or make it if there is no valid one and try to save it."""
+    """Read a shard's saved index; if there is no valid one, make the index and try to save it."""
     try:
         check_regular(shard)
         state = shard.stat()

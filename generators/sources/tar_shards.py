@@ -1,10 +1,11 @@
 """Tar shards in webdataset's form, such as CC12M's (Changpinyo et al. 2021): images with alternative texts.
 
 Shards are read in place. Samples that can't be trained on are left out and counted: those without an image or a
-caption, with images of other formats, too large or cut short, and with captions that contain HTML; also members with
-paths that lead outside, links and devices. Of two files with one name and kind, and of two images in one sample, the
-first is taken. A shard that is cut short is an error. Keys listed in `left_out.txt`, one per line ("00000.tar/00012"),
-are left out too: they are meant for images that fail only when decoded, which is an error that names the key.
+caption, with images of other formats, too large or cut short, and with captions that contain HTML. Members with paths
+that lead outside, links and devices are left out and counted too. Of two files with one name and kind the first is
+taken; of several images in one sample a JPEG if there is one, else a PNG. A shard that is cut short raises an error. So
+does an image that fails only when it is decoded: to leave it out, write the key that the error names into
+`left_out.txt` beside the shards, one key per line ("00000.tar/00012").
 """
 
 from collections import Counter
@@ -78,10 +79,11 @@ class ShardImages:
 
 
 class TarShards(Photographs):
-    """The samples in all .tar files of a folder, in the order of their names: `TarShards(place)`."""
+    """The samples in all .tar files of a folder, in the order of the files' names: `TarShards(place)`."""
 
     def __init__(self, place: SourcePlace) -> None:
-        """Read all shards, each only once: later its saved index is read. Raises for a shard that is cut short."""
+        """Read all shards, or their indexes if these are saved. Raises for a folder without shards, and for a shard
+        that is cut short."""
         place.kept_out.require(FLICKR)
         place.recipe(tuple(SOURCE.recipes))
         folder = place.path(FOLDER)

@@ -26,7 +26,7 @@ def graphs_of(texts: Sequence[str], parse: Callable[[str], SceneGraph]) -> list[
 
 
 class Texts(Sequence[str]):
-    """A list of texts stored as two arrays, which are sent quickly to loader processes."""
+    """A list of texts, stored as bytes and an array of the texts' ends: these are sent quickly to loader processes."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         """Encode the texts; raises `UnicodeEncodeError` for a lone surrogate (half a character)."""

@@ -1,8 +1,8 @@
 """Visual Genome: descriptions of regions, and relations of things (Krishna et al. 2017, "Visual Genome").
 
 The forms of `region_descriptions.json` and `image_data.json` are confirmed. Those of the relation files are from
-memory, so variants are accepted: a thing has a "name" or "names", a relation has its things or their ids. `gqa` shares
-the numbers of photographs and the selection.
+memory, so variants are accepted: a thing has a "name" or "names", a relation has its things or their ids. `gqa` also
+uses `image_numbers` and `Selection`.
 """
 
 from collections import Counter
@@ -51,10 +51,10 @@ class Selection:
         self.kept_out, self.empty = kept_out, empty
         self.left_out: Counter[str] = Counter()
         self.files: list[str] = []
-        """The files of the photographs that are taken, as far as `take` was read."""
+        """Files of the photographs that `take` has yielded so far."""
 
     def take(self, every: Iterator[tuple[str, Numbers, Annotations]]) -> Iterator[tuple[str, Annotations]]:
-        """Yield names and annotations of the photographs that are used, in order."""
+        """Yield names and annotations of the photographs to use, in order; count the others in `left_out`."""
         for file, numbers, annotations in every:
             reason = self.kept_out.reason(numbers.all) or ("" if annotations.phrases else self.empty)
             if reason:
@@ -102,7 +102,7 @@ Read = Callable[[Entry, Refused], Annotations]
 
 
 class VisualGenome(AnnotatedPhotographs):
-    """Photographs with captions made of two regions, or of one relation each (`SourcePlace.caption`)."""
+    """Photographs with captions, each made of two regions or of one relation; `SourcePlace.caption` says which."""
 
     def __init__(self, place: SourcePlace) -> None:
         """Read the files; raises for missing images and for entries in another form."""
@@ -171,7 +171,7 @@ def end_of(relation: Entry, key: str, things: dict[int, str], refused: Refused) 
 
 
 def phrase_of(thing: Entry, refused: Refused) -> str:
-    """A thing's attributes and its name, the first if there are several; empty if it has none."""
+    """A thing's attributes, followed by its name, or the first of several names; empty without a name."""
     key = "names" if "names" in thing.content else "name"
     names = thing.field(key, str, list)
     called = names[:1] if isinstance(names, list) else [names]
