@@ -29,13 +29,13 @@ class Captioned(ABC):
     """Whether captions come from a closed world and have complete graphs. Then a graph tells whether a text is true of
     another text's image, and the loss doesn't use such texts as negatives. Otherwise only duplicates are recognised."""
     names: frozenset[str] = frozenset()
-    """Names of several words in complete captions that stand for one thing (`captions.relations.names_in`)."""
+    """Names of several words in complete captions, such as "sea lion" (`captions.relations.names_in`)."""
     has_partners: bool = False
-    """Whether each image has a partner: the image of which the first one's negative is true."""
+    """Whether each image has a partner: the image that its negative describes."""
     text_negatives: tuple[str, ...] = ()
     """Kinds of negatives available (`hard_negatives.false_captions.TEXT_NEGATIVES`); empty if there are none."""
     strata: Mapping[str, Bool[np.ndarray, " n"]] = MappingProxyType({})
-    """Named masks over all indices, such as "single_object", from each of which a sampler may draw."""
+    """Named masks over all indices, such as "single_object". A sampler may draw from each of these strata."""
     shares: Mapping[str, float] = MappingProxyType({})
     """The share of each batch that a sampler takes from each stratum; they sum to 1. If empty, all items are drawn with
     equal probability."""
@@ -50,49 +50,54 @@ class Captioned(ABC):
 
     @abstractmethod
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        """One caption for each index. Which of several is chosen depends only on the index and its draw, a seed."""
+        """Return one caption for each index. An image may have several: the index and its draw, a seed, decide which
+        one."""
 
     @abstractmethod
     def texts(self) -> Iterator[str]:
         """Yield every text that can be drawn, possibly more than once: captions, negatives, and the nodes and
         predicates of both.
 
-        Vocabularies and context lengths are made from them.
+        Vocabularies and context lengths are made from these texts.
         """
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        """`count` lists, each with a caption for every index: first the result of `captions`, then newly drawn ones."""
+        """Return `count` lists of one caption for each index: first the result of `captions`, then newly drawn ones."""
         others = ([seed_of(draw, "another caption", k) for draw in draws] for k in range(1, count))
         return [self.captions(indices, drawn) for drawn in (draws, *others)]
 
     def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """For each index a caption that is false of its image; None if there is none. It's made from the caption that
-        `captions` returns for the same index and draw. `kind` is one of `text_negatives`."""
+        """Return, for each index, a caption that is false of its image, or None if there is none.
+
+        It is made from the caption that `captions` returns for the same index and draw. `kind` is one of
+        `text_negatives`."""
         return [None for _ in zip(indices, draws, strict=True)]
 
     def false_of(
         self, indices: Indices, draws: Indices, captions: Sequence[Caption], kind: str
     ) -> list[Caption | None]:
-        """For each index a caption that is false of its image, made from one of `captions`, which `several` gave; None
-        if there is none."""
+        """Return, for each index, a caption that is false of its image, or None if there is none.
+
+        `captions` has one caption for each index, from a list of `several`; the false one is made from it."""
         return [None for _ in zip(indices, draws, strict=True)]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index, the index of its partner: the image of which its negative is true; -1 if there is none."""
+        """Return, for each index, the index of its partner, the image that its negative describes; -1 if it has
+        none."""
         return np.full(len(indices), -1, np.int64)
 
     def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        """The images of the partners of `indices`, of which the negatives are true; raises if there are none."""
+        """Return the images of the partners of `indices`, which the negatives describe. Raises if the data has none."""
         raise UserError(f"{self.name} has no partner images, of which its negatives are true; take data that has")
 
 
 def pick(options: Sequence[Option], draw: int | np.integer, item: object) -> Option:
-    """Choose one of `options`; the choice depends only on the draw and the text of `item`."""
+    """Choose one of `options`. The choice depends only on the draw and on `item` as text."""
     return options[seed_of(draw, "caption", item) % len(options)]
 
 
 def all_texts(captions: Iterable[Caption]) -> Iterator[str]:
-    """Yield the captions, their nodes and their predicates."""
+    """Yield the text, the nodes and the predicates of each caption."""
     for text, graph in captions:
         yield text
         yield from graph.nodes

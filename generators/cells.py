@@ -1,8 +1,8 @@
-"""Cells: the combinations of an animal and a texture, in classes that decide which of them train shows.
+"""Cells: the combinations of an animal and a texture. Classes decide which of them train shows.
 
-Animals and textures are shuffled into G classes each. A cell of an animal of class g and a texture of class h is at
-the distance (h - g) mod G, and train shows it if that is below coverage * G. So what train shows at one coverage it
-shows at every higher one, and two animals of one class are shown in the same textures.
+Animals and textures are shuffled into G classes each. A cell of an animal of class g and a texture of class h has the
+distance (h - g) mod G. Train shows the cell if its distance is below coverage * G. So what train shows at one coverage
+it shows at every higher one, and two animals of one class are shown in the same textures.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ class Cells:
     """Train shows the distances 0 to `shown` - 1."""
 
     def distance(self, animal: str, texture: str) -> int:
-        """The cell's distance: from 0, which train shows at every coverage, to `classes` - 1, which it shows at
-        coverage 1 alone."""
+        """Return the cell's distance, from 0 to `classes` - 1. Train shows distance 0 at every coverage, and distance
+        `classes` - 1 only at coverage 1."""
         return (self.textures[texture] - self.animals[animal]) % self.classes
 
     def seen(self, animal: str, texture: str) -> bool:
@@ -43,15 +43,16 @@ class Cells:
         return [(a, t) for a in self.animals for t in self.textures if self.distance(a, t) in distances]
 
     def alike(self, one: Cell, other: Cell) -> bool:
-        """Whether both cells, and the cells after exchanging their textures, are all seen or all unseen. They are if
-        everything is seen, or if both animals are of one class and both textures of one class."""
+        """Return whether train shows every cell, or both animals are of one class and both textures of one class.
+
+        Then these two cells, and the two that an exchange of their textures gives, are all seen or all unseen."""
         (animal, texture), (other_animal, other_texture) = one, other
         same = self.animals[animal] == self.animals[other_animal]
         return self.shown == self.classes or (same and self.textures[texture] == self.textures[other_texture])
 
 
 def cells_of(recipe: Mapping[str, Any], animals: Sequence[str], textures: Sequence[str]) -> Cells:
-    """The cells of a split with these animals and textures, by the recipe in its file."""
+    """Return the cells of a split with these animals and textures. `recipe` is the one in its file."""
     return _cells(recipe["seed"], recipe["coverage"], recipe["classes"], tuple(animals), tuple(textures))
 
 
@@ -68,8 +69,8 @@ def _cells(seed: int, coverage: float, classes: int, animals: tuple[str, ...], t
 
 
 def round_coverage(coverage: float, classes: int) -> int:
-    """The number of distances that train shows; raises unless `coverage` is a whole number of them. Three digits of a
-    share are enough."""
+    """Return the number of distances that train shows. Raises unless `coverage` is a multiple of 1 / `classes` above 0;
+    three digits are enough (0.333 for 1/3)."""
     shown = round(coverage * classes)
     if not shown or abs(coverage - shown / classes) > 0.0011:
         allowed = ", ".join(f"{k / classes:.3g}" for k in range(1, classes + 1))
@@ -78,6 +79,6 @@ def round_coverage(coverage: float, classes: int) -> int:
 
 
 def shuffled_classes(seed: int, kind: str, names: Sequence[str], classes: int) -> dict[str, int]:
-    """The class of each name, in the order of `names`; classes differ by at most one name."""
+    """Draw a class for each name, in the order of `names`. The sizes of classes differ by at most one."""
     place = np.argsort(generator(seed, "classes", kind).permutation(len(names)))
     return {name: int(spot) % classes for name, spot in zip(names, place, strict=True)}

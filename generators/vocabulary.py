@@ -30,7 +30,8 @@ THING = ("animal", "texture", "slot", "size")
 
 
 def has_crowds(table: np.ndarray) -> bool:
-    """Whether a thing of a scene table stands in a place of crowds: such files also have each thing's area."""
+    """Return whether any thing of a scene table stands in a place of crowds. Shards with such scenes also hold each
+    thing's area."""
     return bool((table["slot"] >= len(PAIR_SLOTS)).any())
 
 
@@ -55,13 +56,14 @@ class Vocabulary:
         return cls(**{name: tuple(words) for name, words in names.items()})
 
     def to_json(self, *tables: np.ndarray) -> str:
-        """All names as one JSON object. The places of crowds are left out unless a scene of `tables` is in one: so
-        files and names without crowds stay as they were, byte for byte."""
+        """Return all names as one JSON object. It has the places of crowds only if a scene of `tables` uses one, so
+        files without crowds, and digests of this text, stay as they were, byte for byte."""
         crowded = any(has_crowds(table) for table in tables)
         return json.dumps(asdict(self if crowded else replace(self, slots=self.slots[: len(PAIR_SLOTS)])))
 
     def encode(self, scenes: Sequence[Scene]) -> np.ndarray:
-        """Scene table (n,) of `SCENE_TYPE`, made by column; a name outside the vocabulary raises `ValueError`."""
+        """Make a scene table (n,) of `SCENE_TYPE`, column by column. Raises `ValueError` for a name outside the
+        vocabulary."""
         table = np.full(len(scenes), -1, SCENE_TYPE)
         table["background"] = numbers(self.backgrounds, [scene.background for scene in scenes])
         table["view"] = np.array([scene.view for scene in scenes], "i4")
@@ -77,7 +79,8 @@ class Vocabulary:
         return table
 
     def decode(self, table: np.ndarray) -> list[Scene]:
-        """The scenes of a table, made by column; an index outside the vocabulary raises `IndexError`."""
+        """Return the scenes of a table, made column by column. Raises `IndexError` for an index outside the
+        vocabulary."""
         row, place = np.nonzero(table["animal"] >= 0)
         four = np.ascontiguousarray(np.stack([table[name][row, place] for name in THING], 1))
         kinds, which = np.unique(four.view(np.int64), return_inverse=True)  # the four numbers of a thing as one
@@ -97,7 +100,8 @@ class Vocabulary:
 
 
 def numbers(known: tuple[str, ...], words: Iterable[str], or_none: bool = False) -> Int16[np.ndarray, " n"]:
-    """The index of each word among the known ones; -1 for an empty word if there may be `or_none`."""
+    """Return the index of each word in `known`. With `or_none`, an empty word gives -1. Raises `ValueError` for any
+    other word."""
     place_of = {word: place for place, word in reversed(list(enumerate(known)))} | ({"": -1} if or_none else {})
     try:
         return np.array([place_of[word] for word in words], np.int16)
@@ -106,7 +110,8 @@ def numbers(known: tuple[str, ...], words: Iterable[str], or_none: bool = False)
 
 
 def words_at(known: tuple[str, ...], places: Int16[np.ndarray, " n"], or_none: bool = False) -> list[str]:
-    """The known word at each index; an empty word for -1 if there may be `or_none`."""
+    """Return the word of `known` at each index. With `or_none`, -1 gives an empty word. Raises `IndexError` for any
+    other index."""
     if len(places) and (places.min() < -or_none or places.max() >= len(known)):
         raise IndexError(f"a scene has the number {places.min()} or {places.max()}, of {len(known)} names")
     return [known[place] if place >= 0 else "" for place in places.tolist()]

@@ -1,8 +1,8 @@
 """Attribute-binding splits (OC-CLIP, section 4.1 and appendix A.5).
 
-All single-object scenes are in train, in every conjunction. A fraction of the animal pairs is in train too, each with
-one fixed assignment of two different textures; a fraction of those training pairs also gets the swapped assignment, its
-hard negative. Where the paper leaves it open:
+All single-object scenes are in train, with every combination of animal and texture. A fraction of the animal pairs is
+in train too, each with one fixed assignment of two different textures; a fraction of those training pairs also gets the
+swapped assignment, its hard negative. What the paper leaves open is decided here:
 
 - A `reserve` of the pairs is never trained on in any cell of a grid, and is the test `unseen_pairs`
   of all cells; a `validation` share is disjoint from train and tests.
@@ -10,7 +10,8 @@ hard negative. Where the paper leaves it open:
   same textures, and so are the pairs with hard negatives.
 - Tests and validation use view numbers that train never uses.
 - With `objects` below 1, train also lacks combinations of animal and texture (`splits.objects`), alone and in pairs.
-  All tests then show, in their scenes and in the swaps of these, what train shows; two more tests show the rest.
+  The tests above then show only combinations that train shows, in their scenes and in the swaps of these. Two more
+  tests show the others.
 """
 
 from collections.abc import Mapping
@@ -79,8 +80,8 @@ class BindingRecipe(SplitRecipe):
         return shown_objects(world, self.objects, self.seed) if self.objects < 1 else None
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The caption and the hard negative; training captions may be incomplete, and without both textures have no
-        negative."""
+        """Return the caption and the hard negative of a scene. A training caption may be incomplete; then there is no
+        hard negative."""
         if subset != "train":
             return super().texts(subset, scene)
         chances = Chances(self.mentioned, self.attributes, self.salient, self.negated)
@@ -97,8 +98,8 @@ class BindingRecipe(SplitRecipe):
         return denied_things(scene, self.seed, world, self.rules(world), self.negated)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """The scenes of all subsets but `held_out`; validation and `unseen_pairs` are the same for all fractions of a
-        seed."""
+        """Return the scenes of all subsets except the tests of rules. For one seed, validation and `unseen_pairs` are
+        the same at all fractions."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
         subsets, shown = {}, self.shown(world)
@@ -116,7 +117,8 @@ class BindingRecipe(SplitRecipe):
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
-        """All pairs except validation's, in all assignments of two different textures and in all sizes."""
+        """Return the scenes of all pairs except validation's, in all assignments of two different textures and in all
+        sizes."""
         apart = set(roles_of(self, world)[0].validation)
         items = product((pair for pair in world.pairs if pair not in apart), permutations(world.textures, 2))
         bare = (scene for pair, textures in items for scene in pair_scenes(world, pair, textures, range(1)))
@@ -148,8 +150,8 @@ def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair,
 def free_assignments(
     world: World, pair: Pair, rules: tuple[Rule, ...], shown: frozenset[Cell] | None = None
 ) -> list[Textures]:
-    """The assignments of two different textures that leave a scene after the rules, and that have only objects that
-    train may show."""
+    """Return a pair's assignments of two different textures whose objects are all in `shown`, and of which the rules
+    leave a scene."""
     choices = [
         textures
         for textures in permutations(world.textures, 2)
@@ -161,7 +163,8 @@ def free_assignments(
 
 
 def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> None:
-    """Raise if a test has no scene because each animal lacks too many textures, or lacks none."""
+    """Raise if validation, `unseen_pairs` or a test of unseen objects has no scene, because `objects` is too low or too
+    high."""
     asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(OBJECT_TESTS, 1.0)
     if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
         raise UserError(
@@ -203,8 +206,8 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
 def by_objects(
     world: World, subsets: dict[str, list[tuple[Pair, Textures]]], shown: frozenset[Cell], apart: set[Pair]
 ) -> dict[str, list[tuple[Pair, Textures]]]:
-    """The subsets without scenes that have unseen objects, and the tests of unseen objects, which show all pairs but
-    validation's."""
+    """Take items with unseen objects, in their own or in swapped textures, out of all subsets but train, and add the
+    tests of unseen objects, which have all pairs except validation's."""
     whole = {
         name: items if name == "train" else [item for item in items if not unseen_in(shown, *item)]
         for name, items in subsets.items()

@@ -1,9 +1,9 @@
 """Counting splits: one to four copies of an animal, and animals of which train shows only one.
 
 Train shows every animal singly, in every texture, background and size. For a fraction of the animals
-it also shows two, three and four copies, equally often. Tests query the number, in new views, of
-animals that train shows in several copies (`seen_counts`) and of animals of the reserve, which train
-shows only singly (`unseen_counts`). A caption's negative states another number.
+it also shows two, three and four copies, equally often. Tests ask for the number of copies, in new
+views: of animals that train shows in several copies (`seen_counts`), and of animals of the reserve,
+which train shows only singly (`unseen_counts`). A caption's negative states another number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,8 @@ class CountingRecipe(SplitRecipe):
     """Share of all animals that train shows only singly: the animals of `unseen_counts`."""
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """The scenes of all subsets; validation and `unseen_counts` are the same for all fractions of a seed."""
+        """Return the scenes of all subsets. For one seed, validation and `unseen_counts` are the same at all
+        fractions."""
         train, validation, reserve, _ = animal_roles(self, world)
         old, new = range(self.views), range(self.views, self.views + self.test_views)
         singles = [scene for one in self.numbers(world, world.animals, (1,), old) for scene in world.in_sizes(one)]
@@ -65,7 +66,8 @@ class CountingRecipe(SplitRecipe):
             yield Scene(background, tuple(Thing(animal, texture, slot) for slot in slots), view)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The caption and the hard negative, which states the number of the swapped scene in the same phrasing."""
+        """Return the caption and the hard negative. The latter states the number of the swapped scene, in the same
+        phrasing."""
         false = build_caption(phrasing_of(scene, self.seed, self.wording), scene, self.swap(scene).things)
         return caption(scene, self.seed, self.wording), false
 
@@ -76,7 +78,8 @@ class CountingRecipe(SplitRecipe):
 
 
 def animal_roles(recipe: CountingRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    """The animals counted in train, those of validation, those of the reserve, and the number of trainable ones."""
+    """Return the animals that train shows in several copies, those of validation, those of the reserve, and the number
+    of trainable ones."""
     shuffled = tuple(world.animals[i] for i in generator(recipe.seed, "counted").permutation(len(world.animals)))
     n_reserve = at_least_one(recipe.reserve, len(shuffled))
     n_apart = n_reserve + at_least_one(recipe.validation, len(shuffled))

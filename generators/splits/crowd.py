@@ -1,14 +1,15 @@
 """Crowd splits: scenes of one to six different animals in different textures.
 
-Train shows `train_scenes` images, whatever else varies, with each number of `things` equally often, and only the cells
-(combinations of animal and texture) that `coverage` leaves it. Tests show more things: for each number n there is
-`seen_n`, whose cells train shows, and below full coverage `unseen_n`. A hard negative exchanges the textures of two
-things, whose four cells are then all seen or all unseen: otherwise it would give itself away. The cells of `unseen_n`
-are the same at every coverage, and the other things of its scenes have cells that every coverage shows.
+Train always shows `train_scenes` images, each number of `things` equally often, and only the cells (combinations of
+animal and texture) that `coverage` leaves it. There are tests for each number n of `test_things`: `seen_n`, whose cells
+train shows, and below full coverage `unseen_n`. A hard negative exchanges the textures of two things. Their two cells
+and the two after the exchange are all seen or all unseen; otherwise a cell could give the hard negative away. In
+`unseen_n` the exchanged things have the same cells at every coverage, and all others have cells that train shows at
+every coverage.
 
-Searches show a target, a red cat, among k others; half of them share its texture and half its animal
-(`search_conjunction_k`), or none shares anything (`search_feature_k`). `triplets_t` shows four things that share
-animals and textures. All scenes are dealt from shuffled decks (`dealing`).
+A search shows a target, such as a red cat, among k others. One of them exchanges textures with it. The rest share by
+turns its texture and its animal (`search_conjunction_k`), or nothing (`search_feature_k`). `triplets_t` shows four
+things that share animals and textures. All scenes are dealt from shuffled decks (`dealing`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,8 +56,8 @@ class CrowdRecipe(CrowdOptions):
     """Everything that determines a crowd split, apart from the resolution."""
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The caption and the hard negative. In train there is one only if the caption mentions both exchanged things
-        with their textures, and train shows all cells of the swap."""
+        """Return a scene's caption and hard negative. A training scene has a hard negative only if its caption mentions
+        both exchanged things with their textures, and train may show the swap."""
         if subset.startswith(SEARCH):
             return target_texts(scene, self.telling)
         if subset != "train":
@@ -70,8 +71,8 @@ class CrowdRecipe(CrowdOptions):
         return true, caption_of(scene, swapped(scene, things), self.telling)
 
     def has_negative(self, scene: Scene, textured: set[str]) -> bool:
-        """Whether a training scene has a hard negative, given the slots of the things that its caption mentions with
-        their textures."""
+        """Return whether a training scene has a hard negative. `textured` has the slots of the things that its caption
+        mentions with their textures."""
         if len(scene.things) < 2 or not {scene.things[i].slot for i in exchanged(scene)} <= textured:
             return False
         world = load_world(self.world)
@@ -90,7 +91,8 @@ class CrowdRecipe(CrowdOptions):
         return subsets | {"validation": self.validated(world, taken)} | tested
 
     def trained(self, world: World) -> list[Scene]:
-        """The scenes of train: each number of things in turn. Raises if they are too few to show every cell."""
+        """Return the scenes of train, one number of things after the other. Raises if they don't show every cell of the
+        coverage, unless there are rules."""
         each, more = divmod(self.train_scenes, len(self.things))
         scenes = [scene for i, n in enumerate(self.things) for scene in self.trained_of(world, n, each + (i < more))]
         cells = cells_in(self, world)
@@ -105,7 +107,8 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def trained_of(self, world: World, things: int, number: int) -> list[Scene]:
-        """The scenes of train with one number of things; the last of them are swaps of the first ones."""
+        """Return the `number` scenes of train with this many things. The last of them, a share `hard_negatives`, are
+        swaps of others."""
         swaps = round(self.hard_negatives * number) if things > 1 else 0
         cells, free = cells_in(self, world), self.free(world)
         random = generator(self.seed, "train", things)
@@ -130,7 +133,7 @@ class CrowdRecipe(CrowdOptions):
         return scenes + usable[:swaps]
 
     def chooser(self, world: World, name: str) -> Chooser:
-        """The function that chooses the cells of a test's scenes."""
+        """Return the function that chooses the cells of a test's scenes."""
         cells, random = cells_in(self, world), generator(self.seed, "cells", name)
         seen = cells.at(*range(cells.shown))
         kind, _, rest = name.partition("_")
@@ -161,7 +164,8 @@ class CrowdRecipe(CrowdOptions):
         return Table(world, layout, things, views, others, generator(self.seed, "test", name, things))
 
     def validated(self, world: World, taken: set[Scene]) -> list[Scene]:
-        """The scenes of validation: as many things as in train, but at least two, and none of a test."""
+        """Return the scenes of validation. They have the numbers of things of train, but at least two. None is in a
+        test, and neither is its swap."""
         numbers = [n for n in self.things if n > 1] or [2]
         free, cells = self.free(world), cells_in(self, world)
         scenes = []
@@ -174,14 +178,14 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def untested(self, free: Callable[[Scene], bool], taken: set[Scene], scene: Scene) -> bool:
-        """Whether no test has a scene, and no rule holds out it or its swap."""
+        """Return whether a scene isn't in `taken`, and no rule holds out the scene or its swap."""
         return scene not in taken and free(scene) and free(self.swap(scene))
 
     def tests_of_rules(
         self, world: World, rules: tuple[Rule, ...], subsets: Mapping[str, list[Scene]]
     ) -> dict[str, list[Scene]]:
-        """The test scenes that rules hold out. They have the same numbers of things as the other tests, as far as the
-        rules match such scenes."""
+        """Return the scenes of the tests of rules. They have the numbers of things of the other tests, as far as the
+        rules match such scenes. Raises for a test without scenes."""
         tests = {}
         for name, texts in self.held_out_tests.items():
             tested = self.matching(world, name, [rule for rule in rules if rule.text in texts])
@@ -192,7 +196,8 @@ class CrowdRecipe(CrowdOptions):
         return tests
 
     def matching(self, world: World, name: str, rules: Sequence[Rule]) -> list[Scene]:
-        """Scenes of a test of rules. The names in the rules are dealt more often, or few scenes would match."""
+        """Return the scenes of a test of rules. The names in the rules are dealt more often; otherwise few scenes would
+        match."""
         cells, scenes = cells_in(self, world), []
         seen = cells.at(*range(cells.shown))
         for i, n in enumerate(self.test_things):
@@ -208,8 +213,8 @@ class CrowdRecipe(CrowdOptions):
         return lambda scene: not matched(rules, scene)
 
     def counts(self) -> PairCounts:
-        """All pairs of animals; none is counted as swapped, because `hard_negatives` is a share of scenes here. Raises
-        for a world with too few names."""
+        """Return the numbers of pairs. All pairs are in train. `hard_negatives`, here a share of scenes, is counted as
+        that share of the pairs. Raises for a world with too few names."""
         world = load_world(self.world)
         check_names(self, world)
         number = len(world.pairs)

@@ -86,7 +86,8 @@ class CrowdOptions(SplitRecipe):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The tests that a search reports: of rules, of unseen cells, or of more things than train shows."""
+        """The tests by which studies judge a model: of rules if there are any, else of unseen cells, else of more
+        things than train shows, else all."""
         unseen = tuple(test for test in self.tests if test.startswith("unseen"))
         more = tuple(f"seen_{n}" for n in self.test_things if n > max(self.things))
         return super().judged if self.hold_out else unseen or more or self.tests
@@ -97,12 +98,13 @@ class CrowdOptions(SplitRecipe):
 
 
 def cells_in(recipe: CrowdOptions, world: World) -> Cells:
-    """The cells of a recipe, in a world that is loaded."""
+    """Return the cells of a recipe, given its world."""
     return cells_of(vars(recipe), world.animals, world.textures)
 
 
 def check_names(recipe: CrowdOptions, world: World) -> None:
-    """Raise unless a world has enough animals and textures for its scenes, of which all are different."""
+    """Raise unless the recipe's world has enough animals and textures for scenes of different things and for its
+    classes."""
     most = max(*recipe.things, *recipe.test_things, *(4 for _ in recipe.triplets), *(k + 1 for k in recipe.searches))
     for names, what in ((world.animals, "animals"), (world.textures, "textures")):
         if len(names) < most:

@@ -18,19 +18,20 @@ Chooser = Callable[[int], Chosen]  # of a number of things
 
 
 def things_of(test: str) -> int:
-    """The number of things in the scenes of a test of seen or unseen cells, of a search, or of triplets."""
+    """Return the number of things in a test's scenes, by the name of the test: of seen or unseen cells, of a search, or
+    of triplets."""
     kind, _, rest = test.partition("_")
     number = int(rest.rpartition("_")[2])
     return {SEARCH: number + 1, "triplets": 4}.get(kind, number)
 
 
 def deal_from(table: Table, choose: Chooser, things: int) -> Scene:
-    """Deal a scene whose cells are chosen."""
+    """Deal a scene of so many things, with the cells that `choose` gives."""
     return table.scene(*choose(things))
 
 
 def named_in(rules: Sequence[Rule], world: World) -> set[str]:
-    """The animals and textures that rules name, by themselves or in groups."""
+    """Return the animals and textures that the texts of rules name, by themselves or by groups."""
     groups = dict(world.groups)
     known = {name: (name,) for name in (*world.animals, *world.textures)} | groups
     texts = " ".join(rule.text for rule in rules)
@@ -39,8 +40,8 @@ def named_in(rules: Sequence[Rule], world: World) -> set[str]:
 
 
 def pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) -> Callable[[], list[Cell]]:
-    """Deals the cells of two exchanged things. Both are of `tested` and share nothing, and after the exchange they are
-    seen or unseen as before (`Cells.alike`)."""
+    """Make a function that deals the cells of two exchanged things. Both are of `tested`, share neither animal nor
+    texture, and are `Cells.alike`, so the exchange makes no seen cell unseen, and no unseen cell seen."""
     deck = Deck(tested, random)
 
     def deal() -> list[Cell]:
@@ -51,14 +52,16 @@ def pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) -> 
 
 
 def of_pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) -> Chooser:
-    """Scenes of different animals in different textures, whose exchanged things have cells of `tested`."""
+    """Choose cells for scenes of different animals in different textures; exchanged things have cells of `tested`."""
     deal = pairs(cells, tested, random)
     return lambda things: (deal(), None)
 
 
 def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.random.Generator) -> Chooser:
-    """Scenes of different animals in different textures. The first exchanged thing is dealt with probability 3/4, the
-    other with 1/2, from those cells of `tested` that have the most of `names`; else from all of `tested`."""
+    """Choose cells for scenes of different animals in different textures, with `names` more often.
+
+    The exchanged things are dealt from the cells of `tested` that have the most of `names`, the first with probability
+    3/4 and the other with probability 1/2, and else from all of `tested`."""
     most = max(len(names.intersection(cell)) for cell in tested)
     wanted = Deck([cell for cell in tested if len(names.intersection(cell)) == most], random)
     every = Deck(tested, random)
@@ -72,8 +75,9 @@ def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.r
 
 
 def searched(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, conjunction: bool) -> Chooser:
-    """Scenes of a search: a target, such as a red cat, and a thing with which it exchanges its texture, such as a white
-    dog. The others are red animals and cats of other textures (`conjunction`), or share nothing with either."""
+    """Choose cells for scenes of a search: a target, such as a red cat, and a thing with which it exchanges its
+    texture, such as a white dog. The others are, by turns, other red animals and cats of other textures
+    (`conjunction`), or they share nothing with either of the two."""
     deal = pairs(cells, tested, random)
 
     def choose(things: int) -> Chosen:
@@ -91,8 +95,10 @@ def searched(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, 
 
 
 def fits(cell: Cell, taken: Sequence[Cell], target: Cell, other: Cell, shared: int) -> bool:
-    """Whether a cell may join a search. `shared` says what it has in common with the target: 1 the texture alone, 2 the
-    animal alone, 0 neither. It has nothing else that would tell the target from the others."""
+    """Return whether a cell may join a search, whose things so far have the cells `taken`.
+
+    With the target it must share what `shared` says: 1 the texture alone, 2 the animal alone, 0 neither. Its animal
+    (unless `shared` is 2) and its texture (unless `shared` is 1) must be new. It shares nothing with `other`."""
     wanted = (cell[0] == target[0], cell[1] == target[1]) == (shared == 2, shared == 1)
     return (
         wanted
@@ -102,8 +108,8 @@ def fits(cell: Cell, taken: Sequence[Cell], target: Cell, other: Cell, shared: i
 
 
 def with_triplets(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, triplets: int) -> Chooser:
-    """Scenes of four things with 0, 1 or 2 triplets: a thing, another of its animal and another of its texture
-    (Campbell et al. 2024)."""
+    """Choose cells for scenes of four things with 0, 1 or 2 triplets. A triplet is a thing, another thing with its
+    animal and a third one with its texture (Campbell et al. 2024)."""
     deal = pairs(cells, tested, random)
 
     def choose(things: int) -> Chosen:

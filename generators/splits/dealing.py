@@ -1,6 +1,6 @@
 """Deals scenes of crowds from shuffled decks, so that cells, places, backgrounds and views are equally frequent.
 
-A deck is dealt to its end before it is shuffled again. A card that doesn't fit a scene waits for the next one.
+A card that doesn't fit a scene waits for the next one. A deck is shuffled again once none of its waiting cards fits.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,8 +30,8 @@ class Deck(Generic[Card]):
         self.waiting: list[Card] = []
 
     def deal(self, fits: Callable[[Card], bool] = lambda card: True) -> Card:
-        """Take the first waiting card that fits, else the first that fits of the deck, which is shuffled anew and whose
-        other cards wait then. Raises `NoCard` if none fits."""
+        """Take the first waiting card that fits. If there is none, shuffle all cards, take the first that fits, and let
+        the others wait. Raises `NoCard` if none fits."""
         for i, card in enumerate(self.waiting):
             if fits(card):
                 return self.waiting.pop(i)
@@ -55,17 +55,17 @@ class Table:
         cells: Iterable[Cell],
         random: np.random.Generator,
     ) -> None:
-        """`cells` are dealt to the things whose cells aren't given for a scene."""
+        """`cells` are dealt to things for which `scene` is given no cell."""
         self.world, self.things, self.random = world, things, random
         self.places = Deck(layout.choices(things), random)
         self.backgrounds, self.views = Deck(world.backgrounds, random), Deck(views, random)
         self.cells = Deck(cells, random)
 
     def scene(self, exchanged: Sequence[Cell] = (), others: Sequence[Cell] | None = None) -> Scene:
-        """Deal a scene. `exchanged` are the cells of the two things whose textures a swap exchanges; `others` those of
-        all others, which by default are different animals in different textures.
+        """Deal a scene. `exchanged` are the cells of the two things whose textures a swap exchanges, and `others` those
+        of other things. The remaining things get cells from the deck: new animals in new textures.
 
-        Raises `NoCard` if what was dealt leaves nothing for the last thing.
+        Raises `NoCard` if no cell of the deck fits beside those already chosen.
         """
         cells = [*exchanged, *(others or ())]
         while len(cells) < self.things:
@@ -80,7 +80,7 @@ class Table:
         return Scene(background, tuple(things), view)
 
     def sizes(self, animals: Iterable[str]) -> dict[str, str]:
-        """A drawn size for each animal, in a world that has sizes."""
+        """Draw a size for each animal; return {} in a world without sizes."""
         names = self.world.sizes
         return {animal: names[self.random.integers(len(names))] for animal in dict.fromkeys(animals)} if names else {}
 
@@ -93,8 +93,8 @@ def different(one: Cell, other: Cell) -> bool:
 def collect(
     number: int, deal: Callable[[], Scene], fits: Callable[[Scene], bool], like: Callable[[Scene], Scene]
 ) -> list[Scene]:
-    """`number` different scenes that fit, or fewer if no more are found. Of a scene and the one that `like` makes of
-    it, only one is taken."""
+    """Deal `number` different scenes that fit, or fewer if no more are found. Of a scene and the one that `like` makes
+    of it, only one is taken."""
     found: dict[Scene, None] = {}
     vain = 0
     while len(found) < number and vain < TRIES:

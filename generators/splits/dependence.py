@@ -1,11 +1,11 @@
 """Splits with a given dependence of texture on animal.
 
 Every animal has one texture that train never shows on it, and a main one. The distribution of its
-appearances over its three seen textures determines the normalised mutual information of texture and
-animal: least if it is even, greatest if only the main texture is seen (20 animals and 4 textures:
-from 0.13 to 0.63). Number of images, animals, pairs, backgrounds and tests are the same at every
-value, so that two splits differ in the dependence only. The normaliser is the arithmetic mean of
-both entropies, scikit-learn's default.
+appearances over the textures that train may show on it determines the normalised mutual information
+of texture and animal: least if it is even, greatest if only the main texture is seen (20 animals and
+4 textures: from 0.13 to 0.63). The number of images, the animals, pairs, backgrounds and tests are
+the same at every value, so that two splits differ only in the dependence. The normaliser is the
+arithmetic mean of both entropies, scikit-learn's default.
 """
 
 from collections.abc import Iterator
@@ -47,8 +47,8 @@ class DependenceRecipe(SplitRecipe):
     """Normalised mutual information of texture and animal in train."""
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """The scenes of all subsets; tests show main textures (`seen_textures`), or textures never in train
-        (`unseen_textures`)."""
+        """Return the scenes of all subsets. Tests show every animal in its main texture (`seen_textures`), or in the
+        one that train never shows on it (`unseen_textures`)."""
         roles, (mains, unseen) = pair_roles(self, world), marked_textures(world, self.seed)
         tested = (*roles.train, *roles.reserve)
         tests = {
@@ -65,7 +65,7 @@ class DependenceRecipe(SplitRecipe):
         return subsets
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
-        """Yield pairs of different textures, each animal in its texture of `texture_of`, in test views."""
+        """Yield, in test views and in both orders, the pairs whose textures by `texture_of` differ."""
         views = range(self.views, self.views + self.test_views)
         orders = [order for pair in pairs for order in permutations(pair) if len({*map(texture_of.get, pair)}) == 2]
         for view, background, (left, right) in product(views, world.backgrounds, orders):
@@ -80,7 +80,7 @@ class DependenceRecipe(SplitRecipe):
 
 
 def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, str]]:
-    """The main and the unseen texture of every animal; each texture is main, and unseen, equally often."""
+    """Draw the main and the unseen texture of every animal. Each texture is main, and unseen, about equally often."""
     animals = [world.animals[i] for i in generator(seed, "marked").permutation(len(world.animals))]
     textures = [world.textures[i] for i in generator(seed, "marked textures").permutation(len(world.textures))]
     n = len(textures)
@@ -91,8 +91,8 @@ def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, 
 
 
 def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals textures"]:
-    """For each animal, its share of appearances in each texture: `main` in the main one, the rest evenly in other seen
-    ones."""
+    """Return, for each animal, the share of its appearances in each texture: `main` in its main texture, 0 in the
+    unseen one, and the rest evenly in the others."""
     mains, unseen = marked_textures(world, seed)
     rest = (1 - main) / (len(world.textures) - 2)
     table = np.full((len(world.animals), len(world.textures)), rest)
@@ -103,7 +103,7 @@ def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals
 
 
 def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
-    """The share of the main texture that gives the requested information; raises if none does."""
+    """Return the share of the main texture that gives the requested information. Raises if none does."""
     if len(world.textures) < 3:
         raise UserError(
             f"world {world.name!r} has {len(world.textures)} textures; a dependence split needs three or more"
@@ -128,15 +128,16 @@ def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> floa
 
 
 def appearances(world: World, roles: PairRoles, views: int) -> Int64[np.ndarray, " animals"]:
-    """For each animal, its number of appearances in train: once alone per size, and with each partner in both
-    orders.
+    """Return, for each animal, its number of appearances in train. In each view and background it appears once alone
+    per size, and in both orders with each animal with which it makes a training pair.
     """
     once = [max(len(world.sizes), 1) + 2 * sum(animal in pair for pair in roles.train) for animal in world.animals]
     return views * len(world.backgrounds) * np.array(once)
 
 
 def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np.ndarray, "animals textures"]:
-    """How often train shows each animal in each texture; raises if whole numbers are too coarse."""
+    """Return how often train shows each animal in each texture. Raises if whole numbers are too coarse for the
+    requested information."""
     weights = shares(world, recipe.seed, main_share(world, roles, recipe))
     totals = appearances(world, roles, recipe.views).tolist()
     table = np.array([apportioned(row, total) for row, total in zip(weights, totals, strict=True)])
@@ -150,7 +151,7 @@ def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np
 
 
 def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
-    """The scenes of train, for now all in the world's first texture."""
+    """Return the scenes of train, all still in the world's first texture (`painted` gives them theirs)."""
     bare = world.textures[0]
     scenes = []
     orders = [order for pair in roles.train for order in permutations(pair)]
@@ -164,7 +165,8 @@ def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
 
 
 def painted(world: World, scenes: list[Scene], table: Int64[np.ndarray, "animals textures"], seed: int) -> list[Scene]:
-    """Give textures to scenes: each animal's appearances get its quotas of textures, in random order."""
+    """Give textures to scenes. Each animal appears in each texture as often as its row of `table` says, in random
+    order."""
     queues = {}
     for animal, row in zip(world.animals, table, strict=True):
         quota = np.repeat(world.textures, row)
@@ -193,7 +195,8 @@ def entropy(shares: Float64[np.ndarray, "..."]) -> float:
 def normalised_mutual_information(table: Real[np.ndarray, "rows columns"]) -> float:
     """Mutual information of rows and columns over the arithmetic mean of both entropies, from 0 to 1.
 
-    The normaliser is scikit-learn's default. 0 if both entropies are 0: no counts, or one row and one column.
+    The normaliser is scikit-learn's default. The result is 0 if both entropies are 0: without counts, or if all are in
+    one row and one column.
     """
     joint = table / max(table.sum(), 1)
     both = entropy(joint.sum(0)) + entropy(joint.sum(1))

@@ -1,8 +1,8 @@
 """Objects held out: combinations of an animal and a texture that train shows nowhere, neither alone nor in a pair.
 
-A Latin square decides: animals are rows, textures columns, and the cells of a share of the diagonals are in train. So
-every animal keeps nearly the same number of textures, and every texture of animals; what train shows at one share it
-shows at every higher one.
+A Latin square decides: animals are its rows and textures its columns, and train shows its cells diagonal by diagonal,
+up to the share. So all animals keep nearly the same number of textures, and all textures nearly the same number of
+animals. What train shows at one share, it shows at every higher one.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ OBJECT_TESTS = {ONE_UNSEEN: 1, TWO_UNSEEN: 2}  # with the number of unseen objec
 
 
 def shown_objects(world: World, share: float, seed: int) -> frozenset[Cell]:
-    """The objects that train shows; raises if some animal or texture would have none."""
+    """Return the objects that train shows. Raises if an animal or a texture would have none."""
     animals, textures = (
         [names[i] for i in generator(seed, "objects", kind).permutation(len(names))]
         for kind, names in (("animals", world.animals), ("textures", world.textures))
@@ -33,7 +33,7 @@ def shown_objects(world: World, share: float, seed: int) -> frozenset[Cell]:
 
 
 def in_order(animals: Sequence[str], textures: Sequence[str]) -> list[Cell]:
-    """All objects, diagonal by diagonal; within a diagonal each texture comes once before any comes again."""
+    """Return all objects, diagonal by diagonal. Within a diagonal, each texture comes once before any comes again."""
     n, number = len(textures), len(animals)
     starts = [i * n // number for i in range(number)]
     turns = [starts[:i].count(start) for i, start in enumerate(starts)]
@@ -42,9 +42,9 @@ def in_order(animals: Sequence[str], textures: Sequence[str]) -> list[Cell]:
 
 
 def unseen_in(shown: frozenset[Cell], pair: tuple[str, str], textures: tuple[str, str]) -> int:
-    """The number of objects that train doesn't show, of a pair in these textures or with them swapped, whichever has
+    """Return how many objects of a pair train doesn't show: in these textures or in the swapped ones, whichever has
     more.
 
-    A test has both, so that nobody can tell a true caption by its unseen objects.
+    So a scene and its swap are in the same test, and unseen objects don't tell which caption is true.
     """
     return max(sum(cell not in shown for cell in zip(pair, worn, strict=True)) for worn in (textures, textures[::-1]))

@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class PairRoles:
-    """The role of every pair. A larger fraction adds pairs to train, or to the swapped pairs, and takes none away."""
+    """The role of every pair. A larger fraction adds pairs to train, or to the swapped pairs, and removes none."""
 
     train: tuple[Pair, ...]
     swapped: frozenset[Pair]  # training pairs whose swap is in train too
@@ -37,8 +37,8 @@ def pair_roles(
 ) -> PairRoles:
     """Draw the roles of all pairs of a world; `salt` is added to the seed.
 
-    With `shared`, reserve and validation are drawn without `salt`. `trainable` and `swappable` tell whether the
-    hold-out rules leave a scene of a pair, and of its swap.
+    With `shared`, reserve and validation are drawn without `salt`. `trainable` says whether the recipe leaves train a
+    scene of a pair, and `swappable` whether it leaves one of the pair's swap.
     """
     shuffled = shuffled_pairs(recipe, world, *(() if shared else salt))
     n_reserve = at_least_one(recipe.reserve, len(shuffled))
@@ -76,7 +76,7 @@ def pair_roles(
 
 
 def left_by(recipe: SplitRecipe) -> str:
-    """The field that makes pairs untrainable, with its value."""
+    """Return the field that makes pairs untrainable, with its value, for messages."""
     return f"hold_out {' or '.join(recipe.hold_out)!r}" if recipe.hold_out else f"objects {vars(recipe)['objects']:g}"
 
 

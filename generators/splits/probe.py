@@ -1,16 +1,18 @@
-"""Probe sets: scenes on which the codes of models are measured, and nothing is trained.
+"""Probe sets: scenes on which the codes of models are measured. No model is trained on them.
 
-Every ordered pair of animals, left and right, in every ordered pair of different textures, in views that no training
-uses; or, in a layout of crowds, a drawn sample of scenes of several things. Four scenes belong together, a quartet: a
-scene, its swap (textures exchanged), its mirror (places exchanged) and the mirror's swap. In a view they have one
-background, and facings and sizes are alike. So two numbers are exact, and recorded: with n animals and t textures,
-log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit which has which.
+A probe set shows every ordered pair of animals, left and right, in every ordered pair of different textures, in views
+that no training uses; or, in a layout of crowds, a drawn sample of scenes of several things. Four scenes make a
+quartet: a scene, its swap (textures exchanged), its mirror (places exchanged) and the mirror's swap. In a view they
+have the same background, facings and sizes. So two numbers are exact, and are recorded: with n animals and t textures,
+log2(C(n, 2) C(t, 2)) bits say which two animals and which two textures a scene shows, and 1 bit says which animal has
+which texture.
 
-A probe that is fitted to some scenes is tested on others. The group of a record is the unordered pair of animals of
-which two things change places or textures: split by groups, for a scene's swap has the same words, and a random code of
-scenes can be read on it (Koishigarina et al. 2025, arXiv 2502.03566).
+A probe is fitted to some scenes and tested on others. Divide scenes by groups: a record's group is the unordered pair
+of animals whose textures the swap exchanges. A scene and its swap have the same words: if they came apart, even a
+random code of each scene could be decoded (Koishigarina et al. 2025, arXiv 2502.03566).
 
-Both tests hold the same scenes; captions mention things from left to right (`left_first`), or from right to left.
+Both tests have the same scenes. Captions mention things from left to right in `left_first`, and from right to left in
+`right_first`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -94,7 +96,8 @@ class ProbeRecipe(SplitRecipe):
         return {"train": [], "validation": [], **{name: list(scenes) for name in self.tests}}
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The caption and the swapped one, in the order of mention of the subset and the phrasing of the quartet."""
+        """Return a scene's caption and that of its swap, in the subset's order of mention and the quartet's
+        phrasing."""
         several = len(self.wording.phrasings) > 1
         phrasing = phrasing_of(min(quartet(scene)) if several else scene, self.seed, self.wording)
         both = (from_left(one)[:: -1 if subset == RIGHT_FIRST else 1] for one in (scene, self.swap(scene)))
@@ -102,22 +105,23 @@ class ProbeRecipe(SplitRecipe):
         return true, false
 
     def groups_of(self, scenes: Sequence[Scene]) -> Int64[np.ndarray, " n"]:
-        """For each scene the number of the pair of animals that swap and mirror exchange."""
+        """Return, for each scene, the number of the pair of animals whose textures its swap exchanges."""
         names = ({scene.things[i].animal for i in probed(scene)} for scene in scenes)
         known = sorted({thing.animal for scene in scenes for thing in scene.things})
         number = {pair: i for i, pair in enumerate(map(frozenset, combinations(known, 2)))}
         return np.array([number[frozenset(pair)] for pair in names], np.int64)
 
     def measured(self, subsets: Mapping[str, Sequence[Scene]]) -> dict[str, Any]:
-        """The entropies, in bits: every bag is there equally often, in two equally frequent assignments."""
+        """Return the entropies in bits. They are exact, because each bag is equally frequent, and so are its two
+        assignments of textures. Raises if no scene is left."""
         bags = len({bag_of(scene) for scene in subsets[self.tests[0]]})
         if not bags:
             raise UserError(f"least_visible {self.least_visible:g} leaves no scene of the probe set; lower it")
         return {ENTROPIES: {"bags": bags, "which": log2(bags), "binding": 1.0}}
 
     def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
-        """The numbers of the scenes to leave out: with each scene its whole quartet, in all views, so that what stays
-        is complete."""
+        """Return the numbers of the scenes to leave out: for each hidden scene its whole quartet, in all views. So only
+        complete quartets stay."""
         left = {}
         for name, numbers in hidden.items():
             torn = {bag_of(planned[name][i]) for i in numbers}
@@ -125,12 +129,13 @@ class ProbeRecipe(SplitRecipe):
         return left
 
     def counts(self) -> PairCounts:
-        """No pairs, because nothing is trained."""
+        """Return zeros, because nothing is trained."""
         return PairCounts(0, 0, 0)
 
 
 def chosen(recipe: ProbeRecipe, world: World) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The animals and textures of a probe set, in the world's order; raises if they are too few, or unknown."""
+    """Return the animals and textures of a probe set, in the world's order. Raises if there are too few, or for an
+    unknown one."""
     found = []
     for kind in ("animals", "textures"):
         given, known = getattr(recipe, kind), getattr(world, kind)

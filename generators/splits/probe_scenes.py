@@ -1,7 +1,8 @@
 """The scenes of a probe set, in quartets: a scene, its swap, its mirror and the mirror's swap.
 
-All draws for a scene depend on the seed, its view, its animals and its textures, which all four have in common: so they
-have one background, and a set of fewer animals shows what a set of more shows.
+The background, sizes and facings of a scene depend only on the seed and on its view, animals and textures. The four
+have these in common, so they have one background. Side by side, the scenes of a set of fewer animals are thus among
+those of a set of more.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,20 +26,20 @@ DEPTH = ("front", "near", "back", "high")
 
 
 class Draws(NamedTuple):
-    """What is drawn for all scenes of a bag in a view."""
+    """What is drawn once for all scenes that have one bag (animals and textures) and one view."""
 
     background: str
     sizes: dict[str, str]
     """The size of each animal; "" in a world without sizes."""
     slots: tuple[str, ...]
-    """The slots on the left and on the right, with the facing there."""
+    """The left and the right slot, each with its facing."""
 
 
 @cache
 def draws(
     world: World, seed: int, inward: bool, view: int, animals: tuple[str, ...], textures: tuple[str, ...]
 ) -> Draws:
-    """What is drawn for a bag, whose names are sorted."""
+    """Draw background, sizes and facings for a bag in a view; `animals` and `textures` are sorted."""
     random = generator(seed, "probe", view, *animals, *textures)
     background = world.backgrounds[random.integers(len(world.backgrounds))]
     slots = tuple(facings(place)[0 if inward else random.integers(2)] for place in ("left", "right"))
@@ -54,8 +55,8 @@ def drawn_for(world: World, seed: int, inward: bool, view: int, cells: Sequence[
 def side_by_side(
     world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, inward: bool
 ) -> Iterator[Scene]:
-    """Yield every ordered pair of animals, left and right, in every ordered pair of different textures, in each view:
-    in an order that an array (views, pairs of animals, pairs of textures) can have."""
+    """Yield every ordered pair of animals, left and right, in every ordered pair of different textures, in each view.
+    The order is that of an array (views, pairs of animals, pairs of textures)."""
     for view, pair, worn in product(views, permutations(animals, 2), permutations(textures, 2)):
         drawn = drawn_for(world, seed, inward, view, list(zip(pair, worn, strict=True)))
         things = (Thing(a, t, slot, drawn.sizes[a]) for a, t, slot in zip(pair, worn, drawn.slots, strict=True))
@@ -65,8 +66,8 @@ def side_by_side(
 def crowded(
     world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, crowd: tuple[str, int, int]
 ) -> Iterator[Scene]:
-    """Yield quartets of a crowd, in each view the same ones; `crowd` is the layout, its number of things and the number
-    of quartets."""
+    """Yield quartets of a crowd, with the same cells and places in each view. `crowd` is the layout, the number of
+    things and the number of quartets in a view."""
     dealt = arrangements(animals, textures, seed, *crowd)
     for view, (cells, places) in product(views, dealt):
         drawn = drawn_for(world, seed, True, view, cells)
@@ -83,7 +84,8 @@ def quartet(scene: Scene) -> tuple[Scene, Scene, Scene, Scene]:
 def arrangements(
     animals: Sequence[str], textures: Sequence[str], seed: int, layout: str, things: int, number: int
 ) -> list[tuple[list[tuple[str, str]], tuple[str, ...]]]:
-    """`number` lists of cells with their places, drawn from shuffled decks; each has a different bag."""
+    """Return `number` lists of cells, each with the places of its things, dealt from shuffled decks. All have different
+    bags. Raises `UserError` if there are fewer bags."""
     most = comb(len(animals), things) * comb(len(textures), things)
     random = generator(seed, "probe crowds", layout, things)
     decks = Deck(animals, random), Deck(textures, random)
@@ -105,7 +107,7 @@ def arrangements(
 
 
 def dealt(deck: Deck[str], number: int) -> list[str]:
-    """Different cards of a deck, in random order."""
+    """Deal `number` different cards of a deck, in random order."""
     cards: list[str] = []
     while len(cards) < number:
         cards.append(deck.deal(lambda card: card not in cards))
@@ -113,7 +115,8 @@ def dealt(deck: Deck[str], number: int) -> list[str]:
 
 
 def from_left(scene: Scene) -> list[Thing]:
-    """The things of a scene from left to right, in one column from front to back and up."""
+    """Return the things of a scene from left to right. Those of one column go from front to back, the upper one
+    last."""
 
     def place(thing: Thing) -> tuple[float, int]:
         if thing.slot not in CROWD:

@@ -42,7 +42,7 @@ ENTROPIES = "entropies"  # in recorded recipes of probe sets: bits that say whic
 
 
 class PairCounts(NamedTuple):
-    """Number of animal pairs in train, of training pairs that are swapped too, and of trainable pairs."""
+    """Numbers of animal pairs in train, of those whose swap is in train too, and of trainable pairs."""
 
     train: int
     swapped: int
@@ -61,7 +61,8 @@ class SplitRecipe(ABC):
     single_slots: ClassVar[tuple[str, ...]] = ("center",)
     """Slots of single-object scenes in train."""
     least_visible: ClassVar[float] = 0.0
-    """Least share of each thing that others leave visible; after rendering, other scenes are left out."""
+    """Least share of each thing that must be visible. Scenes in which other things hide more are left out after
+    rendering."""
     tests: ClassVar[tuple[str, ...]]
     """Test subsets, besides `train`, `validation` and the tests of rules."""
     title: ClassVar[str]
@@ -69,7 +70,7 @@ class SplitRecipe(ABC):
     task: ClassVar[str]
     """Words for how a caption's hard negative differs from it, in reports."""
     trains: ClassVar[bool] = True
-    """Whether the split has scenes to train on and validation."""
+    """Whether the split has scenes for training and validation."""
 
     world: Annotated[str, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
@@ -144,7 +145,8 @@ class SplitRecipe(ABC):
         return {}
 
     def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
-        """By subset, the numbers of the scenes to leave out, given the `hidden` scenes, which hide too much."""
+        """Return, by subset, the numbers of the scenes to leave out. `hidden` has those in which a thing is visible
+        less than `least_visible`."""
         return hidden
 
     def rules(self, world: World) -> tuple[Rule, ...]:
@@ -152,9 +154,10 @@ class SplitRecipe(ABC):
         return parsed(self.hold_out, with_groups(world, self.groups)) if self.hold_out else ()
 
     def resolved(self) -> "SplitRecipe":
-        """The recipe with exactly the groups that its rules name, including the world's.
+        """Return the recipe with exactly the groups that its rules name, those of the world included.
 
-        It determines the same scenes without the world's file, so it names a split and is recorded in split files.
+        It determines the same scenes without the groups in the world's file. So it gives the split its name, and split
+        files record it.
         """
         rules = self.rules(load_world(self.world)) if self.hold_out else ()
         return replace(self, groups=group_texts(dict(group for rule in rules for group in rule.groups)))
@@ -204,38 +207,42 @@ class SplitRecipe(ABC):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The tests that a search reports: of held-out scenes if there are rules, else of scenes that train never
-        shows."""
+        """The tests by which studies judge a model: `held_out` if there are rules, else the tests of unseen pairs, or
+        other unseen scenes if there are none."""
         if self.hold_out:
             return (HELD_OUT,)
         pairs = tuple(test for test in self.tests if test.endswith("unseen_pairs"))
         return pairs or tuple(test for test in self.tests if "unseen" in test)
 
     def kept(self, world: World, scenes: list[Scene]) -> list[Scene]:
-        """The scenes that no rule holds out, with drawn facings and, in a world with sizes, drawn sizes.
+        """Return the scenes that no rule holds out, with drawn facings and, in a world with sizes, drawn sizes.
 
-        A scene and its swap get the same sizes, so that hard negatives in train differ only by the swap. If a scene is
-        held out in its drawn sizes, it gets others. Single-object scenes have their sizes already.
+        A scene and its swap get the same sizes, so that hard negatives in train differ only by the swap. If rules hold
+        out a scene in its drawn sizes, it gets others, if possible. Single-object scenes have their sizes already.
         """
         if world.sizes:
             scenes = [scene if scene.things[0].size else self.sized(world, scene) for scene in scenes]
         return kept(self.rules(world), list(map(self.faced, scenes)))
 
     def drawn(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
-        """At most `most` scenes, drawn at random and processed by `kept`; `parts` is added to the seed."""
+        """Draw at most `most` scenes at random and give them sizes and facings (`kept`); `parts` is added to the
+        seed."""
         random = generator(self.seed, "draw", *parts)
         if self.hold_out:  # filter first, so that tests keep their size
             return draw(self.kept(world, scenes), most, random)
         return self.kept(world, draw(scenes, most, random))  # draw first: it saves drawing facings
 
     def sized(self, world: World, scene: Scene) -> Scene:
-        """The scene in drawn sizes, the same for its swap; sizes that rules hold out are avoided if possible."""
+        """Return the scene in drawn sizes. Its swap gets the same. Sizes that rules hold out are avoided if
+        possible."""
         choices, key = list(world.in_sizes(scene)), min(scene.key, self.swap(scene).key)
         drawn = [choices[i] for i in generator(self.seed, "sizes", key).permutation(len(choices))]
         return (kept(self.rules(world), drawn) or drawn)[0]
 
     def faced(self, scene: Scene) -> Scene:
-        """The scene with drawn facings of its left and right things; its swap, in any sizes, gets the same."""
+        """Return a scene of a left and a right thing with drawn facings. Its swap, in any sizes, gets the same.
+
+        Other scenes, and all scenes if `facing` is "inward", are returned as they are."""
         if self.facing == "inward" or scene.relation != "left/right":
             return scene
         sizes = any(thing.size for thing in scene.things)
@@ -250,7 +257,8 @@ class SplitRecipe(ABC):
         return SWAPS[self.kind](scene)
 
     def scenes_to_render(self) -> list[Scene]:
-        """All scenes of the split, without duplicates, and the partners of tests and validation (see `Records`)."""
+        """Return all scenes of the split and the partners of those in tests and validation (see `Records`), each
+        once."""
         return self.with_partners(self.subsets())
 
     def with_partners(self, subsets: Mapping[str, list[Scene]]) -> list[Scene]:
@@ -260,13 +268,14 @@ class SplitRecipe(ABC):
 
 
 def check_singles_views(recipe: SplitRecipe) -> None:
-    """Raise if single-object scenes have more views than all others."""
+    """Raise unless `singles_views` is from 0 to `views`."""
     if not 0 <= recipe.singles_views <= recipe.views:
         raise not_allowed("singles_views", recipe.singles_views, f"from 0 to views, {recipe.views}")
 
 
 def check_template(recipe: SplitRecipe) -> None:
-    """Raise for an unknown template, or one that doesn't fit the kind: with a relation or without."""
+    """Raise for an unknown template, and for one that states a relation where this kind of split states none, or the
+    reverse."""
     _ = recipe.wording  # raises for an unknown template, and for fields that don't fit it
     fitting = [name for name, template in TEMPLATES.items() if template.relation == recipe.relational]
     if recipe.template not in fitting:
@@ -277,7 +286,7 @@ def check_template(recipe: SplitRecipe) -> None:
 
 
 def at_least_one(share: float, total: int) -> int:
-    """`share` of `total`, rounded, but at least 1 unless the share is 0."""
+    """Return `share` of `total`, rounded, but at least 1 unless the share is 0."""
     return max(round(share * total), 1) if share > 0 else 0
 
 

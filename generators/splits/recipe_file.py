@@ -23,11 +23,11 @@ KINDS: dict[str, type[SplitRecipe]] = {
 FOLDER = Path(__file__).parents[1] / "recipes"
 SHIPPED = {file.stem: file for file in sorted(FOLDER.glob("*.toml"))}
 FROZEN = {file.stem: file for file in sorted((FOLDER / "frozen").glob("*.toml"))}
-"""Frozen benchmarks (menagerie.generators.frozen): a recipe with all its fields in the table `recipe`."""
+"""Files of frozen benchmarks (menagerie.generators.frozen), each with all fields of a recipe in its table `recipe`."""
 
 
 def read_recipe(name: str) -> SplitRecipe:
-    """The built-in recipe called `name`, that of a frozen benchmark, or the one in a TOML file."""
+    """Read a recipe. `name` is a built-in recipe, a frozen benchmark, or a TOML file. Raises `UserError`."""
     known = SHIPPED | FROZEN
     path = Path(name) if name.endswith(".toml") else known[choose("recipe", name, known)]
     try:
@@ -51,7 +51,7 @@ def about(name: str) -> str:
 
 
 def options_by_kind() -> dict[str, list[Option]]:
-    """By kind of recipe, the options that `SplitRecipe` doesn't have."""
+    """Return, by kind of split, the options of its recipe that `SplitRecipe` doesn't have."""
     shared = {option.usage for option in options_of(SplitRecipe)}
     special = {
         name: [option for option in options_of(kind) if option.usage not in shared] for name, kind in KINDS.items()

@@ -1,8 +1,8 @@
 """Spatial-relation splits (OC-CLIP, appendix A.5.1).
 
-All single-object scenes are in train, in every conjunction, at the heights of the pairs. For each relation a fraction
-of the animal pairs is in train, each in one fixed order and in every assignment of textures; a fraction of those
-training pairs is in train in the other order too, as hard negatives.
+All single-object scenes are in train, with every combination of animal and texture, at the heights of the pairs. For
+each relation a fraction of the animal pairs is in train, each in one fixed order and in every assignment of textures; a
+fraction of those training pairs is in train in the other order too, as hard negatives.
 
 The order is fixed per unordered pair: if it were drawn for ordered pairs, both orders of some pairs would be in train
 as hard negatives that nobody requested. Reserve, validation and views are as in `menagerie.generators.splits.binding`.
@@ -87,8 +87,8 @@ class SpatialRecipe(SplitRecipe):
         return tuple(subset_name(relation, kind) for relation in self.relations for kind in kinds)
 
     def texts(self, subset: str, scene: Scene) -> tuple[Caption, Caption | None]:
-        """The caption and the hard negative; training captions may leave out textures, and their negatives then leave
-        out the same."""
+        """Return the caption and the hard negative. A training caption may leave out textures; its negative then leaves
+        out the same ones."""
         if subset != "train" or self.attributes == 1:
             return super().texts(subset, scene)
         order = self.wording.mention_order
@@ -99,20 +99,21 @@ class SpatialRecipe(SplitRecipe):
 
     @property
     def chances(self) -> Chances:
-        """The probabilities for training captions; both animals are always mentioned, because captions state their
+        """The probabilities for training captions. Both animals are always mentioned, because captions state their
         relation."""
         return Chances(mentioned=1.0, attributes=self.attributes, salient=0.0, negated=0.0)
 
     def stated(self, scene: Scene, described: Scene, slots: tuple[str, ...]) -> Caption:
-        """The caption of `described` in the phrasing of `scene`, with the things in `slots` in that order."""
+        """Write the caption of `described` in the phrasing of `scene`. It mentions the things in the order of
+        `slots`."""
         thing_in = {thing.slot: thing for thing in described.things}
         things = [thing_in[slot] for slot in slots]
         predicate = predicate_for(described, things, self.wording)
         return build_caption(phrasing_of(scene, self.seed, self.wording), scene, things, predicate)
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """The scenes of all subsets but `held_out`; validation and unseen pairs are the same for all fractions of a
-        seed."""
+        """Return the scenes of all subsets except the tests of rules. For one seed, validation and unseen pairs are the
+        same at all fractions."""
         train_views = range(self.views)
         test_views = range(self.views, self.views + self.test_views)
         singles = self.kept(world, list(world.singles(range(self.singles_views or self.views), self.single_slots)))
@@ -137,7 +138,8 @@ class SpatialRecipe(SplitRecipe):
         return subsets
 
     def testable(self, world: World) -> list[Scene]:
-        """All pairs except validation's, in both orders of every relation, all textures and all sizes."""
+        """Return the scenes of all pairs except validation's, in both orders of every relation, all textures and all
+        sizes."""
         scenes = []
         for relation in self.relations:
             apart = set(roles_of(self, world, relation)[0].validation)
@@ -180,7 +182,7 @@ def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]
 
 
 def fixed_order(pair: Pair, relation: str, seed: int) -> Pair:
-    """The order of `pair` in train, unless a rule holds it out."""
+    """Draw the order of `pair` in train. The other order takes its place if a rule holds it out."""
     return pair if generator(seed, "order", relation, *pair).random() < 0.5 else pair[::-1]
 
 
