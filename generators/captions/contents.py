@@ -1,5 +1,4 @@
-"""The content of a caption, read from its graph, so that other captions can be made of it: false ones, or parts of
-it."""
+"""The content of a caption, read from its graph. Other captions are made from it: false ones, or ones of a part."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -25,13 +24,13 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 class Content(NamedTuple):
-    """The content of a caption of a scene; in a false caption the things differ from the scene's."""
+    """The content of a caption of `scene`. If the caption is false, its things differ from the scene's."""
 
     scene: Scene
     things: tuple[Thing, ...]
     """The things in the order of the caption; an omitted texture is ""."""
     predicate: Predicates = ""
-    """Relation of the first thing to the second, or those of a chain; "" if none is stated."""
+    """Predicate of the first thing to the second, or the predicates of a chain; "" if none is stated."""
     denied: tuple[Thing, ...] = ()
 
     @property
@@ -40,14 +39,15 @@ class Content(NamedTuple):
         return list(dict.fromkeys(thing._replace(slot="") for thing in self.things))
 
     def with_things(self, change: Mapping[Thing, Thing]) -> "Content":
-        """A copy in which things are replaced by others in the same slots, as `change` maps them."""
+        """Return a copy with things replaced by those that `change` maps them to. Its things have no slots; those of
+        the content keep theirs."""
         bare = [thing._replace(slot="") for thing in self.things]
         pairs = zip(self.things, bare, strict=True)
         return self._replace(things=tuple(change.get(kind, kind)._replace(slot=thing.slot) for thing, kind in pairs))
 
 
 class Contents:
-    """Reads the content of captions, and writes captions of contents, worded as a split's recipe requests."""
+    """Reads the contents of captions and writes contents as captions, in the wording of a split's recipe."""
 
     def __init__(self, recipe: Mapping[str, Any], vocabulary: Vocabulary) -> None:
         self.seed, self.template = recipe["seed"], template_of(recipe)
@@ -56,8 +56,8 @@ class Contents:
         self._read: dict[tuple[Scene, str], Content] = {}
 
     def read(self, scene: Scene, caption: Caption) -> Content:
-        """Read the content of a caption of `scene`, with a cache; raises if the caption isn't worded as the recipe
-        requests."""
+        """Read the content of a caption of `scene`, and cache it. Raises if the caption isn't worded as the recipe
+        says."""
         if (scene, caption.text) not in self._read:
             self._read[scene, caption.text] = self.parsed(scene, caption)
         return self._read[scene, caption.text]
@@ -81,21 +81,21 @@ class Contents:
         return content
 
     def shown(self, scene: Scene, node: str) -> list[Thing]:
-        """The things of `scene` that a node describes, with only the attributes that it states."""
+        """Return the things of `scene` that have a node's animal, with only the attributes that the node states."""
         stated = self.known[node]
         alike = [thing for thing in scene.things if thing.animal == stated.animal]
         return [thing._replace(texture=stated.texture, size=stated.size) for thing in alike]
 
     def parts(self, content: Content, count: int, seed: int) -> list[Caption]:
-        """`count` captions, each of a random part of a content."""
+        """Write `count` captions, each of a random part of a content."""
         if len(content.kinds) == 1:  # there is nothing to draw
             return [self.state(content._replace(denied=()))] * count
         random = generator(seed, "parts", content.scene.key)
         return [self.state(self.part(content, random)) for _ in range(count)]
 
     def part(self, content: Content, random: np.random.Generator) -> Content:
-        """A random part of a content: at least one kind of thing, in random order if the template has one, nothing
-        negated."""
+        """Draw a random part of a content, with at least one kind of thing and nothing negated. Its order is random if
+        the template's is."""
         kinds = content.kinds
         chosen = random.permutation(len(kinds))[: random.integers(1, len(kinds) + 1)]
         if self.template.mention_order != "random":
@@ -117,7 +117,7 @@ class Contents:
 
 
 def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:
-    """Yield every noun phrase of a vocabulary, for one or several things, and its thing, without a slot."""
+    """Yield every noun phrase of a vocabulary, for each number of things, with its thing, which has no slot."""
     for animal, texture, size in product(words.animals, ("", *words.textures), ("", *words.sizes)):
         thing = Thing(animal, texture, "", size)
         for number in range(1, len(NUMBERS) + 2):
@@ -125,5 +125,5 @@ def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:
 
 
 def affirmed(graph: SceneGraph) -> SceneGraph:
-    """The graph without negated nodes, which have no edges."""
+    """Return the graph without its negated nodes. Edges stay as they are: negated nodes have none."""
     return graph._replace(nodes=tuple(node for node in graph.nodes if not node.startswith("no ")))

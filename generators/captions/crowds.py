@@ -1,8 +1,8 @@
-"""What captions of crowds tell: which things of a scene of up to six, in which order, and how they are related.
+"""What captions of crowds say: which things of a scene of up to six they mention, in which order, and how they relate.
 
-Captions of tests mention the two exchanged things, and others up to the most that a training caption mentions: a model
-may have learnt nothing for positions that no training text reached. A caption may state a chain of relations, each of a
-thing and the next one. All draws depend on (seed, scene) only.
+Captions of tests mention the two exchanged things, and others up to the most that a training caption mentions. Longer
+texts would be unfair: a model may have learnt nothing for positions that no training text reached. A caption may state
+a chain of relations, each between a thing and the next one. All draws depend on (seed, scene) only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,18 +42,19 @@ class Telling(NamedTuple):
 
 
 def telling_of(recipe: Mapping[str, Any]) -> Telling:
-    """How a split's recipe words captions."""
+    """Return what decides the captions of a split with this recipe."""
     most = recipe["most_mentioned"] or max(recipe["things"])
     return Telling(recipe["seed"], template_of(recipe), most, recipe["relations_stated"])
 
 
 def in_order(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
-    """All things of a scene, in the order in which its captions mention them."""
+    """Return all things of a scene, in the order in which its captions mention them."""
     return mention_order(scene, telling.seed, telling.template.mention_order)
 
 
 def tested_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
-    """The things that a test's caption mentions, in its order: the exchanged ones, and drawn others up to the most."""
+    """Return the things that a test's caption mentions, in its order: the exchanged ones, and others, drawn up to
+    `telling.most`."""
     kept, most = {scene.things[i].slot for i in exchanged(scene)}, max(telling.most, LEAST)
     if len(scene.things) > most:
         others = [thing.slot for thing in scene.things if thing.slot not in kept]
@@ -88,14 +89,14 @@ def salient(scene: Scene) -> Thing:
 
 
 def predicate(subject: Thing, other: Thing) -> str:
-    """The predicate of two things of a scene, in their slots."""
+    """Return the predicate that relates `subject` to `other`, by their slots."""
     if name := stated(subject.slot, other.slot):
         return PREDICATES[name][0]
     return PREDICATES[stated(other.slot, subject.slot)][1]
 
 
 def chain(things: Sequence[Thing], telling: Telling) -> tuple[str, ...]:
-    """The predicates that a caption of `things` states, each between a thing and the next."""
+    """Return the predicates that a caption of `things` states, each between a thing and the next."""
     number = min(telling.relations, len(things) - 1)
     return tuple(predicate(*both) for both in pairwise(things[: number + 1]))
 
@@ -103,15 +104,16 @@ def chain(things: Sequence[Thing], telling: Telling) -> tuple[str, ...]:
 def caption_of(
     scene: Scene, things: Sequence[Thing], telling: Telling, predicates: Sequence[str] | None = None
 ) -> Caption:
-    """A caption of `things`, in the phrasing drawn for the scene, with the relations of their slots unless given."""
+    """Write a caption of `things` in the phrasing drawn for the scene. Without `predicates`, it states the relations of
+    the things' slots."""
     predicates = chain(things, telling) if predicates is None else tuple(predicates)
     return build_caption(phrasing_of(scene, telling.seed, telling.template), scene, things, predicates or "")
 
 
 def backwards(scene: Scene, things: Sequence[Thing], telling: Telling) -> Caption:
-    """The caption that says the same as `caption_of`, with the things in the opposite order.
+    """Write a caption that says the same as `caption_of`, with the things in the opposite order.
 
-    Only the things of the chain are turned round if others follow, so that the same relations are stated.
+    The things of the chain, and those after it, are reversed separately, so that the same relations are stated.
     """
     number = len(chain(things, telling)) + 1
     if number == 1:
@@ -120,19 +122,19 @@ def backwards(scene: Scene, things: Sequence[Thing], telling: Telling) -> Captio
 
 
 def with_textures(things: Sequence[Thing], textures: Mapping[str, str]) -> tuple[Thing, ...]:
-    """Things with the textures of some slots replaced."""
+    """Return the things with new textures in the slots that `textures` has."""
     return tuple(thing._replace(texture=textures.get(thing.slot, thing.texture)) for thing in things)
 
 
 def swapped(scene: Scene, things: Sequence[Thing]) -> tuple[Thing, ...]:
-    """The things of a caption, with the textures of the two exchanged things of its scene in each other's place."""
+    """Return the things of a caption, with the textures of the scene's two exchanged things swapped."""
     one, other = (scene.things[i] for i in exchanged(scene))
     return with_textures(things, {one.slot: other.texture, other.slot: one.texture})
 
 
 def target(scene: Scene) -> tuple[Thing, Thing]:
-    """The target of a search, and the thing with which it exchanges its texture. Of these two the target is the one
-    whose animal or texture other things share; the first, if neither's is shared."""
+    """Return the target of a search, and the thing with which it exchanges its texture. The target is the one of the
+    two whose animal or texture other things share, or the first if there is none."""
     pair = exchanged(scene)
     both = [scene.things[i] for i in pair]
     others = [thing for i, thing in enumerate(scene.things) if i not in pair]
@@ -142,15 +144,15 @@ def target(scene: Scene) -> tuple[Thing, Thing]:
 
 
 def target_texts(scene: Scene, telling: Telling) -> tuple[Caption, Caption]:
-    """Two captions of a search's target alone: the true one, and one with the texture of the other exchanged thing."""
+    """Write two captions of a search's target alone: a true one, and one with the other exchanged thing's texture."""
     one, other = target(scene)
     false = one._replace(texture=other.texture)
     return caption_of(scene, (one,), telling), caption_of(scene, (false,), telling)
 
 
 def share_bound(recipe: Mapping[str, Any]) -> float:
-    """The expected share of a split's training captions, among scenes of two things or more, that mention two things
-    with their textures: only such captions say which of two textures belongs to which thing."""
+    """Return the expected share of training captions, among those of scenes of two or more things, that mention at
+    least two things with their textures. Only such captions say which of two textures belongs to which thing."""
     numbers = [n for n in recipe["things"] if n >= LEAST]
     most, mentioned, attributes = telling_of(recipe).most, recipe["mentioned"], recipe["attributes"]
     shares = [
@@ -162,5 +164,6 @@ def share_bound(recipe: Mapping[str, Any]) -> float:
 
 
 def events(number: int, of: int, chance: float) -> float:
-    """The probability that `number` of independent events happen."""
+    """Return the probability that exactly `number` of `of` independent events happen, each with probability
+    `chance`."""
     return comb(of, number) * chance**number * (1 - chance) ** (of - number)

@@ -1,4 +1,4 @@
-"""Scene graphs: the content of a caption as nodes and directed edges; and random errors like those of parsers."""
+"""Scene graphs, which hold the content of a caption as nodes and directed edges, and random errors like a parser's."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -27,7 +27,8 @@ class SceneGraph(NamedTuple):
 def without_nodes(graph: SceneGraph, share: float, random: np.random.Generator) -> SceneGraph:
     """Drop each node with probability `share`, together with its edges.
 
-    At least one node stays. A node dropped at a lower share is also dropped at a higher one.
+    At least one node stays. With the same random numbers, a node dropped at a lower share is also dropped at a higher
+    one.
     """
     draws = random.random(len(graph.nodes))
     kept = np.flatnonzero((draws >= share) | (draws == draws.max())).tolist()
@@ -46,8 +47,8 @@ def with_moved_attributes(
     """Move the attributes of each thing to another thing with probability `share`.
 
     "red cat" and "white dog" become "cat" and "red white dog", or "white cat" and "red dog" if both move. `known` maps
-    the phrases of things to things (`menagerie.generators.captions.contents.phrases`), so that backgrounds neither lose
-    nor gain attributes. The only thing in a graph keeps its own.
+    the phrases of things to things (`menagerie.generators.captions.contents.phrases`). Other nodes, such as
+    backgrounds, neither lose nor gain attributes. A graph with fewer than two things stays as it is.
     """
     things = [i for i, node in enumerate(graph.nodes) if node in known]
     if len(things) < 2:

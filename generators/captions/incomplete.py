@@ -35,7 +35,7 @@ class Chances(NamedTuple):
 
 
 def mentioned_things(scene: Scene, seed: int, chances: Chances, order: str = "random") -> tuple[Thing, ...]:
-    """The things that a training caption mentions, in their order; an omitted texture is "", sizes are kept."""
+    """Return the things that a training caption mentions, in its order. An omitted texture is ""; sizes are kept."""
     things = mention_order(scene, seed, order)
     if chances.attributes == chances.mentioned == 1 and not chances.salient:
         return things
@@ -47,10 +47,10 @@ def mentioned_things(scene: Scene, seed: int, chances: Chances, order: str = "ra
 
 
 def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...], chance: float) -> tuple[Thing, ...]:
-    """The things that a training caption negates: with probability `chance` one thing that the scene doesn't show, else
+    """Draw the things that a training caption negates: with probability `chance` one that the scene doesn't show, else
     none.
 
-    Things that a rule holds out are not negated either, so that no training text names them.
+    Things that a rule holds out are never negated, so that no training text names them.
     """
     random = generator(seed, "denied", scene.key)
     if random.random() >= chance:
@@ -61,7 +61,8 @@ def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...]
 
 
 def absent_things(scene: Scene, words: World | Vocabulary) -> list[Thing]:
-    """The textured animals, in all sizes, that neither the scene nor its texture swap shows."""
+    """Return all things, in every texture and size, of which neither the scene nor its texture swap shows the animal in
+    the texture."""
     shown = set(product((t.animal for t in scene.things), (t.texture for t in scene.things)))
     things = product(words.animals, words.textures, words.sizes or ("",))
     return [Thing(*pair, "center", size) for *pair, size in things if tuple(pair) not in shown]

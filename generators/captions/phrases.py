@@ -68,7 +68,7 @@ def stated(thing: Thing, number: int = 1, article: str = "the", no: bool = False
 
 
 def plain_word(word: str) -> str:
-    """A word in lower case, without punctuation at its ends: "Cat," -> "cat"."""
+    """Return a word in lower case, without punctuation at its ends: "Cat," -> "cat"."""
     return word.strip(string.punctuation + "“”‘’…–—").lower()
 
 
@@ -78,6 +78,7 @@ def plain_text(text: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A suggestion for an unknown word: "; did you mean 'cat'?"; empty if no known word resembles it."""
+    """Return a suggestion for an unknown word, to append to a message: "; did you mean 'cat'?". It is empty if no known
+    word resembles the word."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.65)
     return f"; did you mean {near[0]!r}?" if near else ""

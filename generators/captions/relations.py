@@ -23,18 +23,19 @@ CONVERSES = {one: other for both in PREDICATES.values() for one, other in (both,
 
 
 def names_in(world: World | Vocabulary) -> frozenset[str]:
-    """The names of a world that have several words. They can't be shortened: a sea lion is no lion."""
+    """Return the animals, plurals and backgrounds of a world that have several words. Phrases can't shorten them: a sea
+    lion is no lion."""
     nouns = (*world.animals, *map(plural, world.animals), *world.backgrounds)
     return frozenset(noun for noun in nouns if " " in noun)
 
 
 def claims(graph: SceneGraph, names: frozenset[str] = frozenset()) -> frozenset[str]:
-    """All statements that `graph` implies, as texts in a canonical form.
+    """Return all statements that `graph` implies, as texts in a canonical form.
 
     They are its nodes, and its edges with phrases in place of indices: "b to the right of a" becomes "a to the left of
     b". A phrase implies its shorter forms: a small red cat is a small cat, a red cat and a cat. Every word but the last
-    may be dropped (a giant tortoise is a tortoise), except within `names` (`names_in`). This is valid for worlds, whose
-    words are known; phrases of other captions are compared whole. Our graphs have no phrase twice.
+    may be dropped (a giant tortoise is a tortoise), except within `names` (`names_in`). Use it only for captions of
+    worlds, whose words are known; phrases of other captions are compared whole. Graphs of worlds have no phrase twice.
     """
     claimed = {less for node in graph.nodes for less in shortened(node, names)}
     for predicate, subject, object_ in graph.edges:
@@ -47,10 +48,10 @@ def claims(graph: SceneGraph, names: frozenset[str] = frozenset()) -> frozenset[
 
 @cache
 def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The phrase and its shorter forms, without any of the words before its last word or before its name: "red cat"
-    gives "red cat" and "cat".
+    """Return a phrase and its shorter forms: "red cat" gives "red cat" and "cat".
 
-    A negation ("no red cat") can't be shortened.
+    Any of the words before the last one, or before the one of `names` at the end, may be missing. A negation ("no red
+    cat") can't be shortened.
     """
     if text.startswith("no "):
         return frozenset({text})
@@ -61,12 +62,12 @@ def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
 
 
 def predicate_of(scene: Scene, subject: int) -> str:
-    """The predicate whose subject is thing number `subject` (0 or 1), in a scene with a relation."""
+    """Return the predicate of a scene with a relation, if thing number `subject` (0 or 1) is its subject."""
     return PREDICATES[scene.relation][subject]
 
 
 def edge_holds(edge: Edge, graph: SceneGraph, scene: Scene) -> bool:
-    """Whether an edge of `graph` states a relation of `scene`; an edge to a node that isn't a thing is false.
+    """Return whether an edge of `graph` states a relation of `scene`. It doesn't if an end is no thing of the scene.
 
     Nodes may omit attributes: "cat" matches a red cat.
     """

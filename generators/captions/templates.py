@@ -1,4 +1,4 @@
-"""Templates that turn a scene into a caption and its scene graph, and the recipe's fields that modify a template.
+"""Templates that turn a scene into a caption and its scene graph. Fields of a recipe may modify a template.
 
 A template has one phrasing, or several from which one is drawn for each scene. Captions and graphs are built together
 from the scene; nothing is parsed.
@@ -32,7 +32,7 @@ class Template(NamedTuple):
     relation: bool = False
     """Whether captions state the relation of two things; if not, a conjunction joins them."""
     statement: bool = False
-    """Whether things are stated, "the cat is red", rather than named, "a red cat"."""
+    """Whether captions state things, "the cat is red", rather than name them, "a red cat"."""
     conjunction: str = "and"
     """Word that joins two things; one of `CONJUNCTIONS`."""
     mention_order: str = "random"
@@ -100,7 +100,8 @@ def _template(name: str, phrasings: tuple[str, ...], *chosen: str) -> Template:
 
 
 def check_phrasing(text: str) -> None:
-    """Raise unless a user's phrasing has the placeholders that a caption needs, and otherwise lower-case words."""
+    """Raise unless a user's phrasing has the placeholders that a caption needs, and besides these only lower-case
+    words."""
     fields = sorted(re.findall(r"{([^{}]*)}", text))
     if fields not in (["place", "things"], ["background", "things"]):
         raise UserError(f"the phrasing {text!r} must have {{things}}, and {{place}} or {{background}}, each once")
@@ -132,12 +133,12 @@ Predicates = str | tuple[str, ...]  # of two things; or of a chain, each of a th
 def build_caption(
     phrasing: Phrasing, scene: Scene, things: Sequence[Thing], predicate: Predicates = "", denied: Sequence[Thing] = ()
 ) -> Caption:
-    """The caption of `things`, in the order given, on the background of `scene`, with its graph.
+    """Build the caption of `things`, in their order, on the background of `scene`, with its graph.
 
-    With a predicate, the first thing is its subject; predicates of a chain relate the first things one to the next,
-    and a conjunction joins the others. Each of `denied` adds "no white caribou" to the text and, as a node, to the
-    graph. The background is a node too: the caption mentions it like the animals, and it gives shuffled graphs
-    (OC-CLIP, eq. 6) a third node to draw.
+    A single predicate has the first thing as its subject. Predicates of a chain each relate a thing to the next, from
+    the first one on; a conjunction joins the things after the chain. Each of `denied` adds a phrase such as "no white
+    caribou" to the text and a node to the graph. The background is a node too: the caption mentions it like the
+    animals, and it gives shuffled graphs (OC-CLIP, eq. 6) a third node to draw.
     """
     numbers = Counter(thing._replace(slot="") for thing in things)  # equal things are counted: "two red cats"
     phrases = [counted(attributes(thing), thing.animal, number) for thing, number in numbers.items()]
@@ -150,8 +151,8 @@ def build_caption(
 
 
 def joined_things(template: Template, numbers: Counter[Thing], predicate: Predicates, denied: Sequence[Thing]) -> str:
-    """The things in words: "a red cat and a white pig", "the cat is red and the pig is white", "a red cat above a white
-    pig", "a red cat above a white pig that is behind a grass dog"."""
+    """Write things in words: "a red cat and a white pig", "the cat is red and the pig is white", "a red cat above a
+    white pig", "a red cat above a white pig that is behind a grass dog"."""
     word = stated if template.statement and not predicate else named
     texts = [word(thing, number, template.article) for thing, number in numbers.items()]
     texts += [word(thing, no=True) for thing in denied]
@@ -162,7 +163,7 @@ def joined_things(template: Template, numbers: Counter[Thing], predicate: Predic
 
 
 def chained(texts: Sequence[str], predicates: Sequence[str], conjunction: str) -> str:
-    """Join texts of things: the first by predicates, those after them by a conjunction."""
+    """Join texts of things: the first ones by predicates, those after the chain by a conjunction."""
     joints = [f"that is {name}" if i else name for i, name in enumerate(predicates)]
     joints += [conjunction] * (len(texts) - 1 - len(joints))
     return " ".join(word for both in zip(texts, [*joints, ""], strict=True) for word in both if word)
@@ -179,7 +180,7 @@ def as_template(template: AnyTemplate) -> Template:
 
 
 def phrasing_of(scene: Scene, seed: int, template: AnyTemplate) -> Phrasing:
-    """The phrasing that is drawn for `scene` from a template's."""
+    """Draw one of a template's phrasings for `scene`."""
     template = as_template(template)
     phrasings = template.phrasings
     if len(phrasings) == 1:  # skip the draw, which takes most of a caption's time
@@ -196,8 +197,8 @@ def predicate_for(scene: Scene, things: Sequence[Thing], template: AnyTemplate) 
 
 @lru_cache(maxsize=16)  # a scene's caption and hard negative have the same order
 def mention_order(scene: Scene, seed: int, order: str = "random") -> tuple[Thing, ...]:
-    """The things of `scene` in the order in which its caption mentions them; a random order keeps position out of the
-    text."""
+    """Return the things of `scene` in the order in which its caption mentions them. If the order is random, it says
+    nothing about their places."""
     if order == "slots":
         return scene.things
     drawn = generator(seed, "mention", scene.key).permutation(len(scene.things))

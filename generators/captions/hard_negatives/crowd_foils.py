@@ -1,10 +1,11 @@
 """Tests on scenes of several things: one or more true captions against one or more false ones.
 
-`swap` exchanges the textures of two things, `assignment` those of up to four in every other way, so that true and false
-captions form a group: a scorer that knows the things and not which texture is whose has exactly the chance level.
-`illusion` tests a single phrase whose words are shown apart, `order` a relation, `paraphrase` two captions that say the
-same. What a foil names is as often in train as what its caption names, or it would give itself away. To add a task, add
-an entry to `CROWD_TASKS`; it returns None for a scene to which it doesn't apply.
+The split's own test `swap` exchanges the textures of two things. `assignment` deals those of up to four things in every
+other way, so that true and false captions form a group: a scorer that knows the things, but not which texture is whose,
+has exactly the chance level. `illusion` tests a phrase whose words are true of two different things, `order` a
+relation, `paraphrase` two captions that say the same. Train shows what a foil names as often as what its caption names;
+otherwise the foil would give itself away. To add a task, add an entry to `CROWD_TASKS`: a function that returns None
+for a scene to which it doesn't apply.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ class Question(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """The probability that all true texts are above all others, if every order of the texts is as likely."""
+        """The probability that all true texts score above all others, if every order of the texts is equally likely."""
         return 1 / comb(len(self.texts), self.true)
 
 
@@ -77,7 +78,7 @@ def assigned(things: int, most: int) -> int:
 
 
 def swap_all(scene: Scene, context: CrowdContext) -> Question | None:
-    """`swap` in captions that mention all things; None where captions of `swap` mention all anyway."""
+    """Ask `swap` with captions that mention all things. Return None if the captions of `swap` do so anyway."""
     things = in_order(scene, context.telling)
     if len(things) == len(tested_things(scene, context.telling)):
         return None
@@ -85,7 +86,7 @@ def swap_all(scene: Scene, context: CrowdContext) -> Question | None:
 
 
 def two_mentioned(scene: Scene, context: CrowdContext) -> Question | None:
-    """`swap` in captions that mention the two exchanged things alone; None where captions of `swap` mention no others
+    """Ask `swap` with captions that mention only the two exchanged things. Return None if the captions of `swap` do so
     anyway."""
     things = tested_things(scene, context.telling)
     if len(things) == LEAST:
@@ -96,8 +97,8 @@ def two_mentioned(scene: Scene, context: CrowdContext) -> Question | None:
 
 
 def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | None:
-    """All ways in which so many drawn things may have their textures, the true one first. None if captions of the scene
-    mention another number of things (up to four), if train doesn't show all cells, or if things share a texture."""
+    """Draw `number` things and return a caption for each way to deal them their textures, the true one first. None if
+    `number` isn't the scene's (`assigned`), if train doesn't show all cells, or if things share a texture."""
     telling = context.telling
     alone = len({thing.texture for thing in scene.things}) == len(scene.things)
     if context.coverage < 1 or not alone or number != assigned(len(scene.things), telling.most):
@@ -111,8 +112,8 @@ def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | N
 
 
 def illusion(scene: Scene, context: CrowdContext) -> Question:
-    """For a scene whose exchanged things are a red cat and a white dog: "a red cat" against "a white cat", all of whose
-    words are true of something."""
+    """For a scene whose exchanged things are a red cat and a white dog: "a red cat" against "a white cat". The scene
+    shows something white and a cat, but no white cat."""
     pair = [scene.things[i] for i in exchanged(scene)]
     first = int(generator(context.telling.seed, "illusion", scene.key).integers(2))
     one, other = pair[first], pair[1 - first]
@@ -121,8 +122,8 @@ def illusion(scene: Scene, context: CrowdContext) -> Question:
 
 
 def order(scene: Scene, context: CrowdContext) -> Question | None:
-    """The caption against one with two things of its chain exchanged or a predicate turned, which states a false
-    relation; None if captions state no relation."""
+    """Ask for the caption against one that states a false relation: two things of its chain are exchanged, or a
+    predicate is replaced by its converse. Return None if captions state no relation."""
     telling = context.telling
     things = tested_things(scene, telling)
     false = list(reordered(things, chain(things, telling)))
@@ -136,7 +137,7 @@ Stated = tuple[tuple[Thing, ...], tuple[str, ...]]  # things, and the predicates
 
 
 def reordered(things: Sequence[Thing], predicates: Sequence[str]) -> Iterator[Stated]:
-    """Yield the chains with two things exchanged, or one predicate turned, that state something false."""
+    """Yield the false chains with two things exchanged, or with one predicate replaced by its converse."""
     for one, other in combinations(range(len(predicates) + 1) if predicates else (), 2):
         changed = list(things)
         changed[one], changed[other] = changed[other], changed[one]
@@ -148,15 +149,15 @@ def reordered(things: Sequence[Thing], predicates: Sequence[str]) -> Iterator[St
 
 
 def says_false(subject: Thing, predicate: str, other: Thing) -> bool:
-    """Whether a predicate is false of two things in their slots, not only unsaid."""
+    """Return whether a predicate is false of two things in their slots. It isn't if it is only left open."""
     name = next(name for name, both in PREDICATES.items() if predicate in both)
     first, second = (subject, other) if predicate == PREDICATES[name][0] else (other, subject)
     return holds(name, first.slot, second.slot) is False
 
 
 def paraphrase(scene: Scene, context: CrowdContext) -> Question | None:
-    """Two true captions that say the same in two orders, against the swap in one of these orders; None if a template
-    prescribes the order."""
+    """Ask for two true captions that say the same in two orders, against the swap in one of these orders. Return None
+    if the template prescribes the order."""
     telling = context.telling
     if telling.template.mention_order != "random":
         return None
@@ -167,8 +168,8 @@ def paraphrase(scene: Scene, context: CrowdContext) -> Question | None:
 
 
 def replaced(scene: Scene, context: CrowdContext, field: str) -> Question | None:
-    """The caption against one in which an exchanged thing has another animal or texture of the same class, which the
-    scene doesn't show; None if there is none."""
+    """Ask for the caption against one in which an exchanged thing has another animal or texture, which the scene
+    doesn't show and which below full coverage is of the same class. Return None if there is none."""
     telling, classes = context.telling, getattr(context.cells, f"{field}s")
     random = generator(telling.seed, "replaced", field, scene.key)
     thing = scene.things[exchanged(scene)[random.integers(2)]]

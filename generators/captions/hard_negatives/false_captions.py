@@ -1,14 +1,14 @@
 """False captions of training images, as negatives in a loss: swapped, replaced, shuffled.
 
 A caption is false of an image if it claims something that the scene's full caption doesn't (`relations.claims`). Which
-one is drawn depends only on the scene, its caption and a seed.
+false caption is drawn depends only on the scene, its caption and a seed.
 
-Compositions that a split keeps for its tests aren't revealed. No false caption matches a hold-out rule, names a texture
-on an animal that training never shows with it, or combines animals (and their relation, if captions state one) that
-training never shows together: unseen pairs, validation pairs, counts and textures stay unmentioned. Some test texts
-still occur: the swap of a training pair is the true caption of the tests `seen_pairs` and `unseen_order`, and a
-replaced texture may be one of `different_bag`. A model reads these texts in training, as false ones, and never sees
-their images.
+False captions don't reveal the compositions that a split keeps for its tests. None matches a hold-out rule, names a
+texture on an animal that training never shows in it, or combines animals (and their relation, if captions state one)
+that training never shows together. So unseen pairs, validation pairs, unseen counts and unseen textures aren't
+mentioned. Some test texts still occur: the swap of a training pair is the true caption of the tests `seen_pairs` and
+`unseen_order`, and a replaced texture may be one of `different_bag`. A model reads these texts in training, as false
+ones, and never sees their images.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,11 +48,13 @@ class FalseCaptions:
         self.longest = max((len(text.split()) for text in captions), default=0), max(map(len, captions), default=0)
 
     def swapped(self, scene: Scene, recorded: Caption) -> Caption | None:
-        """The scene's hard negative from the split file; None if it would reveal something that tests keep."""
+        """Return `recorded`, the scene's hard negative from the split file; None if it would reveal something that is
+        kept for tests."""
         return recorded if self.allowed(SWAPS[self.recipe["kind"]](scene)) else None
 
     def drawn(self, kind: str, scene: Scene, true: Caption, draw: int) -> Caption | None:
-        """Draw a replaced or a shuffled caption by a seed; None if there is none."""
+        """Draw a false caption by the seed `draw`: a replaced one if `kind` is "replace", else a shuffled one. None if
+        there is none."""
         content, random = self.contents.read(scene, true), generator(draw, "false caption", kind, true.text)
         truth = self.truth(scene)
         alternatives = self.replaced(content, random) if kind == "replace" else shuffled(content, random)
@@ -63,7 +65,7 @@ class FalseCaptions:
         return None
 
     def truth(self, scene: Scene) -> frozenset[str]:
-        """Everything that is true of a scene and that captions may state."""
+        """Return everything that captions may state and that is true of a scene, as claims."""
         graph = self.full(scene).graph
         if self.recipe.get("relations_stated"):
             edges = (Edge(PREDICATES[name][0], first, second) for name, first, second in relations_of(scene))
@@ -76,19 +78,20 @@ class FalseCaptions:
         return self.contents.state(Content(scene, scene.things, predicate))
 
     def usable(self, content: Content, text: str) -> bool:
-        """Whether a text reveals nothing about tests, and isn't longer than the longest text that models are
-        built for.
+        """Return whether a text reveals nothing that is kept for tests, and isn't longer than the longest training
+        caption, by words or by characters; models are built for that length.
         """
         described = Scene(content.scene.background, content.things)
         return self.allowed(described) and len(text.split()) <= self.longest[0] and len(text) <= self.longest[1]
 
     def allowed(self, described: Scene) -> bool:
-        """Whether training shows all parts of the described scene, and no rule holds it out."""
+        """Return whether training shows each animal of the described scene in its texture and the animals together, and
+        no rule holds the scene out."""
         there = all((thing.animal, thing.texture) in self.textured for thing in described.things if thing.texture)
         return there and self.together(described) and not matched(self.rules, described)
 
     def together(self, described: Scene) -> bool:
-        """Whether training shows the animals of a scene together; of more than two animals, each pair of them."""
+        """Return whether training shows the animals of a scene together; in a crowd split, each pair of them."""
         if self.recipe.get("kind") == "crowd":
             return self.two_in(described) <= self.twos
         return len(described.things) < 2 or self.group(described) in self.groups
@@ -108,7 +111,7 @@ class FalseCaptions:
 
     @cached_property
     def groups(self) -> set[tuple[str | None, tuple[str, ...]]]:
-        """The groups of animals that training shows together."""
+        """The groups of animals (see `group`) that training shows together."""
         return {self.group(scene) for scene in self.scenes}
 
     def group(self, scene: Scene) -> tuple[str | None, tuple[str, ...]]:
@@ -134,7 +137,8 @@ class FalseCaptions:
                 yield content.with_things({kind: kind._replace(**{field: name})})
 
     def otherwise_related(self, content: Content) -> list[Content]:
-        """Copies of the content with the predicates of the split's other relations."""
+        """Return copies of the content with the predicates of the split's other relations; none if it states no
+        relation."""
         if not content.predicate:
             return []
         others = [name for name in self.recipe.get("relations", ()) if name != content.scene.relation]
@@ -143,8 +147,8 @@ class FalseCaptions:
 
 
 def related(content: Content, relation: str, first: int) -> Content:
-    """Put the two things of a content into another relation; the one mentioned first goes to the relation's slot number
-    `first`."""
+    """Put the two things of a content into another relation. The one mentioned first gets the relation's slot number
+    `first` (0 or 1)."""
     slots = SLOTS_OF[relation]
     places = slots[first], slots[1 - first]
     things = tuple(thing._replace(slot=slot) for thing, slot in zip(content.things, places, strict=True))
@@ -154,8 +158,9 @@ def related(content: Content, relation: str, first: int) -> Content:
 def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]:
     """Yield contents with the animals, textures and sizes of two things redistributed, in random order.
 
-    Only words of one kind change places: a text model alone could tell that "a red dog and a white desert in the cat"
-    is false. If captions state no relation and there are no sizes, only the swap is left.
+    An animal only changes places with an animal, a texture with a texture and a size with a size. Otherwise a text
+    model could tell without the image that "a red dog and a white desert in the cat" is false. If captions state no
+    relation and there are no sizes, only the swap is left.
     """
     if len(content.kinds) != len(content.things) or len(content.things) < 2:
         return

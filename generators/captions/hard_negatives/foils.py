@@ -1,10 +1,9 @@
 """Binary tests on a scene of two things: a true caption against a false one.
 
-`swap` tests binding, and so does `swap size` in worlds with sizes; `replace ...` and `add ...` test recognition
-(SugarCrepe's taxonomy), where the captions of `add ...` are half-truths, the true one and a false detail (Kargi et al.
-2026); `one animal` tests binding with captions that mention one of the two (OC-CLIP, figure 6). To
-add a task, add an entry to `TASKS`: a function that returns None for a scene to which it doesn't apply; such scenes are
-not counted.
+`swap` tests binding, and so does `swap size` in worlds with sizes. `replace ...` and `add ...` test recognition
+(SugarCrepe's taxonomy). The false captions of `add ...` are half-truths: the true one with a false detail (Kargi et al.
+2026). `one animal` tests binding with captions that mention one of the two (OC-CLIP, figure 6). To add a task, add an
+entry to `TASKS`: a function that returns None for a scene to which it doesn't apply; such scenes are not counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,7 +71,7 @@ def swap_size(scene: Scene, context: TaskContext) -> Choice | None:
 
 
 def replace_size(scene: Scene, context: TaskContext) -> Choice:
-    """The true caption against one in which a thing has another size, which the other thing may have."""
+    """The true caption against one in which a thing has another size, possibly that of the other thing."""
     random = generator(context.seed, "replace", "size", scene.key)
     things = list(mentioned(scene, context))
     chosen = int(random.integers(len(things)))
@@ -148,7 +147,7 @@ def caption_in_place(scene: Scene, things: Sequence[Thing], context: TaskContext
 
 
 def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
-    """The `names` that no thing of the scene has in `field`."""
+    """Return the `names` that `field` has in no thing of the scene."""
     return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
 
 
@@ -203,7 +202,7 @@ NEEDS = {
 
 
 def possible(task: str, context: TaskContext) -> bool:
-    """Whether a task applies to the split's kind and vocabulary."""
+    """Return whether a task applies to a split: to its kind, vocabulary, relations and negations."""
     names, least = NEEDS.get(task, ("animals", 0))
     enough = len(getattr(context.vocabulary, names)) >= least
     # A model that never saw "no" in training can't be tested on it.

@@ -1,4 +1,4 @@
-"""The hard negative of a scene: the caption of the scene with two textures, two places or its number exchanged."""
+"""The hard negative of a scene: the caption of its swap, which has two textures, two places or the number changed."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ def swap_places(scene: Scene) -> Scene:
 
 
 def other_number(scene: Scene) -> Scene:
-    """The scene with another number of its things, from one to four, determined by the scene's key."""
+    """Return the scene with another number of its equal things, from one to four. The scene's key decides which."""
     things, numbers = scene.things, [n for n in range(1, len(COUNTING) + 1) if n != len(scene.things)]
     number = numbers[zlib.crc32(scene.key.encode()) % len(numbers)]
     free = [slot for slot in COUNTING if slot not in {thing.slot for thing in things}]
@@ -41,15 +41,16 @@ def other_number(scene: Scene) -> Scene:
 
 
 def exchanged(scene: Scene) -> tuple[int, int]:
-    """The two things of a scene of several whose textures a hard negative exchanges, by their indices.
+    """Return the indices of the two things of a scene whose textures a hard negative exchanges.
 
-    Places, background and view decide it, so that a scene and its swap agree. Raises `ValueError` for a single thing.
+    Slots, background and view decide, so that they are the same for a scene and its swap. Raises `ValueError` for a
+    single thing.
     """
     return exchanged_places(tuple(thing.slot for thing in scene.things), scene.background, scene.view)
 
 
 def exchanged_places(slots: tuple[str, ...], background: str, view: int) -> tuple[int, int]:
-    """The indices of the two exchanged things in a scene with these slots, which are sorted by name."""
+    """Return the indices of the two exchanged things in a scene with these slots, sorted by name."""
     pairs = list(combinations(range(len(slots)), 2))
     if not pairs:
         raise ValueError("a single thing has nothing to exchange")
@@ -62,10 +63,10 @@ def swap_exchanged(scene: Scene) -> Scene:
 
 
 def probed(scene: Scene) -> tuple[int, int]:
-    """The two things of a scene of a probe set that swap and mirror exchange, by their indices.
+    """Return the indices of the two things of a probe set's scene that swap and mirror exchange.
 
-    Places alone decide it, so that they are the same two in all views and on all backgrounds. Raises `ValueError` for a
-    single thing.
+    Places alone decide, so that they are the same in all views and on all backgrounds. Raises `ValueError` for a single
+    thing.
     """
     return exchanged_places(tuple(place_of(thing.slot) for thing in scene.things), "", 0)
 
@@ -81,7 +82,7 @@ def mirror_probed(scene: Scene) -> Scene:
 
 
 def with_exchanged(scene: Scene, pair: tuple[int, int], field: str) -> Scene:
-    """The scene with a field of two of its things exchanged."""
+    """Return the scene with the values of a field exchanged between two of its things."""
     one, other = pair
     things = list(scene.things)
     things[one] = scene.things[one]._replace(**{field: getattr(scene.things[other], field)})
@@ -103,10 +104,10 @@ SWAPS: dict[str, Callable[[Scene], Scene]] = {
 def hard_negative(
     scene: Scene, seed: int, template: AnyTemplate = "conjunction", kind: str = "binding", denied: Sequence[Thing] = ()
 ) -> Caption | None:
-    """The caption of the swapped scene, with the true caption's phrasing and bag of words.
+    """Build the caption of the swapped scene, with the true caption's phrasing and bag of words.
 
-    Slots are mentioned in the order of the true caption. None if a swap would change nothing: for a single thing, or if
-    two things of one texture would exchange it.
+    It mentions slots in the order of the true caption. None unless the scene has two things and the swap changes it:
+    two things of one texture would exchange it in vain.
     """
     if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
         return None
