@@ -1,4 +1,4 @@
-"""Parses a caption of our worlds that somebody typed."""
+"""Parses captions of our worlds that a person typed."""
 
 from dataclasses import replace
 from functools import cache
@@ -21,7 +21,7 @@ EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the
 
 
 def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
-    """The scene graph of a caption of our worlds: nodes are its things in order of mention, then the background.
+    """Parse a caption of our worlds. The nodes of its graph are its things in order of mention, then the background.
 
     `world` is a name, a TOML file or a vocabulary; without it, all built-in animals and backgrounds and the textures of
     pug are known. Capitals and punctuation don't matter, and the background may be missing. Raises `UserError` for a
@@ -46,14 +46,14 @@ def vocabulary_of(world: str | World | Vocabulary) -> World | Vocabulary:
 
 
 def all_names() -> Vocabulary:
-    """All built-in animals and backgrounds, and the textures of pug. Parsers of captions from anywhere are named by
-    these words, so further textures are known only if their world is named."""
+    """Return all built-in animals and backgrounds, and the textures of pug. The identity of the parser `rules` depends
+    on these words, so that further textures are known only if their world is given."""
     animals, backgrounds = map(catalog.names, ("animals", "backgrounds"))
     return Vocabulary(animals, tuple(sorted(TEXTURES)), backgrounds, PAIR_SLOTS, tuple(SIZES))
 
 
 def with_optional_sizes(words: World | Vocabulary) -> World | Vocabulary:
-    """A vocabulary whose sizes are treated like textures, so that a caption may give them for only some things."""
+    """Return a vocabulary that treats sizes like textures, so that a caption may give sizes to only some things."""
     both = (f"{size} {texture}" for size in words.sizes for texture in words.textures)
     return replace(words, sizes=(), textures=(*words.textures, *words.sizes, *both))
 

@@ -10,21 +10,24 @@ Outcome = TypeVar("Outcome")
 
 
 class Asking:
-    """Asks at most `at_once` things at the same time. A server that leaves as many in a row without an answer counts
-    as gone, and nothing more is asked: `stopped` is set."""
+    """Asks a server about at most `at_once` things at the same time.
+
+    If it leaves that many in a row without an answer, it counts as gone: `stopped` is set, and nothing more should be
+    sent."""
 
     def __init__(self, at_once: int) -> None:
         self.at_once, self.stopped = at_once, threading.Event()
         self._silent = 0  # things without an answer since the last answer
 
     def note(self, answered: bool) -> None:
-        """Whether the server answered about a thing."""
+        """Note whether the server answered about a thing."""
         self._silent = 0 if answered else self._silent + 1
         if self._silent >= self.at_once:
             self.stopped.set()
 
     def each(self, ask: Callable[[Thing], Outcome], things: Sequence[Thing]) -> Iterator[Outcome]:
-        """Yield the result for each thing as soon as it is there; raises what `ask` raises."""
+        """Call `ask` for each thing, in threads, and yield each result as soon as it is there. Raises what `ask`
+        raises."""
         source, lock = iter(things), threading.Lock()
         done: queue.SimpleQueue[tuple[Outcome | None, Exception | None]] = queue.SimpleQueue()
 

@@ -1,4 +1,4 @@
-"""Requests to a server of the OpenAI chat-completions protocol, repeated if it is busy, slow, or unreachable."""
+"""Requests to a server of the OpenAI chat-completions protocol, repeated if it is busy, slow or can't be reached."""
 
 import contextlib
 import email.utils
@@ -31,7 +31,7 @@ class NoAnswer(Exception):
 
 
 class Refused(NoAnswer):
-    """Raised if a server answers that it won't take this request."""
+    """Raised if a server rejects a request, which then isn't repeated."""
 
 
 Read = TypeVar("Read")  # what is read of an answer: it has the numbers of tokens, as `Reply`
@@ -75,7 +75,7 @@ class ChatServer:
                 "the address of a server has a name, a password or a query; put its key into the environment (key=NAME)"
             )
         self.counts: Counter[str] = Counter()
-        """Requests, repeated ones, and tokens."""
+        """Numbers of requests, of repeated ones, and of tokens in and out."""
         self._opener = urllib.request.build_opener(_Redirected)
         self._lock = threading.Lock()
         self._not_before = 0.0  # no thread sends before this time
@@ -84,11 +84,11 @@ class ChatServer:
     def chat(
         self, settings: Mapping[str, Any], stopped: threading.Event, read: Callable[[Mapping[str, Any]], Read]
     ) -> Read:
-        """Send a request, `settings` as JSON, and return what `read` makes of the JSON answered; sends nothing more
-        once `stopped`.
+        """Send `settings` as JSON and return what `read` makes of the answer's JSON. Sends nothing more once `stopped`
+        is set.
 
-        Raises `NoAnswer` if all attempts fail, `Refused` if the server won't take the request, and `UserError` if it
-        will never take any.
+        Raises `NoAnswer` if all attempts fail or the server asks for too long a wait, `Refused` if it rejects this
+        request, and `UserError` if it would reject every request.
         """
         body, problem, wait = json.dumps(settings).encode(), "not requested: the server had stopped answering", 0.0
         for attempt in range(self.attempts):
@@ -108,8 +108,8 @@ class ChatServer:
         raise NoAnswer(problem)
 
     def _waited(self, seconds: float, stopped: threading.Event) -> bool:
-        """Wait this many seconds, then as long as the server asked all requests to wait, and for a turn (`per_minute`);
-        False if stopped meanwhile."""
+        """Wait this many seconds, then as long as the server asked all requests to wait, then for a turn
+        (`per_minute`). Return False if `stopped` was set meanwhile."""
         while not stopped.wait(seconds):
             with self._lock:
                 now = time.monotonic()
@@ -137,7 +137,7 @@ class ChatServer:
         return b"".join(parts)
 
     def _refused(self, error: urllib.error.HTTPError) -> str:
-        """Describe an HTTP error; raises if the request shouldn't be repeated."""
+        """Describe an HTTP error. Raises if the request shouldn't be repeated."""
         with error:
             said, wait = beginning(error), retry_after(error.headers.get("Retry-After"))
         if error.code in HOPELESS or 300 <= error.code < 400:
@@ -166,7 +166,7 @@ def beginning(error: urllib.error.HTTPError) -> str:
 
 
 def protocol(body: bytes, read: Callable[[Mapping[str, Any]], Read]) -> Read:
-    """What `read` makes of the server's JSON; raises `ValueError` if that doesn't follow the protocol."""
+    """Return what `read` makes of the server's JSON. Raises `ValueError` if the JSON doesn't follow the protocol."""
     try:
         return read(parse_json(body, "it"))
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -174,19 +174,20 @@ def protocol(body: bytes, read: Callable[[Mapping[str, Any]], Read]) -> Read:
 
 
 def read_reply(content: Mapping[str, Any]) -> Reply:
-    """The text of an answer."""
+    """Read the text and the numbers of tokens of an answer; the text is empty if the model gave none."""
     text = content["choices"][0]["message"]["content"]
     return Reply(text if isinstance(text, str) else "", *tokens_of(content))
 
 
 def tokens_of(content: Mapping[str, Any]) -> tuple[int, int]:
-    """The numbers of tokens that a server counts for a request and for its answer; 0 if it doesn't say."""
+    """Return the numbers of tokens that a server counts for a request and for its answer; 0 if it gives none."""
     usage = content.get("usage") or {}
     return int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
 
 
 def key_in(variable: str) -> str:
-    """The server's key in an environment variable; empty without a name. Raises if it holds none."""
+    """Return the server's key from an environment variable, or "" if `variable` is empty. Raises if the variable holds
+    no key."""
     if variable and not os.environ.get(variable):
         raise UserError(f"the environment has no {variable}, which is to have the server's key; set it")
     key = os.environ[variable].strip() if variable else ""

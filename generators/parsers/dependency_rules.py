@@ -62,7 +62,7 @@ class Tree:
         return self.words[place].text.lower()
 
     def of(self, place: int) -> int | None:
-        """The noun after a noun's "of"; None if there is none."""
+        """Return the noun after the "of" that follows a noun; None if there is none."""
         ofs = (prep for prep in self.below(place, "prep") if self.text(prep) == "of")
         return next((noun for prep in ofs for noun in self.nouns(self.below(prep, "pobj"))), None)
 
@@ -109,11 +109,11 @@ class Tree:
 
 
 def graph_of(words: Sequence[Word]) -> SceneGraph | None:
-    """The scene graph of a caption's tree; None if it names no thing.
+    """Make the scene graph of a caption's tree. None if the caption names no thing, or a node's phrase is empty.
 
-    Nodes are nouns with the words before them, in order of mention. An edge is a preposition between two nodes, or
-    between a verb's subject and its object, together with the verb; or a verb with subject and object; or a possessive
-    ("of"). Negated nodes ("no cat") have no edges. Pronouns don't become nodes, so statements about them are lost.
+    Nodes are nouns with the words before them, in order of mention. The predicate of an edge is a preposition between
+    two nodes, a verb with a preposition ("sitting on"), a verb between its subject and object, or "of" for a
+    possessive. Negated nodes ("no cat") have no edges. Pronouns don't become nodes, so statements about them are lost.
     """
     tree = Tree(words)
     things = [place for place in range(len(words)) if tree.is_thing(place)]
@@ -129,15 +129,15 @@ def graph_of(words: Sequence[Word]) -> SceneGraph | None:
 
 
 def stands_for(tree: Tree, place: int) -> int | None:
-    """The thing that another noun stands for: X for "photo" in "photo of X", the group for its people; None if there is
-    none."""
+    """Return the thing that another noun stands for: X for "photo" in "photo of X", "group" for "people" in "group of
+    people"; None if there is none."""
     if tree.text(place) in PICTURES:
         return tree.of(place)
     return tree.words[tree.words[place].head].head if tree.counted(place) else None
 
 
 def relations(tree: Tree) -> Iterator[tuple[str, int, int]]:
-    """Yield predicates with the words at both ends."""
+    """Yield each relation as its predicate and the indices of its subject and its object."""
     for place, word in enumerate(tree.words):
         if word.label in ("prep", "agent") and not part_of_noun(tree, place):
             predicate, nouns = reached(tree, place)
@@ -158,7 +158,7 @@ def part_of_noun(tree: Tree, place: int) -> bool:
 
 
 def reached(tree: Tree, place: int) -> tuple[str, list[int]]:
-    """The words of a preposition and the nouns after it: "on the left of" and "dog"; "out of" and "box"."""
+    """Return the words of a preposition and the nouns after it: "on the left of" and "dog", or "on" and "box"."""
     nouns = tree.nouns(tree.below(place, "pobj"))
     if nouns and tree.is_place(nouns[0]):
         prep = next(prep for prep in tree.below(nouns[0], "prep") if tree.text(prep) == "of")
@@ -168,8 +168,8 @@ def reached(tree: Tree, place: int) -> tuple[str, list[int]]:
 
 
 def starts(tree: Tree, head: int) -> Iterator[tuple[str, int]]:
-    """Yield the words that start a preposition's relation, with the relation's subject; `head` is the word that the
-    preposition depends on."""
+    """Yield, for each subject of a preposition's relation, the words of the predicate before the preposition
+    ("sitting", or none), and the subject. `head` is the word that the preposition depends on."""
     part = tree.words[head].part
     if part in NOUNS:
         yield "", head

@@ -1,4 +1,4 @@
-"""Scene graphs as JSON: strict reading of graphs from outside, and a cache on disk of parsed captions."""
+"""Scene graphs as JSON: strict reading of graphs from outside, and a cache of parsed captions on disk."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,8 @@ def from_json(content: Any) -> SceneGraph:
 
 
 def checked(nodes: Sequence[Any], edges: Sequence[Sequence[Any]]) -> SceneGraph:
-    """Make a graph of phrases and triples (predicate, subject, object), whose types are unchecked; raises
-    `NotAGraph`.
+    """Make a graph of phrases and triples (predicate, subject, object). Checks types, lengths and indices, and raises
+    `NotAGraph` if something is wrong.
     """
     if not nodes:
         raise NotAGraph("no nodes: there is nothing in it")
@@ -61,14 +61,14 @@ def checked(nodes: Sequence[Any], edges: Sequence[Sequence[Any]]) -> SceneGraph:
 
 
 def plain_phrase(text: str) -> str:
-    """A phrase in the form in which all parsers write nodes: "The brown Cat," -> "brown cat"; empty for an article
-    alone."""
+    """Return a phrase in the form in which all parsers write nodes: "The brown Cat," -> "brown cat". An article alone
+    gives ""."""
     first, *rest = plain_text(text).split() or [""]
     return " ".join(rest if first in ARTICLES else (first, *rest))
 
 
 def plain_graph(graph: SceneGraph) -> SceneGraph:
-    """A graph with all phrases in plain form; raises `NotAGraph` if one becomes empty."""
+    """Return a graph with all nodes and predicates in plain form. Raises `NotAGraph` if one becomes empty."""
     nodes = [plain_phrase(node) for node in graph.nodes]
     edges = dict.fromkeys((plain_text(edge.predicate), edge.subject, edge.object) for edge in graph.edges)
     if not all([*nodes, *(predicate for predicate, *_ in edges)]):
@@ -83,8 +83,8 @@ class ParseCache:
     """The answers of one parser on disk: a folder with `parser.json`, its identity, and `graphs.jsonl`, one line per
     caption.
 
-    The folder's name below `root` depends on the identity, so each prompt or model has its own. Several processes may
-    add at once. Captions of lines that can't be used are parsed again (`SealedLines`).
+    The folder's name below `root` depends on the identity, so each prompt or model has its own folder. Several
+    processes may add at once. Captions whose lines can't be used are parsed again (`SealedLines`).
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
@@ -97,7 +97,7 @@ class ParseCache:
             if not (self.folder / "parser.json").exists():
                 write_text(self.folder / "parser.json", json.dumps(dict(identity), indent=1))
             self.damaged = self._lines.read(self._take)
-            """Lines that were passed over."""
+            """Number of lines that can't be used."""
         except Unreadable as error:
             raise UserError(f"{error}; delete it: its captions are parsed anew") from error
         except OSError as error:
@@ -115,7 +115,7 @@ class ParseCache:
         return self._entries.get(caption)
 
     def add(self, caption: str, graph: SceneGraph | None, problem: str = "") -> None:
-        """Keep a graph, or None and the reason."""
+        """Add a caption with its graph, or with None and the reason why it has none."""
         what = as_json(graph) if graph else {"problem": problem}
         self._lines.add({"caption": caption, **what})
         self._entries[caption] = graph, problem
@@ -126,7 +126,7 @@ class ParseCache:
 
 
 def entry_of(content: Any) -> tuple[str, Entry]:
-    """Read a line's object: a caption and its entry; raises `ValueError` for something else."""
+    """Read a caption and its entry from a line's object. Raises `NotAGraph`, a `ValueError`, for anything else."""
     caption = content.get("caption") if isinstance(content, dict) else None
     if not isinstance(caption, str):
         raise NotAGraph("no caption: a line of something else")

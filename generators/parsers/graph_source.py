@@ -1,8 +1,8 @@
-"""Where models get the scene graphs of our captions: from the generator, a parser, or either with added errors.
+"""The source of the scene graphs that models read: the generator, a parser, or either of them with added errors.
 
 The generator makes caption and graph from one scene, so its graphs are right and complete. A parser sees only the
-caption, and makes errors. The losses of all models decide by the generator's graphs which other images a caption is
-true of; the source changes only what models read.
+caption, and makes errors. The source changes only what models read: all losses use the generator's graphs to decide of
+which other images a caption is true.
 """
 
 from collections.abc import Mapping
@@ -56,18 +56,18 @@ class GraphSource:
         return self.graphs == GENERATOR and not self.dropped_nodes and not self.moved_attributes
 
     def at(self, place: str) -> "GraphSource":
-        """The source that models read in "train" or "test"."""
+        """Return the source of the graphs that models read in "train" or "test"."""
         return replace(self, graphs_at="both") if self.graphs_at in (place, "both") else GraphSource()
 
     @property
     def trained_with(self) -> "GraphSource":
-        """The same source in training, but the generator's graphs in tests."""
+        """A source with the same graphs in training, and the generator's in tests."""
         here = self.at("train")
         return here if here.plain else replace(here, graphs_at="train")
 
 
 def parser_digest(graphs: str) -> str:
-    """A hash of everything that decides a parser's graphs; empty for the generator. Raises if the parser can't run
+    """Return a hash of everything that decides a parser's graphs; "" for the generator. Raises if the parser can't run
     here."""
     return "" if graphs == GENERATOR else digest(open_parser(graphs).identity())
 
@@ -86,13 +86,13 @@ class ReadGraphs:
         self._read: dict[str, SceneGraph] = {}
 
     def __call__(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """The graph that models read for a caption; `graph` is the generator's."""
+        """Return the graph that models read for a caption. `graph` is the generator's."""
         if caption not in self._read:
             self._read[caption] = self.noisy(caption, self.parser(caption) if self.parser else graph)
         return self._read[caption]
 
     def noisy(self, caption: str, graph: SceneGraph) -> SceneGraph:
-        """The graph with the errors drawn for this caption."""
+        """Return the graph with the errors that are drawn for this caption."""
         if share := self.source.moved_attributes:
             random = generator(self.seed, "moved attributes", caption)
             graph = with_moved_attributes(graph, share, self.known, random)

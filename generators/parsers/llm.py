@@ -70,12 +70,12 @@ def prompt() -> list[dict[str, str]]:
 
 
 def question(caption: str) -> dict[str, str]:
-    """The message with a caption. The caption is data, marked as such, whatever it says."""
+    """Make the message with a caption. It marks the caption as data, whatever the caption says."""
     return {"role": "user", "content": f"Caption: {caption}"}
 
 
 def correction(answer: str, problem: str) -> list[dict[str, str]]:
-    """The messages that follow an unusable answer: the answer, shortened if it is long, and the problem with it."""
+    """Make the messages after an unusable answer: the answer, shortened if it is long, and the problem with it."""
     return [
         {"role": "assistant", "content": answer[:MOST_REPEATED]},
         {"role": "user", "content": AGAIN.format(problem=problem)},
@@ -83,7 +83,8 @@ def correction(answer: str, problem: str) -> list[dict[str, str]]:
 
 
 def read_answer(text: str) -> SceneGraph:
-    """Read the graph from an answer; raises `NotAGraph` for anything but one JSON object of the described form."""
+    """Read the graph from an answer. Raises `NotAGraph` unless it has one JSON object of the form that the prompt
+    describes, between the marks."""
     if len(text) > LONGEST:
         raise NotAGraph(f"too large: an answer of {len(text)} characters")
     inside, closed, _ = text.partition(OPEN)[2].partition(CLOSE)
@@ -98,7 +99,7 @@ def read_answer(text: str) -> SceneGraph:
 
 
 def graph_of(content: Any) -> SceneGraph:
-    """Make the graph that an answer's JSON states."""
+    """Make the graph that an answer's JSON states. Raises `NotAGraph` for another form."""
     if not isinstance(content, dict) or content.keys() != {"entities", "relationships"}:
         raise NotAGraph("keys: it isn't one object with 'entities' and 'relationships' alone")
     entities, relationships = content["entities"], content["relationships"]
@@ -136,18 +137,18 @@ class LLMOptions:
 
 
 class LanguageModel:
-    """Asks the model for the graph of each caption, several at a time, at temperature 0.
+    """Asks a model for the graph of each caption, several at a time, at temperature 0.
 
-    An unusable answer is sent back with a description of the problem. If the server doesn't answer `concurrency`
-    captions in a row, it counts as gone, and no more requests are sent.
+    An unusable answer is sent back with a description of the problem. If the server leaves `concurrency` captions in a
+    row without an answer, it counts as gone, and no more requests are sent.
     """
 
     def __init__(self, options: LLMOptions, server: ChatServer) -> None:
         self.options, self.server = options, server
 
     def identity(self) -> Mapping[str, Any]:
-        """The model, the messages before the caption, and the version of reading; the server's address is not part of
-        it."""
+        """Return the model, its options `answers` and `tokens`, the messages before the caption, and the version of
+        reading. The server's address is left out."""
         options = {"model": self.options.model, "answers": self.options.answers, "tokens": self.options.tokens}
         return {"parser": "llm", "version": VERSION, **options, "prompt": prompt()}
 
@@ -156,7 +157,7 @@ class LanguageModel:
         return dict(self.server.counts)
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Yield each caption as soon as it is answered or given up."""
+        """Yield the result for each caption as soon as it is answered or given up."""
         asking = Asking(self.options.concurrency)
         return asking.each(lambda caption: self._parsed(caption, asking), captions)
 
@@ -179,7 +180,7 @@ class LanguageModel:
 
 
 def build(options: LLMOptions) -> LanguageModel:
-    """Check the options; sends nothing."""
+    """Check the options and make the parser. Sends no request."""
     if not options.model:
         raise UserError("the parser llm needs the name of a model: llm:model=NAME,url=http://HOST:PORT/v1")
     if not options.timeout or not all((options.concurrency, options.attempts, options.answers, options.tokens)):

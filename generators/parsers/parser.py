@@ -1,4 +1,4 @@
-"""The protocol of caption parsers, and the class that runs them: it caches graphs, and falls back to a single node."""
+"""The protocol of caption parsers, and the class that runs a parser, caches its graphs and falls back to one node."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
     fell_back: Mapping[str, int]
     """Number of captions represented by a single node, by reason."""
     kept: int
-    """Number of captions that had been parsed before, by this process or another."""
+    """Number of captions that came from the cache."""
 
     @property
     def text(self) -> str:
@@ -58,15 +58,15 @@ class Counts(NamedTuple):
 
 
 class CaptionParser:
-    """Gives the scene graph of each caption, by one parser.
+    """Gives scene graphs of captions, by one parser.
 
     A caption that can't be parsed becomes a single node with the whole text, and is counted. Graphs are kept in memory
     and in `cache`.
     """
 
     def __init__(self, name: str, parser: Parser, cache: ParseCache | None, allow_unanswered: bool = False) -> None:
-        """With `allow_unanswered`, captions to which the parser's server gave no answer become single nodes until they
-        are parsed again; otherwise they raise."""
+        """With `allow_unanswered`, a caption to which the parser's server gave no answer becomes a single node until it
+        is parsed again; otherwise `parse` raises `Unanswered`."""
         self.name, self.parser, self.cache, self.allow_unanswered = name, parser, cache, allow_unanswered
         self._known: dict[str, Parsed] = {}
         self._kept = 0
@@ -78,7 +78,7 @@ class CaptionParser:
         return self.parse([caption])[0]
 
     def parse(self, captions: Sequence[str], report: Callable[[int, int], None] | None = None) -> list[SceneGraph]:
-        """The scene graphs of captions, in their order; many at once are faster than one by one.
+        """Return the scene graphs of captions, in their order. Many at once are faster than one by one.
 
         Calls `report` with the number finished and the total. All answers are in the cache when this returns or raises.
         Raises `UserError` if the parser can't work at all, and `Unanswered` for captions without an answer.
@@ -98,7 +98,7 @@ class CaptionParser:
         return [self.graph(caption) for caption in captions]
 
     def graph(self, caption: str) -> SceneGraph:
-        """The graph of a caption that was parsed before; a single node with the whole text if that failed."""
+        """Return the graph of a caption that was parsed before: a single node with the whole text if parsing failed."""
         return self._known[caption].graph or SceneGraph((caption,))
 
     def fell_back(self, caption: str) -> bool:
@@ -115,7 +115,7 @@ class CaptionParser:
         return Counts(len(outcomes), len(outcomes) - failed.total(), failed, self._kept)
 
     def _recall(self, captions: Sequence[str]) -> None:
-        """Load captions from the cache, and forget failures: they may be answered now."""
+        """Load captions from the cache. Forget those to which the server gave no answer: it may give one now."""
         for caption in captions:
             if caption in self._known and not self._known[caption].answered:
                 del self._known[caption]

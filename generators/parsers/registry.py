@@ -1,4 +1,4 @@
-"""Finds parsers of captions by name: the files of this folder that export a `PARSER`. Add one by adding a file."""
+"""Finds parsers of captions by name. A parser is a `PARSER` of a file in this folder; to add one, add a file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -22,8 +22,8 @@ class NoOptions:
 
 @dataclass(frozen=True)
 class ParserSpec:
-    """A parser: a description, its options (a frozen dataclass of plain values), and a function that makes it from
-    them."""
+    """A parser's name, its description, its options (a frozen dataclass of plain values), and the function that makes
+    the parser from options."""
 
     name: str
     about: str
@@ -40,7 +40,7 @@ load: Callable[[str], ParserSpec] = EXPORTS.load
 
 
 def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = False) -> CaptionParser:
-    """Open the parser that a command line names: "spacy", or "llm:model=NAME,url=http://HOST:8000/v1" with its options.
+    """Open the parser that a text names: "spacy-rules", or with options "llm:model=NAME,url=http://HOST:8000/v1".
 
     `parses` is the folder of cached graphs. Raises `UserError` for an unknown name, option or value, and if something
     that the parser needs isn't installed.
@@ -52,7 +52,7 @@ def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = 
 
 
 def read_parser(text: str) -> tuple[ParserSpec, Any]:
-    """Read "NAME:OPTION=VALUE,OPTION=VALUE" into a parser's spec and its options; doesn't start the parser."""
+    """Read a parser's spec and its options from "NAME:OPTION=VALUE,OPTION=VALUE". Doesn't make the parser."""
     name, _, given = text.partition(":")
     spec = load(name)
     return spec, options_from(spec, given)
@@ -70,7 +70,7 @@ def options_from(spec: ParserSpec, text: str) -> Any:
 
 
 def describe() -> str:
-    """All parsers with their options, a line each, for help."""
+    """Describe all parsers and their options for help, one line for each parser and each option."""
     lines = []
     for name in names():
         spec = load(name)

@@ -37,7 +37,7 @@ class GrammarRules:
         return {}
 
     def parse(self, captions: Sequence[str]) -> Iterator[Parsed]:
-        """Parse captions in order; parsing fails for a caption with words that no world of ours has."""
+        """Parse captions in order. Parsing fails for a caption with an unknown word, or outside the grammar."""
         for caption in captions:
             try:
                 yield Parsed(caption, parse(caption, self.words))

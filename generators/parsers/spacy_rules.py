@@ -1,4 +1,4 @@
-"""Parses captions with spaCy's dependency trees and rules (OC-CLIP, A.3)."""
+"""Parses captions by rules over spaCy's dependency trees (OC-CLIP, A.3)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class DependencyRules:
 
 
 def parsed(caption: str, words: Sequence[Word]) -> Parsed:
-    """The graph of a caption's dependency tree; a failure if there is none of sensible size."""
+    """Make the graph of a caption's dependency tree. The result is a failure if the tree gives no valid graph."""
     try:
         graph = graph_of(words)
         return Parsed(caption, checked(*graph), "") if graph else Parsed(caption, None, "no nodes: it names no thing")

@@ -1,4 +1,4 @@
-"""Parses captions with a T5 that was trained for it (Li et al. 2023, "FACTUAL"; OC-CLIP, A.3)."""
+"""Parses captions with a T5 that was trained to parse (Li et al. 2023, "FACTUAL"; OC-CLIP, A.3)."""
 
 import contextlib
 import io
@@ -71,7 +71,8 @@ def parsed(caption: str, facts: str) -> Parsed:
 
 
 def graph_of(text: str) -> SceneGraph:
-    """The graph of facts: things with their attributes, and relations; raises `NotAGraph`.
+    """Make the graph of facts: nodes are things with their attributes, edges are relations. Raises `NotAGraph` if the
+    text has something other than facts, or none.
 
     The model doesn't number things, so two things of one name become one node.
     """

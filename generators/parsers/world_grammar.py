@@ -1,7 +1,7 @@
 """Parses a synthetic caption into its scene graph, given the vocabulary of its world.
 
-It shares only the words for numbers, relations and conjunctions with `menagerie.generators.captions`, which writes
-captions, so that tests and the audit check one against the other. The grammar, in any phrasing:
+It shares only plurals and the words for numbers, relations and conjunctions with `menagerie.generators.captions`, which
+writes captions. So tests and the audit can check one against the other. The grammar, in any phrasing:
 
 - a thing is named, "a TEXTURE ANIMAL", "NUMBER TEXTURE ANIMALS" or "no TEXTURE ANIMAL", where the texture is optional;
   or it is stated, "the ANIMAL is TEXTURE", "NUMBER ANIMALS are TEXTURE" or "no ANIMAL is TEXTURE", with "there" if it
@@ -11,7 +11,7 @@ captions, so that tests and the audit check one against the other. The grammar, 
   chain of several, "that is" before it;
 - the text before the first thing and after the last names exactly one background.
 
-`check_phrasings` is the only function that makes captions: it checks whether a phrasing's captions can be parsed back.
+Only `check_phrasings` makes captions: it checks whether a phrasing's captions can be parsed back.
 """
 
 import re
@@ -44,13 +44,13 @@ class Reading(NamedTuple):
 
 
 def one_of(names: Iterable[str]) -> str:
-    """A pattern that matches any of `names`, longer ones first."""
+    """Return a pattern that matches any of `names`, longer ones first."""
     return f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})"
 
 
 @cache
 def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """The patterns of a thing, of a background, and of any other name of the world."""
+    """Return the patterns of a thing, of a background, and of an animal or a texture by itself."""
     backgrounds, textures = one_of(words.backgrounds), one_of(words.textures)
     start = rf"(?:(?P<no>no)|(?P<number>{one_of(NUMBERS)})|(?P<article>an?|the(?! {backgrounds}\b)))"
     size = f" (?P<size>{one_of(words.sizes)})" if words.sizes else "(?P<size>)"
@@ -65,7 +65,7 @@ def patterns(words: Vocabulary | World) -> tuple[re.Pattern[str], re.Pattern[str
 
 
 def phrase_of(thing: re.Match[str]) -> str:
-    """The phrase of a thing that is named or stated: "small red cat", "two red cats", "no red cat"."""
+    """Return the phrase of a thing that is named or stated: "small red cat", "two red cats", "no red cat"."""
     texture = thing["texture"] or (thing["state"] if thing["state"] != "there" else "")
     return " ".join(filter(None, (thing["no"], thing["number"], thing["size"], texture, thing["animal"])))
 
@@ -102,8 +102,8 @@ def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
 
 @lru_cache(maxsize=64)
 def check_phrasings(template: Template, world: World) -> None:
-    """Raise for a phrasing that contains a name of the world: its captions would mention things that their scenes don't
-    show."""
+    """Raise for a phrasing whose captions can't be parsed back. One with a name of the world is among these: its
+    captions would mention things that their scenes don't show."""
     size = world.sizes[0] if world.sizes else ""
     textures = (world.textures * 2)[:2]  # a world of things in their own colours has only one
     names = tuple(zip(world.animals[:2], textures, strict=True))

@@ -1,10 +1,10 @@
-"""Hold-out rules of a split, its test `held_out`, and groups of animals that rules name.
+"""Hold-out rules of a split, their tests, and groups of animals that rules name.
 
-A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the subset `held_out`, in test views.
-Its animals may be in other scenes of train: only the composition that the rule describes is unseen. Pairs of which the
-rules leave no scene are not trainable; fractions count the others. With several rules each also has a test of its own,
-`held_out 1`, `held_out 2`, in the recipe's order. A recipe's groups, "felines={cat, lion}", can be used together with
-those of its world.
+A scene that any rule matches (see `menagerie.generators.rules.rule`) is only in the test `held_out`, in test views. Its
+animals may be in other scenes of train: only the composition that the rule describes is unseen. Pairs of which the
+rules leave no scene aren't trainable, and fractions count only the others. With several rules, each also has a test of
+its own, `held_out 1`, `held_out 2`, in the recipe's order. Rules may name the groups of a recipe, such as
+"felines={cat, lion}", and those of its world.
 """
 
 import re
@@ -28,7 +28,7 @@ def group_texts(table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def checked_table(table: Mapping[str, object]) -> dict[str, list[str]]:
-    """The [groups] table of a TOML file; raises if a value isn't a list of names."""
+    """Check the [groups] table of a TOML file, and return it. Raises if a value isn't a list of names."""
     checked: dict[str, list[str]] = {}
     for name, members in table.items():
         if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
@@ -38,7 +38,7 @@ def checked_table(table: Mapping[str, object]) -> dict[str, list[str]]:
 
 
 def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The members of each group in a recipe; raises for a text without = and for a second group of the same name."""
+    """Read the members of each group in a recipe. Raises for a text without =, and for a second group of a name."""
     groups: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, equals, members = (part.strip() for part in text.partition("="))
@@ -53,8 +53,8 @@ def read_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=64)
 def with_groups(world: World, texts: tuple[str, ...]) -> World:
-    """A copy of `world` with a recipe's groups added; raises for an invalid group, or a name that has another
-    meaning.
+    """Return `world` with a recipe's groups added. Raises for an invalid group, and for a group whose name has other
+    members in `world`.
     """
     groups, added = dict(world.groups), checked_groups(read_groups(texts), world.animals)
     for name, members in added:
@@ -69,13 +69,13 @@ MOST_RULES = 200  # a test for each
 
 
 def held_out_tests(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The test subsets of hold-out rules, each with its rules; its scenes match at least one of them."""
+    """Return the tests of hold-out rules, each with its rules. A test's scenes match at least one of its rules."""
     whole = {HELD_OUT: tuple(texts)} if texts else {}
     return whole | ({f"{HELD_OUT} {k}": (text,) for k, text in enumerate(texts, 1)} if len(texts) > 1 else {})
 
 
 def test_label(test: str, texts: Sequence[str]) -> str:
-    """A test subset's name for people: "held_out 1: texture=red & animal=cat" for the test of a rule."""
+    """Return a test's name as people read it: with its rule if it has one, "held_out 1: texture=red & animal=cat"."""
     rules = held_out_tests(texts).get(test, ())
     return f"{test}: {rules[0]}" if len(rules) == 1 else test
 
@@ -104,12 +104,12 @@ def kept(rules: tuple[Rule, ...], scenes: list[Scene]) -> list[Scene]:
 
 
 def leave_any(rules: tuple[Rule, ...], world: World, scenes: Iterable[Scene]) -> bool:
-    """Whether the rules leave at least one of `scenes`, in any sizes of its animals."""
+    """Return whether the rules leave at least one of `scenes`, with its animals in any sizes."""
     return any(not matched(rules, sized) for scene in scenes for sized in world.in_sizes(scene))
 
 
 def recorded_rules(recipe: Mapping[str, Any], words: Vocabulary) -> tuple[Rule, ...]:
-    """The hold-out rules that a split records, with the groups that it records; the world's file isn't needed."""
+    """Parse the hold-out rules that a split records, with the groups that it records. Doesn't need the world's file."""
     return parsed(tuple(recipe.get("hold_out", ())), with_groups(world_of(words), tuple(recipe.get("groups", ()))))
 
 

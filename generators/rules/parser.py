@@ -75,8 +75,8 @@ class Parser(Tokens):
         return parts
 
     def turned(self, comparisons: tuple[Comparison, ...], start: Token) -> frozenset[str]:
-        """The relations that the comparisons name by the word for the second slot, such as "right" for left/right.
-        Raises if they name a relation by both words and use `first` or `second`."""
+        """Return the relations that the comparisons name by the word for the second slot, such as "right" for
+        left/right. Raises if they name a relation by both words and also use `first` or `second`."""
         named = {direction for comparison in comparisons for direction in comparison.directions}
         turned = frozenset(relation for relation, second in named if second)
         ends = [comparison.left.field for comparison in comparisons if comparison.left.field in ("first", "second")]

@@ -44,13 +44,14 @@ def pair_of(scene: Scene) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class Term:
-    """A field of a scene; with an `index`, of the scene's thing with that number."""
+    """A field of a scene or of a thing; with an `index`, of the scene's thing with that number."""
 
     field: str
     index: int | None = None
 
     def value(self, scene: Scene, thing: Thing, turned: bool) -> Value | None:
-        """The field's value in the scene; without an index, that of `thing`; None if the scene has no such thing."""
+        """Return the value of a scene's field, or of a field of the thing with the index, or without an index of
+        `thing`. None if the scene has no such value."""
         if self.field in SCENE_FIELDS:
             return SCENE_FIELDS[self.field](scene, turned)
         if self.index is not None:
@@ -95,7 +96,7 @@ class Conjunction(Expression):
     """The relations in which `first` is the thing in the second slot."""
 
     def matches(self, scene: Scene) -> bool:
-        """Whether all groups are true, and one thing makes all comparisons true (most don't depend on the thing)."""
+        """Return whether all groups are true, and all comparisons are true of one and the same thing."""
         turned = scene.relation in self.turned
         return all(group.matches(scene) for group in self.groups) and any(
             all(comparison.holds(scene, thing, turned) for comparison in self.comparisons) for thing in scene.things

@@ -1,11 +1,11 @@
 """Tests on scenes of several things: one or more true captions against one or more false ones.
 
-The split's own test `swap` exchanges the textures of two things. `assignment` deals those of up to four things in every
-other way, so that true and false captions form a group: a scorer that knows the things, but not which texture is whose,
-has exactly the chance level. `illusion` tests a phrase whose words are true of two different things, `order` a
-relation, `paraphrase` two captions that say the same. Train shows what a foil names as often as what its caption names;
-otherwise the foil would give itself away. To add a task, add an entry to `CROWD_TASKS`: a function that returns None
-for a scene to which it doesn't apply.
+The task `swap`, which the split file holds, exchanges the textures of two things. `assignment` deals those of up to
+four in every other way, so that true and false captions form a group: a scorer that knows the things, but not which
+texture is whose, has exactly the chance level. `illusion` tests a phrase whose words are true of two different things,
+`order` a relation, `paraphrase` two captions that say the same. Train shows what a foil names as often as what its
+caption names; otherwise the foil would give itself away. To add a task, add an entry to `CROWD_TASKS`: a function that
+returns None for a scene to which it doesn't apply.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
