@@ -94,7 +94,7 @@ def graph_of(text: str) -> SceneGraph:
 
 
 def phrase(name: str, attributes: Sequence[str]) -> str:
-    """The phrase of a thing with its attributes: "two brown cats", "woman in red"."""
+    """Return the phrase of a thing with its attributes: "2 brown cats", "woman in red"."""
     numbers = [one for one in attributes if one.isdigit()]
     behind = [one for one in attributes if one.split()[0] in BEHIND]
     before = [one for one in attributes if one not in (*numbers, *behind)]

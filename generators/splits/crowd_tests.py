@@ -26,7 +26,7 @@ def things_of(test: str) -> int:
 
 
 def deal_from(table: Table, choose: Chooser, things: int) -> Scene:
-    """Deal a scene of so many things, with the cells that `choose` gives."""
+    """Deal a scene of `things` things, with the cells that `choose` gives."""
     return table.scene(*choose(things))
 
 
