@@ -98,7 +98,7 @@ class AblationStudy(Study):
 
     @cached_property
     def grids(self) -> dict[str, SplitStudy]:
-        """For each split, the grid whose only cell it is."""
+        """Map the name of each split to its grid, reduced to a single cell."""
         return {split: self.grid(split)[0] for split in self.split_names}
 
     @property
@@ -106,8 +106,9 @@ class AblationStudy(Study):
         return ("own",) if self.base or self.split else self.splits
 
     def grid(self, split: str) -> tuple[SplitStudy, str]:
-        """The grid of a split, reduced to its hardest cell or to the user's recipe or file; and why it has no tuned
-        recipes, or "". It has them only if all rows do: else a row would differ from the others by the search too."""
+        """Return the grid of a split, reduced to its hardest cell or to the user's recipe or file. Also return why it
+        takes no tuned recipes, or "". It takes them only if the models of all rows were tuned: otherwise rows would
+        also differ in that."""
         kind = "spatial" if self.base is not None and self.base.relational else "binding"
         presets = GRIDS[kind if self.split_names == ("own",) else choose("split", split, GRIDS)]
         grid = self.narrowed(presets[choose("preset of the grids", self.cell, presets)])
@@ -121,7 +122,7 @@ class AblationStudy(Study):
         return replace(grid, tuned=""), f"the grid's own for all rows: nothing was tuned for {', '.join(lacking)}"
 
     def narrowed(self, grid: SplitStudy) -> SplitStudy:
-        """A grid that is reduced to its hardest cell, or to the user's recipe or file."""
+        """Reduce a grid to its hardest cell, or to the user's recipe or file."""
         if self.base:
             return replace(grid.with_recipe(self.base), hold_out=self.hold_out)
         if self.split:
@@ -136,8 +137,8 @@ class AblationStudy(Study):
         return replace(self, base=recipe, hold_out=recipe.hold_out)
 
     def settled(self) -> "AblationStudy":
-        """The study with the models of its rows. Raises without a split, and for `split` with several files or beside
-        another source."""
+        """Return the study with the models of its rows and their options. Raise without any `splits`, for several files
+        in `split`, and for `split` together with a recipe or hold-out rules."""
         if not self.splits:
             raise UserError("--splits needs spatial, binding or both, got none")
         if len(self.split) > 1 or (self.split and (self.base or self.hold_out)):
@@ -150,7 +151,7 @@ class AblationStudy(Study):
 
     @cached_property
     def arms(self) -> list[Arm]:
-        """One run for each row, each split on which the row can matter, and each seed."""
+        """The runs: one for each row, each split on which the row can matter, and each seed."""
         return [
             self.arm(split, row, seed)
             for split, grid in self.grids.items()
@@ -161,7 +162,8 @@ class AblationStudy(Study):
 
     @cached_property
     def first(self) -> dict[int, Arm]:
-        """For each arm (by its number) that only scores with other graphs, the arm that trains its weights."""
+        """Map the index of each arm that only scores with other graphs to the arm that trains its weights. If the study
+        doesn't train these weights elsewhere, the arm is left out."""
         by_id = {arm.id: arm for arm in self.arms}
         others = {k: arm.cell for k, arm in enumerate(self.arms) if arm.cell.graphs.trained_with != arm.cell.graphs}
         found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}
@@ -171,7 +173,8 @@ class AblationStudy(Study):
         return (arm for k, arm in enumerate(self.arms) if k not in self.first or known.over(self.first[k]))
 
     def arm(self, split: str, row: str, seed: int) -> Arm:
-        """A run of a row. A stage that is trained before the model itself is the same in all rows."""
+        """Return a run of a row. If the row changes the training recipe, a stage that is trained before the model
+        itself keeps its own recipe."""
         grid, line = self.grids[split], self.lines[row]
         model, values = model_of(self.spec, line), changes(self.spec, line)
         training = {item.name: values.pop(item.name) for item in fields(Recipe) if item.name in values}

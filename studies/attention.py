@@ -56,7 +56,8 @@ class Config:
 
 
 def read_config(run: Path) -> tuple[Path, list[Path]]:
-    """The folder of the image stores that a run was given, and its split files, if it was given any."""
+    """Return the folder of the image stores that a run was given, and its split files, if any. Raise unless `run` is
+    the folder of a grid."""
     try:
         config = read_record(run / "config.json")["config"]
         return Path(config["store"]), list(map(Path, config.get("split", ())))
@@ -65,7 +66,8 @@ def read_config(run: Path) -> tuple[Path, list[Path]]:
 
 
 def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path:
-    """The split that a cell was trained on: one of the files that its run was given, or made of a recipe."""
+    """Find the split file that a cell was trained on: among the files that its run was given, or below `store` if the
+    split was made from a recipe. Raise unless there is exactly one."""
     from menagerie.generators.splits.recipe_file import KINDS
     from menagerie.generators.storage.split_file import check_recipe, content_identity, read_split, split_name
 
@@ -89,7 +91,7 @@ def split_file(store: Path, given: Sequence[Path], cell: dict[str, Any]) -> Path
 
 
 def name_of(model: str, code: Sequence[str]) -> str:
-    """A cell's model as it can be loaded here; empty for a user's class that isn't among `code`."""
+    """Return the name by which a cell's model can be loaded here; empty for a user's class that isn't among `code`."""
     from menagerie.models.registry import is_own, same_scorer
 
     return next((given for given in code if same_scorer(given, model)), "") if is_own(model) else model
@@ -118,8 +120,8 @@ def place_text(place: Mapping[str, Any]) -> str:
 
 
 def picture(path: Path, split: Path, row: Mapping[str, Any]) -> None:
-    """For each scene whose maps a row has: its image, the map of each query, and the attention to the default
-    tokens."""
+    """Draw, for each scene whose maps `row` has, its image, the map of each query, and the attention to the default
+    tokens. Write the picture to `path`."""
     from menagerie.envs.core.figures import write_png
     from menagerie.generators.captions.phrases import phrase
     from menagerie.generators.storage.dataset import SplitDataset
@@ -179,7 +181,7 @@ def run(config: Config) -> None:
 
 
 def rows_of(arm: "Arm", job: "Looking") -> Iterator[dict[str, Any]]:
-    """Print a cell's measurements and draw its picture; returns its rows with its labels."""
+    """Print a cell's measurements and yield them as rows, each with the cell's place; then draw the cell's picture."""
     from menagerie.studies.frame.measure import measured
 
     rows = measured(job.cell, job.measure)

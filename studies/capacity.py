@@ -62,7 +62,7 @@ class Capacity(SplitStudy):
         super().check_given(preset)
 
     def plan(self, known: Known) -> Iterable[Arm]:
-        """Every model with every number of things in training."""
+        """Plan every model with each value of `most`. With `mended`, plan OC-CLIP with our mends too."""
         for arm in grid(self, things=self.trained):
             yield arm
             if self.mended and arm.cell.model == "oc-clip":
@@ -75,7 +75,8 @@ class Capacity(SplitStudy):
         return [tuple(range(1, most + 1)) for most in self.most]
 
     def page(self, records: Records) -> Iterator[Part]:
-        """How many things each model binds; accuracy by number of things; all tasks; shared features."""
+        """Yield how many things each model binds, accuracy by number of things and by what captions mention, things
+        that are hidden or share features, and all tasks."""
         tests = {f"seen_{n}": f"{n} things" for n in self.test_things}
         shared = {f"triplets_{t}": f"{t} triplets" for t in self.triplets}
         shown = {
@@ -113,7 +114,7 @@ class Capacity(SplitStudy):
             )
 
     def occluded(self, swaps: Records, words: Mapping[str, Mapping[str, str]]) -> Iterator[Part]:
-        """Accuracy by how much of the exchanged things is hidden."""
+        """Yield a figure and a table of accuracy by how much of the exchanged things is hidden."""
         from menagerie.studies.analysis.hidden import BINS, hidden_bins
 
         yield Heading("Things that others hide", HIDDEN)
@@ -123,7 +124,7 @@ class Capacity(SplitStudy):
         yield Table("hidden-table", found, ("things", "model"), intervals=True, words=words)
 
     def answer(self, swaps: Records) -> Iterator[Part]:
-        """A sentence for each model, where training shows the most things."""
+        """Yield a sentence for each model on how many things it binds if its training shows the most."""
         widest = as_column(max(self.trained, key=len))
         found = swaps.where(things=widest).estimates(("model", "subset"))
         for model in swaps.labels("model"):

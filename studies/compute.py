@@ -51,7 +51,7 @@ GRIDS: Mapping[str, Mapping[str, Grid]] = {"binding": binding_grid.PRESETS, "spa
 
 
 class Setup(NamedTuple):
-    """One choice for a model, the same for all its budgets."""
+    """A model's towers, batch and learning rate, the same for all its budgets."""
 
     architecture: str
     batch: int
@@ -122,7 +122,8 @@ class Compute(Study):
             yield from self.course(known, split, model).arms
 
     def course(self, known: Known, split: str, model: Any) -> Course:
-        """A model's progress on a split: first its choices are halved with the first seed, then its budgets rise."""
+        """Return how far a model is on a split. First its setups are halved with the first seed; then the budgets of
+        the last one rise, with all seeds."""
         choosing = halved(
             known, self.setups, self.budgets, lambda setup, steps: self.run(split, model, setup, 0, steps)
         )
@@ -140,7 +141,7 @@ class Compute(Study):
         return rising._replace(chosen=best, arms=sorted(arms, key=self.rank))
 
     def run(self, split: str, model: Any, setup: Setup, seed: int, steps: int) -> Arm:
-        """The run of a model with a choice and a budget."""
+        """Return the run of a model with a setup and a budget."""
         return run(self, split, model, setup, seed, steps)
 
     def alike(self, arm: Arm) -> Hashable:
@@ -151,11 +152,11 @@ class Compute(Study):
         return Setup(*(arm.labels[name] for name in Setup._fields))
 
     def rank(self, arm: Arm) -> tuple[int, int, int]:
-        """The place of a run in the results of its model and split."""
+        """A key that orders the runs of a model on a split in results."""
         return self.setups.index(self.setup_of(arm)), arm.cell.seed, arm.labels["steps"]
 
     def recipe_of(self, setup: Setup, steps: int) -> Recipe:
-        """The training recipe of a choice and a budget."""
+        """Return the training recipe of a setup and a budget."""
         alike = {name: getattr(self, name) for name in ("warmup", "decay", "weight_decay", "singles_share")}
         rest = {"steps": steps, "batch": setup.batch, "learning_rate": setup.learning_rate}
         return Recipe(**alike, **rest, single_object_phase=self.singles_steps / steps)
@@ -195,7 +196,7 @@ class Compute(Study):
 
 @cache
 def grid_of(study: Compute, split: str) -> Grid:
-    """The grid whose only cell is this split: the grid's hardest cell, or the user's recipe."""
+    """Return the grid of a split, reduced to its hardest cell or to the user's recipe."""
     kind = ("spatial" if study.base.relational else "binding") if study.base else choose("split", split, GRIDS)
     preset = GRIDS[kind][choose("preset of the grids", study.cell, GRIDS[kind])]
     if study.base:

@@ -41,7 +41,7 @@ OPTIONS = {
     "batch": "batches",
     "hard_negatives": "hard_negatives",
 }
-"""The option that holds a factor's levels."""
+"""Map each factor to the option that gives its levels."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class DataProperties(SplitStudy):
 
     @property
     def levels(self) -> dict[str, tuple[Any, Any]]:
-        """The two values of each factor that is varied, as fields of recipes have them."""
+        """The two values of each factor that is varied, in the form of fields of recipes."""
         found = {name: getattr(self, OPTIONS[name]) for name in self.factors}
         return found | {"things": tuple(map(up_to, found["things"]))} if "things" in found else found
 
@@ -100,7 +100,8 @@ class DataProperties(SplitStudy):
             raise UserError("--batch changes nothing, as the batch is varied; give its levels as --batches")
 
     def check(self) -> None:
-        """Raise for factors without two levels, and for data that say nothing of binding."""
+        """Raise for a recipe without tests of two things, for factors without two levels, and for levels at which no
+        training caption mentions two things with their textures."""
         if not isinstance(self.recipe_given, CrowdRecipe) or 2 not in self.recipe_given.test_things:
             raise UserError("--recipe must be of kind crowd, with 2 among test_things: that is what is measured")
         for name in self.factors:
@@ -115,20 +116,21 @@ class DataProperties(SplitStudy):
             )
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Each run of the design with every seed and model."""
+        """Plan each run of the design with every seed and model."""
         for seed in range(self.seeds):
             for signs in design(len(self.factors)):
                 for model in self.models:
                     yield run(self, model, seed, signs)
 
     def place(self, signs: Signs) -> dict[str, Any]:
-        """The value of every factor in a run of the design; of those that aren't varied the recipe's."""
+        """Return the value of every factor in a run of the design. Factors that aren't varied have the recipe's
+        value."""
         given = {name: getattr(self.recipe_given, name) for name in OPTIONS if name != "batch"}
         chosen = {name: self.levels[name][sign > 0] for name, sign in zip(self.factors, signs, strict=True)}
         return {**given, "things": up_to(max(given["things"])), "batch": self.recipe.batch} | chosen
 
     def steps_of(self, batch: int) -> int:
-        """The steps of a run with a batch of this size."""
+        """Return the number of steps of a run with a batch of this size."""
         if self.held == "steps":
             return self.recipe.steps
         images = self.recipe.steps * self.recipe.batch

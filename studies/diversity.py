@@ -90,7 +90,7 @@ class Diversity(SplitStudy):
                 raise UserError(f"--worlds {name} needs as many textures as animals, and an even number from 4 on")
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Every supervision at every coverage; then captions in other worlds, and with more images."""
+        """Plan every supervision at every coverage, then captions in further worlds and with more images."""
         place = {"world": self.world, "classes": self.classes, "images": self.train_scenes}
         for seed in range(self.seeds):
             for share in self.coverage:
@@ -118,14 +118,15 @@ class Diversity(SplitStudy):
         return arm._replace(labels=labels | {"values": min(sides(names)), "combinations": round(shown, 2)})
 
     def name_of(self, supervision: str, model: str) -> str:
-        """A supervision by its name in tables, with the model's name if several models train on captions."""
+        """A supervision's name in tables, with the model's name if several models train on captions."""
         return supervision if supervision == "classes" or len(self.models) == 1 else f"{supervision}, {model}"
 
     def measurements(self, arm: Arm) -> Sequence[Recognition]:
         return (self.recognition(arm),)
 
     def recognition(self, arm: Arm) -> Recognition:
-        """The measure of a run: which animals it recognises, with their textures where captions name these."""
+        """The measure of a run: which animals its model recognises, and with which textures if its captions name
+        textures."""
         return Recognition(textures=str(arm.labels["supervision"]).startswith("captions"))
 
     def page(self, records: Records) -> Iterable[Part]:

@@ -55,7 +55,7 @@ class Evaluate(ScoringStudy):
 
     @cached_property
     def files(self) -> dict[str, Path]:
-        """The files of splits by name; those of recipes once they are rendered."""
+        """Map the name of each split to its file. Splits of recipes are added once they are rendered."""
         return {name: Path(name) for name in self.splits if name not in self.recipes}
 
     def check(self) -> None:

@@ -88,8 +88,8 @@ class Geometry(SplitStudy):
 
     @property
     def probe_set(self) -> ProbeRecipe:
-        """The scenes on which codes are measured, with captions in the template of training unless that states a
-        relation, which those of probe sets don't."""
+        """The scenes on which codes are measured. Their captions use the template of training, unless it states a
+        relation: captions of probe sets state none."""
         template = self.template or self.recipe_given.template
         given = {} if template_of({"template": template}).relation else {"template": template}
         return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures, **given)
@@ -123,7 +123,8 @@ class Geometry(SplitStudy):
         return place | ({"negated": self.negated} if self.negated else {})
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Every model at every place, but for `once`; then all models at the first place, with captions that negate."""
+        """Plan every model at every place, except models in `once`. Then, at the first place, plan all models with
+        captions that negate, or the models in `once` if no captions negate."""
         plain = {"negated": 0.0} if self.negated else {}
         gridded = [model for model in self.models if model not in self.once]
         for seed in range(self.seeds):

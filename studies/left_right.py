@@ -68,14 +68,14 @@ class LeftRight(SplitStudy):
         super().check_given(preset)
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Every rung with every model; the path comes first."""
+        """Plan every rung with every model, seed by seed."""
         for seed in range(self.seeds):
             for rung in self.rungs:
                 for model in self.models:
                     yield self.at(model, seed, **changes(rung))._replace(labels={"rung": rung})
 
     def page(self, records: Records) -> Iterator[Part]:
-        """Where the path breaks; the path; changes of the first rung and mends of our setting; the claims."""
+        """Yield where the path breaks, a figure of unseen pairs, a table for each group of rungs, and the claims."""
         from menagerie.studies.frame.claims import claims
 
         swaps = records.where(task="swap")
@@ -91,7 +91,8 @@ class LeftRight(SplitStudy):
         yield from claims(self.verdicts(swaps), "points above 90 %, or above the other rung", CLAIMS)
 
     def table(self, name: str, swaps: Records, rungs: tuple[str, ...]) -> Table:
-        """Accuracy of each rung on orders that training shows, on others, and on unseen pairs; what it changes."""
+        """Return a table of rungs: accuracy on orders that training shows, on other orders and on unseen pairs; what
+        each rung changes; and how often a batch has the opposite caption."""
         cells = {(m, rung): self.at(m, 0, **changes(rung)).cell for m in self.models for rung in rungs}
         beside = {
             "changes": {key: RUNGS[key[1]].says for key in cells},
@@ -101,7 +102,7 @@ class LeftRight(SplitStudy):
         return Table(name, found, ("model", "rung"), intervals=True, beside=beside, words={"subset": TESTS})
 
     def answer(self, model: str, levels: Mapping[str, "Estimate"]) -> str:
-        """At which rungs of the path the accuracy falls below `enough`, and where it is above again."""
+        """Say at which rungs of the path the accuracy falls below `enough`, and at which it recovers."""
         path = [rung for rung in PATH if rung in levels]
         if not path:
             return f"{model}: no rung of the path is finished yet."
@@ -118,7 +119,8 @@ class LeftRight(SplitStudy):
         return "; it ".join([start, *(parts or stays)]) + "."
 
     def verdicts(self, swaps: Records) -> "list[Verdict]":
-        """What the paper says of CLIP: 0.9 on unseen pairs, and less with fewer labels or one order of each pair."""
+        """Judge what the paper claims of CLIP: at least 0.9 on unseen pairs, and less with fewer labels or one order of
+        each pair."""
         from menagerie.studies.frame.claims import points_above, verdict
         from menagerie.studies.frame.estimate import compared
 

@@ -103,7 +103,8 @@ class PhotoTransfer(SplitStudy):
         return self.rehearsal and not self.photos and not self.package
 
     def prepare(self, out: Path) -> "PhotoTransfer":
-        """Write the worlds into the study's folder; returns the study with them."""
+        """Write the worlds into the study's folder, print the questions that can't be answered, and return the study
+        with the worlds."""
         from menagerie.studies.photographs.cells import prepared
 
         study = prepared(self, out)
@@ -115,11 +116,12 @@ class PhotoTransfer(SplitStudy):
         return replace(self, prepared=None)
 
     def plan(self, known: Known) -> Iterable[Arm]:
-        """The runs of all questions; before photographs are read, the plain one of each model."""
+        """Plan the runs of all questions. Before `prepare` has read the photographs, plan only the plain runs of each
+        model."""
         return self.runs(known).values() if self.prepared else grid(self)
 
     def runs(self, known: Known) -> dict[Training, Arm]:
-        """All runs, except those whose weights to start with aren't there yet."""
+        """Map each training to its run. Trainings whose starting weights don't exist yet are left out."""
         from menagerie.studies.photographs.cells import cell_in
 
         arms: dict[Training, Arm] = {}
@@ -131,7 +133,7 @@ class PhotoTransfer(SplitStudy):
         return arms
 
     def page(self, records: "Records") -> Iterable["parts.Part"]:
-        """The findings, a figure and a table for each question, and the photographs."""
+        """Return the parts of the page: the findings, a figure and a table for each question, and the photographs."""
         from menagerie.studies.pages.photo_transfer import parts_of
         from menagerie.studies.photographs.answers import Answers
 

@@ -89,7 +89,7 @@ class Probes(SplitStudy):
         return [self.bits]
 
     def plan(self, known: Known) -> Iterable[Arm]:
-        """Every model at every place."""
+        """Plan every model at every place."""
         return grid(self, pairs=self.pairs, hard_negatives=self.hard_negatives)
 
     def measurements(self, arm: Arm) -> "Sequence[Bits]":
@@ -110,7 +110,7 @@ class Probes(SplitStudy):
 
 
 def names_models(arguments: Sequence[str]) -> bool:
-    """Whether a command line begins with models that exist already."""
+    """Whether a command line begins with a name, of a model as it is, and not with an option."""
     return bool(arguments) and not arguments[0].startswith("-")
 
 

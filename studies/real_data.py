@@ -100,7 +100,7 @@ class RealTraining(ModelOptions, Study):
         return folders_of(self)
 
     def with_recipe(self, recipe: SplitRecipe) -> "RealTraining":
-        """The study with scenes of a recipe of the user's."""
+        """Return the study with rendered scenes of the user's recipe."""
         return replace(self, base=recipe, world=recipe.world)
 
     def check_given(self, preset: "RealTraining") -> None:
@@ -109,13 +109,13 @@ class RealTraining(ModelOptions, Study):
         check(self, preset)
 
     def instead(self) -> int | None:
-        """With --check, print what is complete; the exit status is 1 where something isn't."""
+        """With --check, print what is complete and return the exit status, 1 if something isn't. Else return None."""
         from menagerie.studies.real_training.check import report_states
 
         return report_states(self) if self.check_only else None
 
     def check(self) -> None:
-        """Raise for weights that can't be had."""
+        """Raise for pretrained weights that are neither here nor can be fetched."""
         from menagerie.envs.core.processes import in_child
         from menagerie.studies.real_training.check import check_weights
 
@@ -123,7 +123,7 @@ class RealTraining(ModelOptions, Study):
             in_child(check_weights, self.architecture, self.pretrained)
 
     def prepare(self, out: Path) -> "RealTraining":
-        """Read the photographs, or render those of a rehearsal first, and the benchmarks."""
+        """Read the photographs and the benchmarks. A rehearsal renders its photographs first."""
         from menagerie.studies.real_training.describe import prepared
 
         return replace(self, prepared=prepared(self, out))
@@ -141,7 +141,7 @@ class RealTraining(ModelOptions, Study):
             yield from pieces_of(self, arm, known)
 
     def notes(self) -> dict[str, str]:
-        """Each model's recipe, on each set of sources that takes other steps."""
+        """Each model's recipe, for each set of sources if they take different numbers of steps."""
         from menagerie.studies.real_training.cells import recipes
 
         return recipes(self, self.prepared.photos)
@@ -153,7 +153,7 @@ class RealTraining(ModelOptions, Study):
         return self.page_of(records).parts()
 
     def export(self, records: "Records") -> None:
-        """Write `results.tex`, and the folder of benchmarks."""
+        """Write `results.tex`, and the page and tables of all benchmarks into a folder of their own."""
         self.page_of(records).export()
 
     def conclude(self, records: "Records") -> None:
@@ -161,7 +161,7 @@ class RealTraining(ModelOptions, Study):
         self.page_of(records).print_results()
 
     def page_of(self, records: "Records") -> "RealPage":
-        """What finished runs say."""
+        """The page and tables of the finished runs."""
         from menagerie.studies.pages.real_data import RealPage
 
         return RealPage(self, records)

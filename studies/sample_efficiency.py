@@ -56,7 +56,8 @@ class Config(SampleStudy):
     """Sample efficiency: how little data is enough"""
 
     def judged(self, known: Known, model: str, question: str, setting: Setting) -> Judged:
-        """The runs of a setting, and their results."""
+        """Return the runs by which a setting is judged, and their results. For a target, take only as many seeds as it
+        takes to show that the setting misses it."""
         if self.budgets:
             return self.converged(known, model, setting)
         runs = [self.arm(model, setting, seed) for seed in range(self.seeds)]
@@ -69,7 +70,7 @@ class Config(SampleStudy):
         return judged
 
     def scored(self, known: Known, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any) -> Judged:
-        """The number by which a setting is judged, from a run of each seed."""
+        """Judge a setting by the results of `chosen`, a run of each seed. `arms` are all runs of the setting so far."""
         scores = [known.score(arm) for arm in chosen]
         values = [score for score in scores if score is not None]
         over = len(values) == len(scores)
@@ -78,9 +79,12 @@ class Config(SampleStudy):
         return Judged(arms, chosen, values, accuracy, diverged, **more)
 
     def converged(self, known: Known, model: str, setting: Setting) -> Judged:
-        """The runs of the budget that is best on validation, of equal ones the smallest; and beside these the runs of
-        the budget that all settings have. Budgets grow until the mean over seeds stops rising: a single seed's
-        validation is a few hundred records, whose noise would stop runs or drive them on."""
+        """Judge a setting by the budget that is best on validation, of equally good ones the smallest. The result also
+        has the runs of the budget that all settings get.
+
+        Budgets grow until the mean over seeds stops rising. A single seed has only a few hundred records of validation,
+        whose noise would stop runs too early or too late.
+        """
         arms: list[Arm] = []
         ended: list[Judged] = []
         for steps in self.budgets:
@@ -112,8 +116,8 @@ class Config(SampleStudy):
         return Tried(arms, None if judged.accuracy is None else (images, judged.accuracy))
 
     def search(self, question: str, model: str) -> "Search":
-        """One of a model's two searches. The first trials are the same for all models: all data, as far as the space
-        has it, which says whether a target can be reached; then evenly spread settings."""
+        """Return one of a model's two searches. Its first trials are the same for all models: the setting of the space
+        that is nearest to all data, which says whether the target can be reached, then evenly spread settings."""
         from menagerie.studies.frame.sampling import BoundarySampler, SpaceSampler, from_cube, spread, to_cube
         from menagerie.studies.frame.search import Search
 
@@ -140,7 +144,7 @@ class Config(SampleStudy):
         return [self.search(question, model) for question in QUESTIONS for model in self.models]
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Both searches of every model."""
+        """Plan both searches of every model."""
         for question in QUESTIONS:
             for model in self.models:
                 search = self.search(question, model)
@@ -148,7 +152,7 @@ class Config(SampleStudy):
                     yield from tried.arms
 
     def points(self, records: Records) -> list[Point]:
-        """All trials, by question and model."""
+        """Return all trials, by question and model."""
         return [
             Point(question, model, trial, setting, self.images_of(setting), judged, records)
             for question in QUESTIONS
@@ -163,7 +167,7 @@ class Config(SampleStudy):
         return parts(self, self.points(records))
 
     def export(self, records: Records) -> None:
-        """Write all trials, accuracies and fractions from 0 to 1."""
+        """Write all trials, with accuracies and fractions from 0 to 1."""
         write_trials(records, trial_rows(self, self.points(records)))
 
     def notes(self) -> dict[str, str]:
@@ -172,8 +176,8 @@ class Config(SampleStudy):
 
 
 def over_seeds(study: Config, values: Sequence[float]) -> float:
-    """The number by which a setting is judged: the median over seeds, which one lucky seed of three does not move. For
-    settings that are trained until they stop rising it is the mean, which has an interval for new seeds."""
+    """Return the accuracy by which a setting is judged: the median over seeds, which one lucky seed of three doesn't
+    move. With budgets it's the mean, which has an interval for new seeds."""
     return float((statistics.mean if study.budgets else statistics.median)(values))
 
 
@@ -183,7 +187,7 @@ def out_of_reach(study: Config, values: Sequence[float]) -> bool:
 
 
 def fewest_to_miss(study: Config) -> int:
-    """The least number of seeds after which a setting may be out of reach of the target."""
+    """Return the smallest number of seeds after which a setting may be out of reach of the target."""
     return next((n for n in range(1, study.seeds) if out_of_reach(study, [0.0] * n)), study.seeds)
 
 

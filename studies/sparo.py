@@ -89,12 +89,12 @@ class SlotStudy(SplitStudy):
 
     @property
     def ladder(self) -> Mapping[str, str]:
-        """The options of each row of table 6 but SPARO as it is; none where they aren't wanted."""
+        """The options of each row of table 6 except SPARO as it is; empty unless `parts` has the ladder."""
         return ablations_of(self.spec).rows if "ladder" in self.parts else {}
 
     @property
     def sweeps(self) -> dict[str, Sequence[int]]:
-        """The values of each field that is swept."""
+        """The values of each field that is swept; empty unless `parts` has the sweeps."""
         values = zip(self.swept, (self.slot_counts, self.slot_widths), strict=True)
         return dict(values) if "sweeps" in self.parts else {}
 
@@ -121,7 +121,7 @@ class SlotStudy(SplitStudy):
 
     @cached_property
     def arms(self) -> list[Arm]:
-        """Every row, and the models beside; rows with equal options are the same cell."""
+        """The runs of every row of SPARO and of the models beside it. Rows with equal options are the same cell."""
         rows = {model: self.lines if model == MODEL else (title_of(model),) for model in self.models}
         return [self.arm(model, row, seed) for model in rows for row in rows[model] for seed in range(self.seeds)]
 
@@ -132,7 +132,8 @@ class SlotStudy(SplitStudy):
         return {"parameters": result["parameters"]} if (result := result_of(records.folder(arm))) else {}
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
-        """Selections of the slots of SPARO as it is, and masks of its vectors and those of models beside it."""
+        """The measures of a run: selections of slots for SPARO as it is, and masks of vectors for it and for models
+        beside it."""
         from menagerie.studies.measures.codes import Selection
         from menagerie.studies.measures.masks import Masks
 

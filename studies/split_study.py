@@ -58,7 +58,8 @@ class Config(Grid):
 
 
 def axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:
-    """The field and the values of "views=2,8". Raises if recipes of the kind have no such field."""
+    """Parse an axis such as "views=2,8" into its field and its values. Raise if recipes of the kind have no such field,
+    or if a value has another type."""
     name, _, values = text.partition("=")
     defaults = {item.name: item.default for item in fields(kind) if item.name not in ("seed", "world")}
     default = defaults[choose(f"field of {kind.kind} recipes", name, defaults)]
@@ -69,7 +70,7 @@ def axis(kind: type[SplitRecipe], text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def value_of(default: Any, text: str) -> Any:
-    """A value of the type of `default`."""
+    """Convert `text` to a value of the type of `default`."""
     if isinstance(default, tuple):
         return tuple(filter(None, text.split("+")))
     if isinstance(default, bool):

@@ -91,7 +91,7 @@ class TextCodes(AblationStudy):
 
     @cached_property
     def bits(self) -> "dict[str, Bits]":
-        """The measure of each split: of textures, or of which thing is left."""
+        """The measure of each split: bits on which animal has which texture, or on which of two things is left."""
         return {split: self.bits_of(grid) for split, grid in self.grids.items()}
 
     def bits_of(self, grid: SplitStudy) -> "Bits":

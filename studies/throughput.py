@@ -112,7 +112,7 @@ Draw = Callable[[list["Scene"]], Timing | None]
 
 
 def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
-    """Time `draw` over scenes."""
+    """Return a function that draws scenes with `draw` and returns the time that each of them took."""
 
     def measure(scenes: list["Scene"]) -> Timing:
         wall, cpu = time.perf_counter(), time.process_time()
@@ -123,7 +123,7 @@ def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
 
 
 def composer(config: Rendering, world: "World") -> Draw:
-    """Our compositor, into memory that is used again, as a training loop would."""
+    """Return a timed function that draws with our compositor into memory that is used again, as in a training loop."""
     from menagerie.envs.render.renderer import Renderer
 
     ours, buffers = Renderer(world, config.resolution), {}
@@ -142,7 +142,7 @@ def composer(config: Rendering, world: "World") -> Draw:
 
 
 def renderers(config: Rendering, world: "World") -> dict[str, Draw]:
-    """All renderers that can draw here; of the others it prints why they can't."""
+    """Return all renderers that can draw here, by name; print why the others can't."""
     from menagerie.envs.checks.direct import render_directly
     from menagerie.envs.checks.external_renderers import open_external_renderer
 
@@ -257,7 +257,7 @@ MEASUREMENTS: dict[str, tuple[type, Callable[[Any], int]]] = {
 
 
 def main() -> int:
-    """Run the measurement named first."""
+    """Run the measurement that the first argument names."""
     from menagerie.studies.runs.together import check_joined
 
     check_joined()

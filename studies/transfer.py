@@ -76,14 +76,14 @@ class Transfer(ScoringStudy):
 
     @property
     def how(self) -> dict[str, Any]:
-        """How pieces are scored, with the codes that are kept."""
+        """How pieces are scored, including where codes are kept and which model chooses candidates first."""
         kept = self.codes if self.codes_limit else None
         return super().how | {"codes": kept, "codes_limit": round(self.codes_limit * 1e9), "first": self.first_pass}
 
     @cached_property
     def first_pass(self) -> "FirstPass | None":
-        """The model that ranks candidates before models that read pairs; None without `--rerank`. Raises unless it is
-        one model."""
+        """The model that chooses candidates for models that read image and text together; None without `--rerank`.
+        Raises if the name stands for several models."""
         from menagerie.studies.scoring.rerank import FirstPass
 
         if not self.rerank:
@@ -94,7 +94,7 @@ class Transfer(ScoringStudy):
 
     @property
     def folders(self) -> Given:
-        """The folders of `--images`, by the folder that each replaces."""
+        """Map each folder that `--images` replaces to the folders that are searched instead."""
         from menagerie.studies.scoring.check import folders_given
 
         every = (*names(), *self.benchmarks) if self.images else ()
@@ -111,7 +111,7 @@ class Transfer(ScoringStudy):
 
     @cached_property
     def subjects(self) -> "Sequence[Subject]":
-        """The benchmarks, read: those that are named, else all that are complete."""
+        """The benchmarks as they were read: those that are named, else all that are complete."""
         from menagerie.studies.scoring.benchmark_piece import subjects_of
         from menagerie.studies.scoring.check import read_benchmarks
 
@@ -121,7 +121,8 @@ class Transfer(ScoringStudy):
         return subjects_of(read, self.parser, self.parses)
 
     def instead(self) -> int | None:
-        """With --check, print which benchmarks are complete; the exit status is 1 where one isn't."""
+        """With --check, print which benchmarks are complete and return the exit status, 1 if one isn't. Else return
+        None. Raise for options that can't be used."""
         if not self.models and not self.check_only:
             raise UserError("give one or more models, or --check")
         for name in self.benchmarks:
@@ -141,7 +142,7 @@ class Transfer(ScoringStudy):
         return int(not all(complete))
 
     def check(self) -> None:
-        """Raise for benchmarks that can't be read, and for models that can't be had."""
+        """Raise for benchmarks that can't be read, and for unknown models."""
         super().check()
         tuple(self.subjects)
         tuple(self.tested)

@@ -84,8 +84,8 @@ class Tune(CaptionOptions, SearchStudy):
 
     # A study with another space, or another objective, overrides these two.
     def space(self, model: str) -> "dict[str, BaseDistribution]":
-        """What is searched: fields of the recipe, of the split, `architecture`, and options of the model's own, which
-        have "option " before their names."""
+        """Return what is searched: fields of the recipe or of the split, `architecture`, and options of the model
+        itself, whose names begin with "option " here."""
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
         from menagerie.studies.frame.sampling import distribution
@@ -102,11 +102,13 @@ class Tune(CaptionOptions, SearchStudy):
         return shared | {f"{OWN}{name}": distribution(values) for name, values in spec_of(model).space.items()}
 
     def objective(self, known: Known, arms: Sequence[Arm]) -> float | None:
-        """What trials are judged by, the more the better: accuracy on validation. None until all arms have ended."""
+        """Return the number by which trials are judged, higher is better: accuracy on validation. None until all arms
+        have ended."""
         return known.mean(arms)
 
     def first_point(self, model: str) -> Row:
-        """The study's own recipe and options, as far as the space has them: the first trial of every model."""
+        """Return the first trial of a model: the study's own recipe and options, as far as the space holds their
+        values."""
         from menagerie.studies.frame.sampling import holds
 
         given = asdict(self.recipe) | {"architecture": self.architecture}
@@ -167,8 +169,8 @@ class Tune(CaptionOptions, SearchStudy):
         return self.run(model, trial.params, seed)._replace(labels={"trial": trial.number})
 
     def plan(self, known: Known) -> Iterator[Arm]:
-        """Each model's search; then its best trials with all seeds: one seed's validation pairs are few, so the best of
-        many trials is partly luck."""
+        """Plan each model's search, then its best trials with all seeds. A single seed has few validation pairs, so the
+        best of many trials is partly luck."""
         for model in self.models:
             search = self.search(model)
             found = search.follow(known, self.storage, partial(self.tried, known, model))
@@ -179,13 +181,13 @@ class Tune(CaptionOptions, SearchStudy):
                 yield from (self.arm_of(model, trial, seed) for seed in range(self.seeds))
 
     def check_given(self, preset: SearchStudy) -> None:
-        """Raise for what isn't trained from scratch."""
+        """Raise for `--tuned` and `--pretrained`, because tuning is for training from scratch."""
         if self.tuned or self.pretrained:
             raise UserError("tuning is for training from scratch: leave out --tuned and --pretrained")
         super().check_given(preset)
 
     def check(self) -> None:
-        """Raise for empty ranges, and for towers that are too large."""
+        """Raise for several split files, for learning rates that aren't above 0, and for towers that are too large."""
         super().check()
         if len(self.split) > 1:
             raise UserError("tuning needs one split: give one file behind --split")
@@ -199,7 +201,7 @@ class Tune(CaptionOptions, SearchStudy):
                 )
 
     def all_searched(self, records: Records) -> list[Searched]:
-        """What came of each model's search so far."""
+        """Return the results of each model's search so far."""
         return [self.searched_of(model, records) for model in self.models]
 
     def searched_of(self, model: str, records: Records) -> Searched:
@@ -219,7 +221,7 @@ class Tune(CaptionOptions, SearchStudy):
         )
 
     def mean(self, arms: Sequence[Arm], records: Records) -> float | None:
-        """The mean of all seeds; None until all have ended, and where one has no result."""
+        """Return the mean over all seeds; None until all have ended, and if one diverged."""
         values = [None if records.diverged(arm) else self.objective(records, [arm]) for arm in arms]
         known = [value for value in values if value is not None]
         return statistics.mean(known) if len(known) == len(values) else None
@@ -229,7 +231,7 @@ class Tune(CaptionOptions, SearchStudy):
         return parts(self.all_searched(records), self.seeds)
 
     def export(self, records: Records) -> None:
-        """Write all trials, and the best recipes as `--tuned` reads them; raise if a model has none in the end."""
+        """Write all trials, and the best recipes as `--tuned` reads them. Raise if all trials of a model failed."""
         searched = self.all_searched(records)
         write_trials(records, rows_of(searched))
         entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}
