@@ -30,16 +30,16 @@ class Alignment(NamedTuple):
     before: Measured
     """Share of swaps right, x'(t - t') > 0."""
     after: Measured
-    """The same by one matrix, x'(I + A)(t - t')."""
+    """Share of swaps right with a matrix between the codes, x'(I + A)(t - t') > 0."""
     bits: Measured
-    """Bits that the margins of `before` tell."""
+    """Bits that the margins x'(t - t') tell."""
     bits_after: Measured
 
 
 @one_core
 def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Alignment:
-    """Measure alignment. The matrix A is fitted to the logistic loss on other pairs of animals: what LABCLIP
-    (Koishigarina et al., 2502.03566) could repair."""
+    """Measure how far codes of images and texts agree. The matrix A is fitted with the logistic loss on other pairs of
+    animals: it shows what LABCLIP (Koishigarina et al., 2502.03566) could repair."""
     for codes in (images, texts):
         axes.check(codes)
     if images.shape != texts.shape:
@@ -79,7 +79,7 @@ def cosine(x: Units, t: Units, axes: ProbeAxes) -> Measured:
 
 
 def mapped(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
-    """Held-out margins x'(I + A)d."""
+    """Return the margins x'(I + A)d, each with a matrix that was fitted on other pairs of animals."""
     margins, folds = np.zeros(x.shape[:3]), axes.folds(FOLDS)
     for fold in range(FOLDS):
         train = folds != fold
@@ -89,7 +89,8 @@ def mapped(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
 
 
 def fitted(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
-    """The matrix I + A that minimises mean log(1 + exp(-b x'(I + A)d)) + penalty |A|^2, with b > 0 fitted too."""
+    """Return the matrix I + A that minimises mean log(1 + exp(-b x'(I + A)d)) + penalty |A|^2, with b > 0 fitted
+    too."""
     width = x.shape[1]
     unit = np.eye(width, dtype=np.float32)
 

@@ -60,24 +60,24 @@ class ProbeAxes:
 
     @cached_property
     def groups(self) -> Int[np.ndarray, " p"]:
-        """For each ordered pair of animals, the number of the unordered pair. Scenes are held out by it: a scene, its
-        swap, its mirror and their views share it. Random splits of scenes leak."""
+        """For each ordered pair of animals, the number of the unordered pair. Folds hold out whole unordered pairs, so
+        that a scene, its swap, its mirror and their views stay together: random splits of scenes would leak."""
         return np.unique(np.sort(self.animals, 1), axis=0, return_inverse=True)[1].reshape(-1)
 
     @cached_property
     def half(self) -> Int[np.ndarray, " h"]:
-        """The numbers of one order of each pair of textures."""
+        """For each unordered pair of textures, the number of one of its two orders."""
         return np.flatnonzero(self.textures[:, 0] < self.textures[:, 1])
 
     def folds(self, count: int) -> Int[np.ndarray, " p"]:
-        """A fold for each ordered pair of animals; both orders share it."""
+        """Return the number of a fold for each ordered pair of animals; both orders are in the same fold."""
         number = int(self.groups.max()) + 1
         if number < count:
             raise UserError(f"{count} folds need as many pairs of animals, and the probe set has {number}")
         return (np.random.default_rng(0).permutation(number) % count)[self.groups]
 
     def sides(self, animal: int) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
-        """The pairs p that an animal is in, and whether it is left (0) or right (1) there."""
+        """Return the pairs p that an animal is in, and whether it is left (0) or right (1) there."""
         return np.nonzero(self.animals == animal)
 
     def check(self, codes: Num[np.ndarray, "v p q *rest"], least: int = 1) -> None:
@@ -94,7 +94,7 @@ class ProbeAxes:
 
 
 def turned(pairs: Int[np.ndarray, "n 2"]) -> Int[np.ndarray, " n"]:
-    """The number of each pair's other order."""
+    """Return, for each ordered pair, the number of the pair in the other order."""
     number = {(one, two): k for k, (one, two) in enumerate(pairs.tolist())}
     return np.array([number[two, one] for one, two in pairs.tolist()])
 
@@ -105,8 +105,9 @@ def axes_of(
     views: Shaped[np.ndarray, " n"],
     backgrounds: Shaped[np.ndarray, " n"],
 ) -> tuple[ProbeAxes, Int[np.ndarray, "v p q"]]:
-    """The axes of a list of scenes, of names or numbers, and the number in the list of each scene: `codes[numbers]` is
-    z[view, p, q, ...] of the codes of the list.
+    """Return the axes of a list of scenes, and `numbers`: which scene of the list is at each (view, p, q). With the
+    codes of the list, `codes[numbers]` is z[view, p, q, ...]. Animals, textures, views and backgrounds are names or
+    numbers.
 
     Raises `UserError` unless each view holds each pair of animals with each pair of textures once.
     """
@@ -127,10 +128,11 @@ def axes_of(
 def in_both_orders(
     codes: Num[np.ndarray, "v p q *rest"], axes: ProbeAxes
 ) -> tuple[Num[np.ndarray, "w p q *rest"], ProbeAxes]:
-    """Codes of texts that name the left thing first, with those of texts that name the right thing first as further
-    views, so that a probe of "left" can't read what is named first.
+    """Add codes of texts that name the right thing first, as further views; `codes` are of texts that name the left
+    thing first. A probe of "left" then can't read what is named first.
 
-    "a blue dog and a red cat" is the text of the scene with both exchanged. Texts that name places have no such.
+    A text such as "a blue dog and a red cat" is also the text of the scene in which both things are exchanged, so its
+    code is taken from there. This doesn't hold for texts that name places.
     """
     axes.check(codes)
     other = codes[:, axes.mirrors][:, :, axes.swaps]
@@ -141,8 +143,8 @@ def in_both_orders(
 def object_means(
     codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, kept: Bool[np.ndarray, " p"] | None = None
 ) -> Num[np.ndarray, "2 a t d"]:
-    """The mean code of the scenes that have an object (animal, texture) in a place, left or right, over all views; only
-    of kept pairs of animals, each animal in both places."""
+    """Return the mean code, over all views, of the scenes that have an object (animal, texture) in a place, left or
+    right. Only kept pairs of animals count. Raises unless these have each animal in both places."""
     chosen = np.ones(len(axes.animals), bool) if kept is None else kept
     animals, textures = axes.kinds
     mean = codes.mean(0)
@@ -157,7 +159,7 @@ def object_means(
 
 
 def averaging(values: Int[np.ndarray, " n"], kept: Bool[np.ndarray, " n"], kinds: int) -> Float[np.ndarray, "kinds n"]:
-    """Weights of the mean over the kept entries of each kind."""
+    """Return the weights of the mean over the kept entries of each kind. Raises if a kind has none."""
     members = (values == np.arange(kinds)[:, None]) & kept
     if not members.any(1).all():
         raise UserError(

@@ -1,4 +1,5 @@
-"""Bits of a fair coin that margins tell: what belongs to what, of two captions or of two things."""
+"""How many bits scores tell: of a fair coin, such as which of two captions is true, or of which of several sets is
+true."""
 
 from collections.abc import Callable
 
@@ -14,12 +15,13 @@ SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, where m
 
 
 def bits(margins: Float[np.ndarray, "..."]) -> Measured:
-    """The bits that margins m tell: 1 - min over b >= 0 of mean log2(1 + exp(-b m)). Chance is 0, and 1 is all.
+    """Return the bits that margins m tell: 1 - min over b >= 0 of mean log2(1 + exp(-b m)). Chance is 0, and 1 is all.
 
-    A lower bound of the mutual information between margins and a fair coin that they are positive for, by the entropy
-    less the loss of a reader (2606.03976); ours conditions on which things and textures a scene has, so that exactly 1
-    bit is left. The margins are those of held-out probes, or s(x, c) - s(x, c') of any scorer for an image x, its
-    caption c and the swapped one c'. Only b is fitted to them, which adds less than 0.001 bit to a thousand margins.
+    This is a lower bound of the mutual information between a fair coin and its margins, which are positive if they tell
+    it rightly: the coin's entropy less the loss of a reader (2606.03976). Ours conditions on which things and textures
+    a scene has, so that exactly 1 bit is left. The margins are those of held-out probes, or s(x, c) - s(x, c') of any
+    scorer for an image x, its caption c and the swapped caption c'. Only b is fitted to them, which adds less than
+    0.001 bit for a thousand margins.
     """
     flat = checked_margins(margins)
     if (flat > 0).all():
@@ -37,7 +39,7 @@ def checked_margins(margins: Float[np.ndarray, "..."]) -> Float[np.ndarray, " n"
 
 
 def least_loss(loss: Callable[[float], float]) -> float:
-    """The least value over all b >= 0 of a convex function of b."""
+    """Return the smallest value over all b >= 0 of a convex function of b."""
     found = minimize_scalar(
         lambda log: loss(float(np.exp(log))), bounds=SCALES, method="bounded", options={"xatol": 1e-4}
     )
@@ -45,12 +47,13 @@ def least_loss(loss: Callable[[float], float]) -> float:
 
 
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
-    """The log-odds that two coins fall alike, from each one's log-odds a and t: 2 atanh(tanh(a / 2) tanh(t / 2))."""
+    """Return 2 atanh(tanh(a / 2) tanh(t / 2)): the log-odds that two coins fall alike, from the log-odds a (`one`) and
+    t (`two`) of each."""
     return np.logaddexp(0, one + two) - np.logaddexp(one, two)
 
 
 def set_bits(scores: Float[np.ndarray, "n s"], true: np.ndarray) -> tuple[float, float]:
-    """Bits that scores tell of which of s equally likely sets is the true one, and the entropy, log2(s)."""
+    """Return how many bits scores tell of which of s equally likely sets is true, and log2(s), the entropy."""
     scale = np.abs(scores - scores.mean(1, keepdims=True)).mean() or 1.0
     own = scores[np.arange(len(scores)), true]
     loss = least_loss(lambda b: float((logsumexp(b / scale * scores, axis=1) - b / scale * own).mean()))

@@ -1,11 +1,12 @@
-"""The conditions on an ideal CLIP, of a trained scorer: in which share of scenes does each hold, and all together?
+"""The conditions on an ideal CLIP, tested on a trained scorer: in which share of scenes does each hold, and all
+together?
 
-Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) state them as inequalities between scores. Here each names a
-text of a scene that has to score above another one, so that they can be asked of scorers with and without vectors. For
-scorers with one vector an image and a text, those between two images or two texts are asked too.
+Kang et al. 2025 (Is CLIP ideal? No. Can we fix it? Yes!) state them as inequalities between scores. Here each says
+which text of a scene has to score above another one, so that scorers with and without vectors can be tested. For
+scorers with one vector for each image and each text, conditions between two images or two texts are tested too.
 
-The texts of a scene are called by what they say: of a red cat on the left and a white dog on the right, where a pig and
-a bear are absent, `one` is "a red cat" and `other` "a white dog".
+The texts of a scene have names. For a scene of a red cat on the left and a white dog on the right, where a pig and a
+bear are absent, `one` is "a red cat" and `other` is "a white dog".
 """
 
 from collections import Counter
@@ -45,7 +46,8 @@ SAYS = {
     "no absent one": "no red pig",
     "no one": "no red cat",
 }
-"""Names of texts, and the text of the scene in the module's docstring, in the words of a template without relations."""
+"""Map each name of a text to that text of the scene in the module's docstring, as a template without relations words
+it. One with relations states a relation in "both" and "both swapped" too."""
 
 
 class Part(NamedTuple):
@@ -79,11 +81,11 @@ OTHER_ATTRIBUTES = "images: other attributes nearer than another object"
 OTHER_VIEW = "images: another view nearer than the swap"
 NEGATED = ("one", "other", "no one", "no other")  # texts of the conditions between texts
 Scores = Mapping[str, Float[np.ndarray, "v p q"]]
-"""By the name of a text: the score of each scene with its text of that name."""
+"""Map the name of a text to the score of each scene with its text of that name."""
 
 
 class Found(NamedTuple):
-    """In how many scenes a part of a condition holds."""
+    """In which share of scenes a part of a condition holds, or by what margin."""
 
     condition: str
     part: str
@@ -132,10 +134,10 @@ def margin(scores: Scores, part: Part) -> float:
 
 
 def chance(parts: Iterable[Part]) -> float:
-    """The share of scenes in which all parts hold if every order of the scores is as likely.
+    """Return the share of scenes in which all parts hold if every order of the scores is equally likely.
 
-    A text that has to be above k others is so once in k + 1 times. Raises `ValueError` where the others aren't apart,
-    as then they depend on one another.
+    A text is above k others with probability 1 / (k + 1). Raises `ValueError` if a text has to be below several others,
+    or above one and below another: then the comparisons depend on one another.
     """
     pairs = [
         ((scene, one), (scene, other))
@@ -152,8 +154,8 @@ def chance(parts: Iterable[Part]) -> float:
 def by_codes(
     images: Num[np.ndarray, "v p q d"], texts: Mapping[str, Num[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Found]:
-    """The conditions between images, each in one view and compared with others in the next; and between texts of
-    negation, if there are any."""
+    """Yield the conditions between images, each in one view and compared with images in the next view. If there are
+    texts, yield the conditions between texts of negation too."""
     axes.check(images, least=2)
     x, swaps, mirrors = units(images), axes.swaps, axes.mirrors
     following = np.roll(x, -1, 0)

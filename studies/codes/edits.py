@@ -17,8 +17,8 @@ Margins = Callable[[Num[np.ndarray, "v p q d"]], Float[np.ndarray, "v p q"]]
 
 
 class Edits(NamedTuple):
-    """Of the scenes judged rightly, the share that flips to the swapped caption; chance is that of a random direction
-    of the same length."""
+    """Share of the rightly judged scenes that an edit flips to the swapped caption. Chance is the share for a random
+    direction of the same length."""
 
     objects: Measured
     """Codes moved by the mean codes of the scene's objects in their places."""
@@ -29,10 +29,11 @@ class Edits(NamedTuple):
 
 
 def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
-    """Move z to z + sum(omega_target - omega_source), omega the mean code of an object in its place in other pairs.
+    """Measure how often edits flip a judgement. They move z to z + sum(omega_target - omega_source), where omega is the
+    mean code of an object in its place in other pairs of animals.
 
-    Codes of several parts, such as keys and values of all patches, go in as one vector each. Our causal test of the
-    vectors of objects of which Uselis et al. (2605.31503) ask how they are made.
+    Give codes of several parts, such as keys and values of all patches, as one vector each. Uselis et al. (2605.31503)
+    ask how vectors of objects are made; this is our causal test of them.
     """
     axes.check(codes)
     right = margins(codes) > 0
@@ -69,12 +70,12 @@ def edited(
 def exchange(
     means: Num[np.ndarray, "2 a t d"], axes: ProbeAxes, animals: Num[np.ndarray, " 2"]
 ) -> Num[np.ndarray, "q d"]:
-    """By how much codes change when two animals exchange textures, for each pair of textures."""
+    """Return by how much codes change when two animals exchange textures, for each pair of textures."""
     (left, right), (t, u) = animals, axes.textures.T
     return means[0, left, u] - means[0, left, t] + means[1, right, t] - means[1, right, u]
 
 
 def as_long(moves: Num[np.ndarray, "q d"], random: np.random.Generator) -> Num[np.ndarray, "q d"]:
-    """Random directions, as long as `moves`."""
+    """Draw random directions that are as long as `moves`."""
     drawn = random.normal(size=moves.shape)
     return drawn * np.linalg.norm(moves, axis=-1, keepdims=True) / np.linalg.norm(drawn, axis=-1, keepdims=True)

@@ -1,6 +1,6 @@
-"""Geometry: how much of a code says what belongs to what, and of what form it is.
+"""Geometry: how much of a code says what belongs to what, and in what form.
 
-D is a scene's code less its swap's. Products of two views are free of each view's noise.
+D is a scene's code less its swap's. Products are taken between two views, so that the noise of a single view drops out.
 """
 
 from typing import NamedTuple
@@ -25,8 +25,8 @@ class Geometry(NamedTuple):
     """Shares of variance, and directions. Where D can't be told from noise, measures that divide by it are refused."""
 
     share: Measured
-    """The binding share S = E[D1 . D2] / 4V: the share of the variance between scenes that views agree on, V, which the
-    assignment makes. Backgrounds are taken out of V."""
+    """The binding share S = E[D1 . D2] / 4V. V is the variance between scenes as far as views agree on it, without that
+    of backgrounds. S is the share of V that comes from which thing has which texture."""
     objects: Measured
     """R2 of D as a sum of one code for each object, the same in both places."""
     placed_objects: Measured
@@ -34,7 +34,7 @@ class Geometry(NamedTuple):
     concepts: Measured
     """R2 of codes as animals + textures + background, which predicts D = 0."""
     components: Measured
-    """k95: how many principal components have 95 % of D; chance is that of a D that is spread evenly."""
+    """k95: how many principal components hold 95 % of D; chance is their number for a D that is spread evenly."""
     cosine: Measured
     """Mean |cos| of an animal's and a texture's direction."""
     leak: Measured
@@ -43,9 +43,10 @@ class Geometry(NamedTuple):
 
 @one_core
 def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
-    """Measure geometry. The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2, k95 and |cos|
-    are as in 2602.24264; sums over objects as in Uselis et al. (2605.31503). For codes of more than some hundred
-    dimensions, give their principal components (`readable` scales them; that is another geometry)."""
+    """Measure the geometry of codes. The share is ours; sums of concepts are those of Trager et al. (2302.14383); R2,
+    k95 and |cos| are as in 2602.24264; sums over objects are as in Uselis et al. (2605.31503). For codes of more than
+    some hundred dimensions, give their principal components, but not those of `readable`: it scales them, which changes
+    the geometry."""
     axes.check(codes, least=2)
     z = codes.astype(np.float64)
     z = z - z.mean((1, 2), keepdims=True)
@@ -68,18 +69,18 @@ def geometry(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Geometry:
 
 
 def differences(z: Codes, axes: ProbeAxes) -> Float[np.ndarray, "v p h d"]:
-    """A scene's code less that of its swap, for one order of each pair of textures."""
+    """Return D, the code of each scene less that of its swap, for one order of each pair of textures."""
     return z[:, :, axes.half] - z[:, :, axes.swaps[axes.half]]
 
 
 def agreed(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
-    """The mean product of two views."""
+    """Return the mean inner product between two different views, over all pairs of views."""
     views = len(d)
     return ((d.sum(0) ** 2).sum(-1) - (d**2).sum((0, -1))) / (views * (views - 1))
 
 
 def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float) -> str:
-    """Why nothing can be divided by E[D1 . D2]; "" if it can. Standard errors are over pairs of animals."""
+    """Return why nothing can be divided by E[D1 . D2]; "" if it can. Standard errors are over pairs of animals."""
     by_pair = np.bincount(axes.groups, power.mean(1)) / np.bincount(axes.groups)
     error = by_pair.std(ddof=1) / np.sqrt(len(by_pair))
     if by_pair.mean() > max(SURE * error, ROUNDING * size):
@@ -95,8 +96,8 @@ def share(z: Codes, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measure
 
 
 def less_backgrounds(z: Codes, axes: ProbeAxes) -> Codes:
-    """Codes less the mean of their background's in the view: backgrounds are drawn anew for each view, so that their
-    products across views are noise, which once made S negative."""
+    """Subtract from each code the mean code of its background in the view. Backgrounds are drawn anew for each view, so
+    that their products across views are noise, which once made S negative."""
     without = z.copy()
     for codes, drawn in zip(without, axes.backgrounds, strict=True):
         for background in np.unique(drawn):
@@ -109,7 +110,8 @@ def size_of(z: Codes) -> float:
 
 
 def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool) -> float:
-    """R2 = E[2 D^ . D - |D^|^2] / E[D1 . D2]: D^ is fitted in one view on other pairs and judged in the other views.
+    """Return R2 = E[2 D^ . D - |D^|^2] / E[D1 . D2]: D^ is fitted in one view on other pairs of animals and judged in
+    the other views.
 
     Part of a view's noise is the same for all pairs, so a fit predicts it in its own view. R2 could be above 1 there.
     """
@@ -125,7 +127,8 @@ def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], a
 
 
 def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
-    """1 for each object of a scene, -1 for each of its swap; with places an object has two columns."""
+    """Return the regressors of D: 1 for each object of a scene, -1 for each object of its swap. If `placed`, an object
+    has a column for each place."""
     textures = axes.textures[axes.half]
     kinds = int(np.prod(axes.kinds))
     x = np.zeros((len(axes.animals), len(textures), 2 if placed else 1, kinds))
@@ -142,7 +145,7 @@ def flat(x: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "m k"]:
 
 
 def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
-    """How often each animal, texture and background is in a scene."""
+    """Count how often each animal, texture and background is in a scene."""
     shape = axes.backgrounds.shape
     animals = (axes.animals[:, :, None] == np.arange(axes.kinds[0])).sum(1)[:, None]
     textures = (axes.textures[:, :, None] == np.arange(axes.kinds[1])).sum(1)
@@ -153,8 +156,8 @@ def counted(axes: ProbeAxes) -> Float[np.ndarray, "v p q k"]:
 
 
 def concepts(z: Codes, axes: ProbeAxes) -> Measured:
-    """R2 of mu + sum(alpha_animal + tau_texture) + beta_background, fitted in one view on other pairs and judged in the
-    other views: of all that varies there, noise included."""
+    """Return R2 of mu + sum(alpha_animal + tau_texture) + beta_background, fitted in one view on other pairs of animals
+    and judged in the other views. R2 is of all that varies there, noise included."""
     x, folds = counted(axes), axes.folds(FOLDS)
     missed = varied = 0.0
     for fold in range(FOLDS):
@@ -170,7 +173,7 @@ def concepts(z: Codes, axes: ProbeAxes) -> Measured:
 
 
 def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Float[np.ndarray, "t d"]]:
-    """The fitted codes of each animal and of each texture, less the mean over animals and over textures."""
+    """Return the fitted codes of each animal and of each texture, less the mean over animals and over textures."""
     weights = ridge(flat(counted(axes)), flat(z), PENALTY)
     animals, textures = axes.kinds
     alpha, tau = weights[:animals], weights[animals : animals + textures]
@@ -178,7 +181,7 @@ def directions(z: Codes, axes: ProbeAxes) -> tuple[Float[np.ndarray, "a d"], Flo
 
 
 def cosine(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Measured:
-    """The mean |cos| of an animal's and a texture's direction; chance is that of two random directions."""
+    """Return the mean |cos| of an animal's and a texture's direction; chance is that of two random directions."""
     width = alpha.shape[1]
     chance = float(np.exp(gammaln(width / 2) - gammaln((width + 1) / 2)) / np.sqrt(np.pi))
     sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (alpha, tau)]
@@ -197,8 +200,8 @@ def leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Meas
 
 
 def components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
-    """How many principal components have 95 % of D, by the symmetrised E[D1 D2'], whose negative eigenvalues are
-    noise."""
+    """Return how many principal components hold 95 % of D. They are those of the symmetrised E[D1 D2'], whose negative
+    eigenvalues are noise and count as 0."""
     v, p, h, width = d.shape
     even = float(np.ceil(EXPLAINED * min(width, p * h)))
     if unsure:

@@ -1,7 +1,7 @@
-"""The conditions on an ideal CLIP, and a code made by hand that satisfies all: the trade-off between them.
+"""A code made by hand that satisfies all conditions on an ideal CLIP, and the trade-off between them.
 
-As inequalities the conditions (Kang et al. 2025, Is CLIP ideal? No. Can we fix it? Yes!) don't contradict one another.
-What contradicts binding is the code that does most for categorisation, the sum of concepts alone.
+As inequalities, the conditions (Kang et al. 2025, Is CLIP ideal? No. Can we fix it? Yes!) don't contradict one another.
+But the code that is best for categorisation is the sum of concepts alone, and that one contradicts binding.
 """
 
 from collections.abc import Iterator
@@ -14,14 +14,15 @@ from jaxtyping import Float
 
 LEFT, RIGHT = 0, 1
 Thing = tuple[int, int | None, int | None]
-"""An object, its attribute and its place."""
+"""An object, its attribute and its place. None leaves attribute or place out."""
 Vector = Float[np.ndarray, " d"]
 
 
 @dataclass(frozen=True)
 class IdealCode:
-    """Unit vectors of object + attribute + weight (object with attribute) + weight (object with place), for images and
-    texts alike, a direction for each; "no x" is the sum of all objects less 2 x."""
+    """A code for images and texts alike: the unit vector of object + attribute + weight (object with attribute) +
+    weight (object with place), summed over all things. Each object, attribute and combination has a direction of its
+    own. "no x" is the sum of all objects less 2 x."""
 
     weight: float
     objects: int = 6
@@ -33,7 +34,7 @@ class IdealCode:
         return np.repeat([1.0, self.weight], [self.objects + self.attributes, conjunctions])
 
     def of(self, *things: Thing) -> Vector:
-        """The unit vector of an image or a text with these things."""
+        """Return the unit vector of an image or a text with these things."""
         n, m = self.objects, self.attributes
         present = np.zeros(len(self._weights))
         for x, attribute, place in things:
@@ -59,7 +60,8 @@ def unit(vector: Vector) -> Vector:
 
 
 def least_margins(code: IdealCode) -> dict[str, float]:
-    """The least margin of each condition over all scenes of up to two things: positive where it holds in all."""
+    """Return the smallest margin of each condition over all scenes of up to two things. If it is positive, the
+    condition holds in all of them."""
     conditions = {
         "categorisation": categorisation,
         "attribute binding": attribute_binding,
@@ -71,15 +73,17 @@ def least_margins(code: IdealCode) -> dict[str, float]:
 
 
 def pair_margins(code: IdealCode) -> tuple[float, float]:
-    """Of an image of two things with attributes: by how much its swap is nearer than an image with another object (in
-    the swap's attributes), and by how much it is itself nearer than its swap. Every image has the same margins."""
+    """Return two margins for an image of two things with attributes: by how much its swap is nearer than the swap with
+    another object in it, and by how much the image itself is nearer than its swap. They are the same for every
+    image."""
     image, swap = code.of((0, 0, None), (1, 1, None)), code.of((0, 1, None), (1, 0, None))
     other = code.of((2, 1, None), (1, 0, None))
     return float(image @ swap - image @ other), float(1 - image @ swap)
 
 
 def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins of: what shares an object is nearer than what doesn't, whatever its attribute and place."""
+    """Yield the margins by which codes that share an object are nearer than codes that don't, whatever their attributes
+    and places."""
     one, two, three = (code.of((thing, None, None)) for thing in (x, y, z))
     both = code.of((x, None, None), (y, None, None))
     yield 1 - one @ two
@@ -90,7 +94,8 @@ def categorisation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
 
 
 def attribute_binding(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins of: an object is nearer to its attribute than to another's, alone and beside another thing."""
+    """Yield the margins by which a code is nearer to an object with the right attribute than to the object with another
+    one, alone and beside another thing."""
     for a, b in permutations(range(code.attributes), 2):
         one, other = code.of((x, a, None)), code.of((x, b, None))
         scene, swap = code.of((x, a, None), (y, b, None)), code.of((x, b, None), (y, a, None))
@@ -101,14 +106,16 @@ def attribute_binding(code: IdealCode, x: int, y: int, z: int) -> Iterator[float
 
 
 def place(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins of: a scene is nearer to what stands in its place than to what doesn't."""
+    """Yield the margins by which a scene is nearer to what has a thing in the same place than to the same with places
+    exchanged."""
     scene, mirror = code.of((x, None, LEFT), (y, None, RIGHT)), code.of((x, None, RIGHT), (y, None, LEFT))
     yield 1 - scene @ mirror
     yield scene @ code.of((x, None, LEFT), (z, None, RIGHT)) - scene @ code.of((x, None, RIGHT), (z, None, LEFT))
 
 
 def negation(code: IdealCode, x: int, y: int, z: int) -> Iterator[float]:
-    """Yield the margins of: "no x" is nearer to what lacks x, and to other negations, than to x."""
+    """Yield the margins by which x is nearer to "no y" than to "no x", "no x" is nearer to "no y" than x to y, and "no
+    x" is nearer to y than to x."""
     one, two = code.of((x, None, None)), code.of((y, None, None))
     yield one @ code.no(y) - one @ code.no(x)
     yield code.no(x) @ code.no(y) - one @ two

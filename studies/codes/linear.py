@@ -12,7 +12,8 @@ PENALTY = 1e-2  # of the mean loss, times half of the squared weights
 
 
 def readable(codes: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.ndarray, "*n e"]:
-    """Codes with mean 0 and variance 1 in each dimension that varies, in the principal components if they are wide."""
+    """Scale codes to mean 0 and variance 1 in each dimension; dimensions that don't vary become 0. Codes wider than
+    `widest` are first reduced to `widest` principal components."""
     flat = codes.reshape(-1, codes.shape[-1])
     flat = flat - flat.mean(0)
     if flat.shape[1] > widest:
@@ -30,9 +31,9 @@ def readable(codes: Num[np.ndarray, "*n d"], widest: int = WIDEST) -> Float[np.n
 def held_out(
     x: Float[np.ndarray, "n d"], y: Int[np.ndarray, "n ..."], fold: Int[np.ndarray, " n"], classes: int
 ) -> Float[np.ndarray, "n classes"]:
-    """The logits of each row by a multinomial logistic regression that was trained on the other folds.
+    """Return the logits of each row by a multinomial logistic regression that was trained on the other folds.
 
-    A row may have several classes, each as likely. Raises `UserError` where training lacks a class.
+    A row may have several classes, which count as equally likely. Raises `UserError` if training lacks a class.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -51,5 +52,5 @@ def held_out(
 
 
 def ridge(x: Float[np.ndarray, "n k"], y: Float[np.ndarray, "n d"], penalty: float) -> Float[np.ndarray, "k d"]:
-    """The weights of a linear map, with a penalty on their squares."""
+    """Fit a linear map from x to y with a penalty on its squared weights; returns the weights."""
     return np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ y)

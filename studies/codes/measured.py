@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Measured:
-    """What a measure says of a code."""
+    """The result of a measure on a code."""
 
     value: float | None
     """The number; None where it is refused."""

@@ -15,13 +15,14 @@ FOLDS = 3
 
 
 class Bound(NamedTuple):
-    """What probes tell of the textures of animals. A linear probe at chance is no code without binding: one that gives
-    each place coordinates of its own has 0 bits here and 1 by place."""
+    """What probes tell of the textures of animals. A code on which a linear probe is at chance may still bind: one that
+    gives each place coordinates of its own has 0 `bits` but 1 `place_bits`."""
 
     right: Measured
     """Share of things whose own texture scores highest of all."""
     right_of_two: Measured
-    """Share of things whose own texture scores above the other thing's; for a reader of the bag that is one half."""
+    """Share of things whose own texture scores above the other thing's; one half for a reader that knows only which
+    animals and textures a scene has."""
     scene: Measured
     """Share of scenes whose margin is positive."""
     bits: Measured
@@ -29,7 +30,7 @@ class Bound(NamedTuple):
     place_scene: Measured
     """Share of scenes whose margin by place is positive."""
     place_bits: Measured
-    """Bits by way of places: which animal is left, and which texture is left."""
+    """Bits that probes of places tell: which animal is left, and which texture is left."""
     animal_left: Measured
     """Share of scenes where the probe says rightly which animal is left."""
     texture_left: Measured
@@ -37,10 +38,11 @@ class Bound(NamedTuple):
 
 @one_core
 def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
-    """Read the texture of each animal by a multinomial logistic probe of the animal's own, trained on other pairs.
+    """Read the texture of each animal by a multinomial logistic probe for this animal, trained on other pairs of
+    animals.
 
-    The scene's margin is the sum over both things of the logit of the thing's texture less that of the other's.
-    Probes as in Koishigarina et al. (2502.03566), swaps and mirrors kept together; bits after 2606.03976.
+    The scene's margin is the sum over both things of the logit of the thing's texture less that of the other's. Probes
+    are as in Koishigarina et al. (2502.03566), with swaps and mirrors kept together; bits are after 2606.03976.
     """
     axes.check(codes)
     x = readable(codes)
@@ -60,7 +62,7 @@ def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
 
 
 def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np.ndarray, "v p q 2 t"]:
-    """The logits of all textures, for the left and the right thing, by the probe of the thing's animal."""
+    """Return the logits of all textures, for the left and the right thing, by the probe of the thing's animal."""
     logits = np.zeros((*x.shape[:3], 2, axes.kinds[1]))
     folds = axes.folds(FOLDS)
     for animal in range(axes.kinds[0]):
@@ -74,7 +76,7 @@ def texture_logits(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes) -> Float[np
 def of_rows(
     x: Float[np.ndarray, "*n d"], y: Int[np.ndarray, "*n"], fold: Int[np.ndarray, "..."], classes: int
 ) -> Float[np.ndarray, "*n classes"]:
-    """Held-out logits of codes with any leading axes."""
+    """Return held-out logits of codes with any leading axes."""
     folds = np.broadcast_to(fold, y.shape).reshape(-1)
     return held_out(x.reshape(-1, x.shape[-1]), y.reshape(-1), folds, classes).reshape(*y.shape, classes)
 
@@ -82,8 +84,8 @@ def of_rows(
 def texture_margins(
     logits: Float[np.ndarray, "v p q 2 t"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Bool[np.ndarray, "v p q 2"]]:
-    """The scene's margin; whether each thing's own texture scores highest of all; and whether it scores above the other
-    thing's."""
+    """Return the scene's margin; whether each thing's own texture scores highest of all; and whether it scores above
+    the other thing's."""
     wanted, other = (
         np.broadcast_to(t[..., None], (*logits.shape[:4], 1)) for t in (axes.textures, axes.textures[:, ::-1])
     )
@@ -94,8 +96,8 @@ def texture_margins(
 def left_margins(
     x: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> tuple[Float[np.ndarray, "v p q"], Float[np.ndarray, "v p q"]]:
-    """By how much probes say that the left animal is left, and that the left texture is: there is a probe for each
-    animal and each texture, which says whether it is left."""
+    """Return the margins by which probes say that the left animal is left, and that the left texture is left. Each
+    animal and each texture has a probe that says whether it is left."""
     folds = np.broadcast_to(axes.folds(FOLDS)[:, None], x.shape[1:3])
     of_animals = sides_told(x, axes.animals, folds, axes.kinds[0])
     of_textures = sides_told(x.swapaxes(1, 2), axes.textures, folds.T, axes.kinds[1])
@@ -105,7 +107,8 @@ def left_margins(
 def sides_told(
     x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"], kinds: int
 ) -> Float[np.ndarray, "v r s"]:
-    """For scenes whose second axis is of ordered pairs: the margin that the first of the pair is left."""
+    """Return the margin by which probes say that the first of each ordered pair is left. The pairs are along the second
+    axis of x."""
     told = np.zeros((*x.shape[:3], 2))
     for kind in range(kinds):
         rows, side = np.nonzero(pairs == kind)
@@ -115,7 +118,7 @@ def sides_told(
 
 
 class Control(NamedTuple):
-    """Probes that are trained in one view and tested in the others, on all pairs."""
+    """Probes that are trained in all views but one and tested in that view, on all pairs."""
 
     true: Measured
     """Share of the animals' textures that are told rightly."""
@@ -127,8 +130,8 @@ class Control(NamedTuple):
 
 @one_core
 def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -> Control:
-    """The control task of Hewitt and Liang (1909.03368): a texture is dealt to each thing of each (p, q), the same in
-    all views, so that only what identifies a scene tells it."""
+    """Run the control task of Hewitt and Liang (1909.03368): each thing of each (p, q) is dealt a random texture, the
+    same in all views, so that only what identifies a scene tells it."""
     axes.check(codes, least=2)
     x, textures = readable(codes), axes.kinds[1]
     dealt = np.random.default_rng(seed).integers(textures, size=(*codes.shape[1:3], 2))
@@ -138,7 +141,8 @@ def control(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0) -
 
 
 def in_other_views(x: Float[np.ndarray, "v p q d"], axes: ProbeAxes, labels: Int[np.ndarray, "p q 2"]) -> float:
-    """Share of things whose label is told rightly by a probe of their animal, in views in which it wasn't trained."""
+    """Return the share of things whose label is told rightly by a probe of their animal, in views in which it wasn't
+    trained."""
     right = []
     for animal in range(axes.kinds[0]):
         rows, side = axes.sides(animal)

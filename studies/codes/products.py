@@ -17,12 +17,12 @@ SUM_PENALTY = 1e-3
 
 
 class Products(NamedTuple):
-    """R2 on held-out objects; chance is the mean of the others."""
+    """R2 on held-out objects; chance is a prediction by the mean of the other objects."""
 
     sum: Measured
     """R2 of the sum alpha_animal + tau_texture."""
     ranks: dict[int, Measured]
-    """R2 of that sum with a product of so many terms, by the number of terms."""
+    """R2 of that sum plus a product, by the number of the product's terms."""
 
 
 @one_core
@@ -53,7 +53,7 @@ def products(omega: Num[np.ndarray, "a t d"], ranks: Sequence[int] = (1, 2, 3)) 
 
 
 def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int) -> Float[np.ndarray, "a t d"]:
-    """All objects' codes by a fit of the kept ones."""
+    """Predict the codes of all objects by a fit of the kept ones."""
     if not rank:
         return added(y, kept)
     found = (alternated(y, kept, rank, seed) for seed in range(STARTS))
@@ -61,7 +61,7 @@ def fitted(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: i
 
 
 def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float[np.ndarray, "a t d"]:
-    """The sum of an animal's and a texture's code."""
+    """Predict each object's code by the sum of its animal's and its texture's code, fitted to the kept objects."""
     animals, textures, width = y.shape
     x = np.concatenate([np.repeat(np.eye(animals), textures, 0), np.tile(np.eye(textures), (animals, 1))], 1)
     mean = y[kept].mean(0)
@@ -71,7 +71,7 @@ def added(y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"]) -> Float
 def alternated(
     y: Float[np.ndarray, "a t d"], kept: Bool[np.ndarray, "a t"], rank: int, seed: int
 ) -> Float[np.ndarray, "a t d"]:
-    """Sum and product, each fitted to what the other leaves, in turn."""
+    """Predict the codes of all objects by a sum and a product. In turn, each is fitted to what the other leaves."""
     sum_, random = added(y, kept), np.random.default_rng(seed)
     scale = np.sqrt(((y - sum_)[kept] ** 2).mean()) + 1e-12
     a, b, c = (random.normal(size=(n, rank)) for n in y.shape)
@@ -93,7 +93,7 @@ def factor(
     other: Float[np.ndarray, "m r"],
     c: Float[np.ndarray, "d r"],
 ) -> Float[np.ndarray, "n r"]:
-    """The factor of the first axis by least squares, given the two others."""
+    """Fit the factor of the first axis by least squares, given the two others."""
     squares = np.einsum("nm,mr,ms->nrs", kept, other, other) * (c.T @ c)
     targets = np.einsum("nm,mr,nmr->nr", kept, other, rest @ c)
     return np.linalg.solve(squares + PENALTY * len(c) * np.eye(len(squares[0])), targets[..., None])[..., 0]

@@ -1,4 +1,4 @@
-"""Codes of things out of codes of patches, and whether two patches' codes tell that they are of one thing."""
+"""Codes of things from codes of patches, and whether the codes of two patches tell that they are of one thing."""
 
 from typing import NamedTuple
 
@@ -20,8 +20,8 @@ MOST = 0.95  # of pairs that places alone may tell, so that there is something t
 
 
 def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarray, "v p q n 2"]:
-    """The shares of each patch that are of the left thing (1 in masks) and of the right thing (2), patches row by
-    row."""
+    """Return the shares of each patch that are of the left thing (1 in masks) and of the right thing (2), patches row
+    by row."""
     side, (height, width) = round(patches**0.5), masks.shape[-2:]
     if side**2 != patches or height % side or width % side:
         raise UserError(f"{patches} patches don't divide masks of {height} x {width} into equal squares")
@@ -33,7 +33,7 @@ def shares(masks: Int[np.ndarray, "v p q h w"], patches: int) -> Float[np.ndarra
 def mask_means(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"]
 ) -> Num[np.ndarray, "v p q 2 d"]:
-    """The mean code of the patches of each thing, weighted by how much of each patch is of the thing."""
+    """Return the mean code of the patches of each thing, weighted by how much of each patch is of the thing."""
     weights = shares(masks, tokens.shape[3])
     sizes = weights.sum(3, keepdims=True)
     if not sizes.all():
@@ -42,7 +42,8 @@ def mask_means(
 
 
 class Same(NamedTuple):
-    """Share of pairs of patches that are told rightly; chance is what their places alone tell."""
+    """Share of pairs of patches for which a reader tells rightly whether both are of one thing; chance is the share for
+    a reader of the patches' places alone."""
 
     tokens: Measured
     less_places: Measured
@@ -63,11 +64,12 @@ class Drawn(NamedTuple):
 def same_object(
     tokens: Num[np.ndarray, "v p q n d"], masks: Int[np.ndarray, "v p q h w"], axes: ProbeAxes, seed: int = 0
 ) -> Same:
-    """IsSameObject (2510.24709): a reader x'(L'L - M'M)y + c of rank 16 for two patches, each with over half of its
-    pixels on a thing; half of the pairs are of one thing; trained on other pairs of animals.
+    """Measure IsSameObject (2510.24709): a reader x'(L'L - M'M)y + c of rank 16 tells whether two patches are of one
+    thing. It is trained on other pairs of animals. Each patch has over half of its pixels on a thing; half of the pairs
+    are of one thing.
 
-    Left and right things are told apart by places alone, of which no code is needed: where those tell more than 95 %,
-    the measure is refused. It needs scenes whose things overlap, or stand anywhere.
+    A left and a right thing can be told apart by places alone, without any code. If places tell more than 95 %, the
+    measure is refused: it needs scenes whose things overlap, or stand anywhere.
     """
     axes.check(tokens)
     drawn = pairs_of_patches(shares(masks, tokens.shape[3]), seed)
@@ -83,7 +85,7 @@ def same_object(
 
 
 def pairs_of_patches(share: Float[np.ndarray, "v p q n 2"], seed: int) -> Drawn:
-    """Draw scenes in which each thing has two patches or more, and pairs of these."""
+    """Draw scenes in which each thing has at least two patches that are mostly its own, and pairs of such patches."""
     random = np.random.default_rng(seed)
     there = share > 0.5
     enough = np.argwhere((there.sum(3) >= 2).all(-1))
@@ -96,7 +98,7 @@ def pairs_of_patches(share: Float[np.ndarray, "v p q n 2"], seed: int) -> Drawn:
 
 
 def drawn_pair(there: Bool[np.ndarray, "n 2"], same: bool, random: np.random.Generator) -> list[int]:
-    """Two patches of one thing, or one of each."""
+    """Draw two patches of one thing, or one patch of each thing."""
     of_things = [np.flatnonzero(column) for column in there.T]
     if not same:
         return [int(of_thing[random.integers(len(of_thing))]) for of_thing in of_things]
@@ -106,7 +108,7 @@ def drawn_pair(there: Bool[np.ndarray, "n 2"], same: bool, random: np.random.Gen
 
 
 def told(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"], fold: Int[np.ndarray, " m"]) -> float:
-    """Share of pairs told rightly, each by a reader that was trained without the pair's fold."""
+    """Return the share of pairs told rightly, each by a reader that was trained without the pair's fold."""
     spread = x.std((0, 1))
     x = (x - x.mean((0, 1))) / np.where(spread > 0, spread, 1)
     right = 0
@@ -121,7 +123,7 @@ Reader = tuple[Float[np.ndarray, "d r"], Float[np.ndarray, "d r"], float]
 
 
 def fitted(x: Float[np.ndarray, "m 2 d"], same: Bool[np.ndarray, " m"]) -> Reader:
-    """The reader with the least logistic loss."""
+    """Fit the reader with the smallest logistic loss."""
     width, sign = x.shape[2], np.where(same, 1.0, -1.0)
     random = np.random.default_rng(0)
     start = np.append(0.1 * random.normal(size=2 * width * RANK), 0.0)

@@ -13,7 +13,8 @@ from menagerie.studies.codes.probes import FOLDS
 
 
 class Unbound(NamedTuple):
-    """Bits told of the bag of a scene: of both parts, of its animals alone, of its textures alone."""
+    """Bits told of the bag of a scene, which is its animals and its textures: of both, of the animals alone, of the
+    textures alone."""
 
     bits: Measured
     animals: Measured
@@ -24,10 +25,11 @@ class Unbound(NamedTuple):
 
 @one_core
 def unbound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
-    """The entropy of the bag less its held-out cross-entropy, on pairs of animals that training lacks.
+    """Return the entropy of the bag less its held-out cross-entropy, on pairs of animals that training lacks.
 
-    A multinomial logistic reader trained on both animals of each scene scores animals; two that differ are as likely as
-    exp(b (their scores)), b >= 0 fitted to the test; textures alike. A lower bound, as in 2606.03976.
+    A multinomial logistic reader, trained on both animals of each scene, scores animals. The likelihood of two
+    different animals is proportional to exp(b (sum of their scores)), with b >= 0 fitted to the test. Textures are read
+    alike. The result is a lower bound, as in 2606.03976.
     """
     axes.check(codes)
     x = readable(codes)
@@ -41,7 +43,8 @@ def unbound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Unbound:
 def told(
     x: Float[np.ndarray, "v r s d"], pairs: Int[np.ndarray, "r 2"], folds: Int[np.ndarray, "r s"]
 ) -> tuple[float, float]:
-    """Bits of the unordered pairs along the second axis, and how many there are."""
+    """Return how many bits are told of the unordered pairs along the second axis, and how many bits there are to
+    tell."""
     sets, true = np.unique(np.sort(pairs, 1), axis=0, return_inverse=True)
     scenes = x.shape[:3]
     shown = np.broadcast_to(pairs[:, None], (*scenes, 2)).reshape(-1, 2)

@@ -1,4 +1,5 @@
-"""What photographs answer: accuracies and differences by question, of pairs that no run of a comparison shows."""
+"""The results of each question: accuracies and their differences, on animal pairs that no run of a comparison was
+trained on."""
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
@@ -50,7 +51,7 @@ NO_POINTS = pd.DataFrame({"seed": [], "subset": [], "task": [], "scene": [], "an
 
 
 def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The records over which a measure is taken."""
+    """Choose the records over which a measure is taken."""
     replaced, swaps = points[points.task.isin(REPLACED)], points[points.task == "swap"]
     if measure != KNOWN:
         return replaced if measure == RECOGNITION else swaps
@@ -65,7 +66,7 @@ class Compared(NamedTuple):
 
     model: str
     place: Any
-    """The setting that is compared, beside the model."""
+    """The setting in which the two groups are compared, beside the model."""
     measure: str
     first: Estimate
     second: Estimate
@@ -90,7 +91,7 @@ class Ladder(NamedTuple):
     scratch: list[pd.DataFrame]
     tuned: list[pd.DataFrame]
     synthetic: pd.DataFrame
-    """Records of the synthetic run, which has seen no photograph."""
+    """Records of the synthetic run, which was trained on no photograph."""
 
 
 class Worth(NamedTuple):
@@ -113,8 +114,8 @@ class Answers:
         self.done = {run: results[arm.id] for run, arm in study.runs(records).items() if arm.id in results}
 
     def points(self, training: Training, label: str, *others: Training) -> pd.DataFrame:
-        """The records of one test, of pairs that neither the training nor any of `others` shows, of all seeds; none
-        before all are finished."""
+        """Return the records of one test for all seeds of a training; none until all seeds are finished. Records of
+        pairs are left out if the training, one of `others`, or a run that one of these starts from shows the pair."""
         seeds = [training._replace(seed=seed) for seed in range(self.study.seeds)]
         if not all(run in self.done for run in seeds):
             return NO_POINTS
@@ -129,13 +130,13 @@ class Answers:
         return pd.concat(parts)
 
     def pairs_shown(self, training: Training) -> frozenset[str]:
-        """The animal pairs that a training of binding shows, as records name them; none of a spatial one, which is
-        compared with itself alone."""
+        """Return the animal pairs that a training on a binding split shows, as records name them. A training on a
+        spatial split gets none, because it is compared only with itself."""
         recipe = train_recipe(self.study, training)
         return pairs_of(recipe) if isinstance(recipe, BindingRecipe) else frozenset()
 
     def each(self, model: str, place: Any, *groups: pd.DataFrame, measures: Collection[str] = BOTH) -> list[Compared]:
-        """Compare two groups of records by every measure."""
+        """Compare two groups of records by each measure."""
         return [
             Compared(model, place, measure, *compared(*(measured(points, measure) for points in groups)))
             for measure in measures
@@ -156,7 +157,7 @@ class Answers:
             yield from (row for row in self.each(model, test, *both, measures=MEASURES) if row.first.clusters)
 
     def steps(self, model: str) -> Iterator[Compared]:
-        """Compare from scratch and after synthetic training, at more and more photographs."""
+        """Compare training from scratch and after synthetic training, with more and more photographs."""
         several, most = self.material.several, self.material.others
         places = [Step(OWN, n, HELD_OUT) for n in (0, *counts(self.study.photographs, several))] if several else []
         for test in ([HELD_OUT, PHOTOGRAPHS] if several else [PHOTOGRAPHS]) if most else ():
@@ -166,7 +167,8 @@ class Answers:
             yield from (row for row in rows if row.first.clusters or row.second.clusters)
 
     def at_step(self, model: str, place: Step) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The records of one number of photographs, of pairs that no run of the figure shows."""
+        """Return the records with one number of photographs, from scratch and after synthetic training, of pairs that
+        no run of the figure shows."""
         base = Training(model, 0)
         own = [base._replace(world=OWN, count=n) for n in counts(self.study.photographs, self.material.several)]
         shown = (base, *own[:1]) if place.test == HELD_OUT else (base,)  # all of `own` show the same pairs
@@ -175,7 +177,7 @@ class Answers:
         return scratch, self.points(run._replace(tuned=bool(place.count)), place.test, *shown)
 
     def ladders(self, model: str) -> Iterator[Ladder]:
-        """The ladder of images, when all its runs are finished."""
+        """Yield the ladder of images for each measure, once all its runs are finished."""
         runs = {run.place for run in trainings(self.study, self.material, WORTH) if run.model == model and run.images}
         base, first = Training(model, 0), min(runs, default=None)
         points = {run: self.points(run, HELD_OUT, base, first) for run in (base, *runs) if first}
@@ -188,7 +190,8 @@ class Answers:
             yield Ladder(model, measure, images, *sides, measured(points[base], measure))
 
     def changes(self, model: str) -> Iterator[Compared]:
-        """Compare each factor changed and not, on records of pairs that neither world's training shows."""
+        """Compare the synthetic world as it is with each factor changed, on records of pairs that neither world's
+        training shows."""
         if model not in self.study.with_factors:
             return
         base = Training(model, 0)
@@ -201,13 +204,14 @@ class Answers:
 
 @cache
 def pairs_of(recipe: BindingRecipe) -> frozenset[str]:
-    """The pairs that a recipe trains on."""
+    """Return the animal pairs that a recipe trains on, as records name them."""
     roles, _ = roles_of(recipe, load_world(recipe.world))
     return frozenset(" + ".join(sorted(pair)) for pair in roles.train)
 
 
 def worths(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Worth]:
-    """The fewest images from scratch and after synthetic training, and how many times more the former are."""
+    """Yield, for each target, the fewest images that reach it from scratch and after synthetic training, and the ratio
+    of the former to the latter."""
     for ladder in ladders:
         # A model that needs no photograph counts as one that needs a single image: a ratio to none has no number.
         sides = {1: [ladder.synthetic, *ladder.tuned], 0: ladder.scratch}
@@ -219,7 +223,7 @@ def worths(ladders: Sequence[Ladder], targets: Sequence[float]) -> Iterator[Wort
 
 
 def tallies(points: pd.DataFrame) -> list[Tally]:
-    """Points and numbers of each animal pair, by seed."""
+    """Sum up the points and the number of records of each animal pair, for each seed."""
     return [
         {animals: [float(values.sum()), len(values)] for animals, values in part.groupby("animals")["value"]}
         for _, part in points.groupby("seed")

@@ -54,8 +54,8 @@ class Prepared(NamedTuple):
 
 
 def prepared(study: Any, out: Path) -> Any:
-    """Write the worlds of a study into its folder; returns the study with them. Raises if the photographs are too few
-    for any run."""
+    """Write the worlds of a study into `out`; returns the study with them. Raises if the photographs are too few for
+    any run, or leave a run without pairs."""
     photographs = photographs_of(study, out / "photos")
     worlds, material = write_worlds(study, photographs, out / "worlds"), material_of(study, photographs)
     lacking = left_out(study, photographs, material)
@@ -99,7 +99,8 @@ def cell_in(study: Any, training: Training, start: Start | None = None) -> Cell:
 
 
 def tests_of(study: Any, training: Training) -> list[Tested]:
-    """The tests of a run: photographs, and for a run on the synthetic world also rendered images of that."""
+    """Return the tests of a run: photographs, and for a run on the synthetic world also rendered images of that
+    world."""
     spatial, tests = training.kind == SPATIAL, []
     if training.world == SYNTHETIC:
         plain = tested_in(study, SYNTHETIC, train_recipe(study, training._replace(factor="")))
@@ -123,7 +124,7 @@ def split_in(study: Any, recipe: SplitRecipe) -> SplitData:
 
 @cache
 def store_of(root: Path, world: str, resolution: int) -> ImageStore:
-    """The image store of a world, in which nothing is rendered yet."""
+    """Return the image store of a world; nothing is rendered here."""
     return ImageStore(root, load_world(world), resolution)
 
 
@@ -135,14 +136,14 @@ def called(training: Training) -> str:
 
 
 def base_recipe(study: Any, kind: str, seed: int) -> SplitRecipe:
-    """The recipe of a kind in the synthetic world."""
+    """Return the split recipe of a kind before its world is replaced by one that the study has written."""
     if kind != SPATIAL:
         return study.split_of(seed)
     return replace(study, base=SpatialRecipe(), views=study.spatial_views).split_of(seed, attributes=NAMED)
 
 
 def train_recipe(study: Any, training: Training) -> SplitRecipe:
-    """The split that a run is trained on."""
+    """Return the recipe of the split that a run is trained on."""
     recipe = replace(
         base_recipe(study, training.kind, training.seed), world=str(study.prepared.worlds[world_name(training)])
     )
@@ -157,14 +158,14 @@ def train_recipe(study: Any, training: Training) -> SplitRecipe:
 
 
 def recipe_tested(study: Any, kind: str, seed: int, world: str) -> SplitRecipe:
-    """A split whose unseen pairs are tested, and whose training part is as small as possible."""
+    """Return the recipe of a split whose unseen pairs are tested, and whose training part is as small as possible."""
     reserve = study.tuning_reserve if world.startswith(HELD_OUT) else study.reserve
     recipe = replace(base_recipe(study, kind, seed), world=str(study.prepared.worlds[world]), reserve=reserve)
     return replace(recipe, pairs=0.0, hard_negatives=0.0, singles_views=1)
 
 
 def steps_of(study: Any, training: Training, recipe: Recipe) -> Recipe:
-    """A model's recipe for a run: shorter and slower after synthetic training."""
+    """Return the training recipe of a run. After synthetic training it has fewer steps and lower rates."""
     if training.factor == "augmentation":
         return replace(recipe, augment=not recipe.augment)
     if not training.tuned:

@@ -1,4 +1,5 @@
-"""What a run is trained on and, in other worlds, tested on; tests whose captions leave out textures."""
+"""The split that a run is trained on and the tests in other worlds that it gets; tests whose captions leave out
+textures."""
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -48,7 +49,7 @@ SAMPLES = 5  # images that a page shows of a test
 
 @dataclass(frozen=True)
 class Tested:
-    """The tests of what is unseen of one split."""
+    """The tests of one split on what its training never shows."""
 
     label: str
     """The world that the tests' images show: the first part of the names of the tests."""
@@ -59,7 +60,7 @@ class Tested:
 
     @property
     def subsets(self) -> dict[str, str]:
-        """Subsets of the split, by the names that they have in the study."""
+        """Map the names that tests have in the study to subsets of the split."""
         return {f"{self.label}/{subset}": subset for subset in self.split.recipe.judged}
 
     @property
@@ -79,7 +80,7 @@ class TransferData:
     images: int = 0
     """Number of distinct images, drawn by seed from all; 0: all."""
     factor: str = ""
-    """The field of the training recipe that is changed, where the split doesn't show it."""
+    """The factor that is changed in the synthetic world, for tables; empty: none."""
 
     @property
     def axes(self) -> dict[str, Any]:
@@ -101,13 +102,13 @@ class TransferData:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings that decide the data; the paths of world files don't."""
+        """All settings that decide the data. Paths of world files aren't among them."""
         parts = {"images": self.images} if self.images else {}
         return settings_of(self.train) | parts | {"tests": [test.settings for test in self.tested]}
 
     @property
     def splits(self) -> tuple[SplitData, ...]:
-        """The split that it is trained on, and all splits that it is tested on."""
+        """The split that a run is trained on, and all splits that it is tested on."""
         return tuple(dict.fromkeys((self.train, *(test.split for test in self.tested))))
 
     def counts(self) -> dict[str, int]:
@@ -138,12 +139,12 @@ def settings_of(split: SplitData) -> dict[str, Any]:
 
 
 def all_of(caption: Any) -> list[str]:
-    """A text, and the nodes and predicates of its graph."""
+    """Return a caption's text, and the nodes and predicates of its graph."""
     return [caption.text, *caption.graph.nodes, *(edge.predicate for edge in caption.graph.edges)]
 
 
 def tests_in(test: Tested) -> dict[str, SplitTests]:
-    """The benchmarks of a test by their names."""
+    """Open the benchmarks of a test, by their names."""
     split, kind = open_split(test.file), BareTests if test.bare else SplitTests
     test.split.check(split)
     return {name: kind(SplitDataset(split, subset, preload=False)) for name, subset in test.subsets.items()}
@@ -151,7 +152,8 @@ def tests_in(test: Tested) -> dict[str, SplitTests]:
 
 @lru_cache(maxsize=32)  # they are the same on every page of a study
 def samples_of(test: Tested) -> Samples:
-    """Some images of a test, drawn evenly, each with a true and a false caption; none where it has no swaps."""
+    """Return some images of a test, evenly spaced among its swaps, each with a true and a false caption; none if it has
+    no swaps."""
     bench = next((bench for bench in tests_in(test).values() if len(bench.data)), None)
     swaps = [item for item in bench.items if item.group == "swap"] if bench else []
     if not swaps:

@@ -1,4 +1,4 @@
-"""Figures of what photographs answer: numbers beside one another, numbers by an amount, and images of a test."""
+"""Figures of the questions: numbers side by side, numbers by the amount of photographs, and images of a test."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class Numbers(OwnFigure):
         return list(dict.fromkeys(key[self.sides.index(side)] for key in self.found))
 
     def panels(self, size: tuple[float, float], **shared: Any) -> tuple[Figure, Iterator[tuple[Axes, Any]]]:
-        """A figure, and each of its panels with the numbers there."""
+        """Return a figure, and each of its panels with the numbers there."""
         names = self.values("panel")
         figure, axes = panel_axes(len(names), size, sharey=True, **shared)
         for axis, name in zip(axes, names, strict=True):
@@ -73,7 +73,8 @@ class Numbers(OwnFigure):
 
 @dataclass(frozen=True)
 class Dots(Numbers):
-    """Numbers with their intervals: a panel a measure, rendered and photographed animals in colours."""
+    """Numbers with their intervals: a panel for each measure, with rendered and photographed animals in different
+    colours."""
 
     sides = ("panel", "row", "animals")
     differences: bool = field(default=False, kw_only=True)
@@ -149,21 +150,21 @@ Found = Iterator[tuple[tuple[Any, ...], Estimate]]
 
 
 def gaps(rows: Sequence[Compared]) -> Found:
-    """Accuracy on rendered and on photographed animals."""
+    """Yield accuracies on rendered and on photographed animals."""
     for row in rows:
         name = f"{short(row.model)}, {row.place}".replace(", ", "\n")
         yield from (((row.measure, name, ANIMALS[k]), its) for k, its in enumerate((row.first, row.second)))
 
 
 def changes(rows: Sequence[Compared]) -> Found:
-    """By how much each factor changes accuracy."""
+    """Yield by how much each factor changes accuracy."""
     for row in rows:
         factor, test = row.place
         yield (row.measure, f"{factor} ({short(row.model)})", ANIMALS[test == PHOTOGRAPHS]), row.difference
 
 
 def steps(rows: Sequence[Compared]) -> Found:
-    """Accuracy by the number of photographs in training."""
+    """Yield accuracies by the number of photographs in training."""
     what = {OWN: "photographs of each tested animal", OTHERS: "other animals photographed"}
     held = any(row.place.test == HELD_OUT for row in rows)
     for row in rows:
@@ -174,7 +175,7 @@ def steps(rows: Sequence[Compared]) -> Found:
 
 
 def rungs(rows: Sequence[Ladder]) -> Found:
-    """Accuracy by the number of distinct images of photographs."""
+    """Yield accuracies by the number of distinct images of photographs."""
     for row in rows:
         panel = f"{row.measure}, by distinct images of photographs"
         for images, points in zip([0, *row.images], [row.synthetic, *row.tuned], strict=True):

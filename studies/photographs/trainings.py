@@ -23,7 +23,8 @@ class Training(NamedTuple):
     seed: int
     kind: str = BINDING
     world: str = SYNTHETIC
-    """What the run is trained on: rendered animals; photographs of the tested animals; those of other animals."""
+    """What the run is trained on: rendered animals, photographs of the tested animals, or photographs of other
+    animals."""
     count: int = 0
     """Photographs of each tested animal, or number of other animals."""
     images: int = 0
@@ -63,7 +64,7 @@ class Material(NamedTuple):
     """How many photographs there are to train on."""
 
     several: int
-    """The most photographs of an animal beside the one that is held out; 0 where too few animals have several."""
+    """The most photographs of a tested animal besides the one that is held out; 0 if too few animals have several."""
     others: int
     """Number of other animals."""
     factors: tuple[str, ...]
@@ -83,14 +84,15 @@ def all_trainings(config: Any, material: Material) -> list[Training]:
 
 
 def zero_shot(config: Any, material: Material, plain: Training) -> list[Training]:
-    """One training run for each kind of split."""
+    """Return the synthetic run of each kind of split."""
     return [plain, plain._replace(kind=SPATIAL)]
 
 
 def fine_tuning(config: Any, material: Material, plain: Training) -> list[Training]:
-    """The synthetic run, which has seen no photograph, and runs on more and more photographs.
+    """Return the synthetic run, which has seen no photograph, and runs on more and more photographs.
 
-    From scratch photographs of other animals teach nothing about the tested ones' names.
+    On photographs of other animals no run starts from scratch, because these don't teach the names of the tested
+    animals.
     """
     own, others = counts(config.photographs, material.several), counts(config.other_animals, material.others)
     if not own and not others:
@@ -100,7 +102,8 @@ def fine_tuning(config: Any, material: Material, plain: Training) -> list[Traini
 
 
 def worth(config: Any, material: Material, plain: Training) -> list[Training]:
-    """Runs on more and more images of all photographs but the held-out ones, with and without a start."""
+    """Return the synthetic run, and runs on more and more images, from scratch and after synthetic training. Images
+    show as many photographs of each animal as fine-tuning has at most, without the held-out one."""
     if not material.several:
         return []
     most = plain._replace(world=OWN, count=counts(config.photographs, material.several)[-1])
@@ -108,19 +111,19 @@ def worth(config: Any, material: Material, plain: Training) -> list[Training]:
 
 
 def factors(config: Any, material: Material, plain: Training) -> list[Training]:
-    """The synthetic run as it is and with each factor changed."""
+    """Return the synthetic run as it is and with each factor changed; nothing for models without factors."""
     if plain.model not in config.with_factors:
         return []
     return [plain, *(plain._replace(factor=name) for name in config.factors if name in material.factors)]
 
 
 def counts(wanted: Sequence[int], most: int) -> list[int]:
-    """Cut the wanted numbers to what is there; equal ones are kept once, and none if there is nothing."""
+    """Limit the wanted numbers to `most`, and drop repeats; empty if `most` is 0."""
     return list(dict.fromkeys(min(count, most) for count in wanted)) if most else []
 
 
 def world_name(training: Training) -> str:
-    """The world that a run is trained on."""
+    """Return the name of the world that a run is trained on."""
     if training.world == SYNTHETIC:
         return f"{SYNTHETIC}-{training.factor}" if training.factor in VARIED else SYNTHETIC
     return f"{training.world}-{training.count}-{training.seed}"
@@ -135,7 +138,7 @@ def worlds_tested(training: Training) -> tuple[str, ...]:
 
 
 def material_of(config: Any, photographs: Photographs) -> Material:
-    """Count the photographs that there are to train on."""
+    """Count the photographs that there are to train on, and find the factors that can be changed."""
     possible = [name for name in FACTORS if name != "backgrounds" or config.backgrounds]
     wider = set(WORLDS[config.world].animals) > photographs.tested.keys()
     possible = [name for name in possible if name != "vocabulary" or wider]
@@ -145,7 +148,8 @@ def material_of(config: Any, photographs: Photographs) -> Material:
 
 
 def worlds_of(config: Any, photographs: Photographs) -> Iterator[tuple[str, tuple[Mapping[str, Sequence[Path]], bool]]]:
-    """The worlds of photographs: their files by animal, and whether these have their own colours."""
+    """Yield the name of each world of photographs, with its files by animal and whether its animals keep their own
+    colours."""
     material = material_of(config, photographs)
     yield PHOTOGRAPHS, (photographs.tested, False)
     yield NATURAL, (photographs.tested, True)

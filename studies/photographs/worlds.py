@@ -1,6 +1,6 @@
 """The photographs of a study, as `menagerie photos` writes them, and the files of the worlds that are made of them.
 
-A photograph of a test is trained on by no run: `shared_photographs` proves it from the files.
+No run is trained on a photograph of its tests: `shared_photographs` checks the files for it.
 """
 
 import json
@@ -60,7 +60,7 @@ def photographs_of(config: Any, folder: Path) -> Photographs:
 
 
 def read_photographs(folder: Path, synthetic: World) -> Photographs:
-    """The cut-outs of all world files in `folder`; raises where too few are of animals that `synthetic` has."""
+    """Read the cut-outs of all world files in `folder`. Raises if too few are of animals that `synthetic` has."""
     found: dict[str, tuple[Path, ...]] = {}
     for path in (folder / name for name in NAMES):
         if path.exists():
@@ -114,8 +114,8 @@ def write_worlds(config: Any, photographs: Photographs, folder: Path) -> dict[st
 
 
 def write_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Path]], natural: bool) -> None:
-    """Write a world of photographs with copies of its pictures. Its name and theirs tell them apart by content, so that
-    worlds of several seeds with the same photographs have one image store."""
+    """Write a world of photographs with copies of its pictures. World and pictures are named by their content, so that
+    worlds of several seeds with the same photographs share one image store."""
     lines = [f"extends = {json.dumps(extends)}", f"animals = {json.dumps(sorted(photographs))}"]
     for animal, files in sorted(photographs.items()):
         copies = [f"{CUTOUTS}/{copied(file, path.parent / CUTOUTS)}" for file in files]
@@ -127,7 +127,7 @@ def write_world(path: Path, extends: str, photographs: Mapping[str, Sequence[Pat
 
 
 def copied(file: Path, folder: Path) -> str:
-    """The name of a copy of `file` in `folder`."""
+    """Copy `file` into `folder` under a name with its hash, unless it is there already; returns the name."""
     name = f"{file.stem}-{sha256(file).hex()[:12]}{file.suffix.lower()}"
     if not (folder / name).exists():
         with whole_file(folder / name) as temporary:
@@ -174,7 +174,7 @@ def more_backgrounds(config: Any, folder: Path) -> list[str]:
 
 
 def write_patch(path: Path, color: tuple[int, int, int]) -> None:
-    """A picture of one colour."""
+    """Write a picture of one colour."""
     from PIL import Image
 
     with whole_file(path) as temporary:
@@ -192,9 +192,10 @@ class Shared(NamedTuple):
 
 
 def shared_photographs(config: Any, material: Material, files: Worlds) -> list[Shared]:
-    """Compare each world of photographs that is trained on with each that its runs are tested on, as their files are.
+    """Compare the files of each world of photographs that is trained on with those of each world that its runs are
+    tested on.
 
-    Raises for a photograph that is in both, whatever it is called.
+    Raises if the same photograph is in both, whatever its files are called.
     """
     runs = [run for run in all_trainings(config, material) if run.world != SYNTHETIC]
     pairs = dict.fromkeys((world_name(run), test) for run in runs for test in worlds_tested(run) if test in files)
@@ -211,7 +212,7 @@ def shared_photographs(config: Any, material: Material, files: Worlds) -> list[S
 
 
 def cutouts_in(path: Path) -> dict[bytes, Path]:
-    """The photographs that a world file names, by SHA-256."""
+    """Return the photographs that a world file names, by SHA-256."""
     entries = read_table(path).animal.values()
     files = [path.parent / name for entry in entries for name in entry.get("cutouts", ())]
     return {sha256(file): file for file in files}
