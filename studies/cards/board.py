@@ -33,7 +33,7 @@ INTRODUCTION = (
 
 
 def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
-    """The lines of each benchmark that has a card."""
+    """Yield the lines of each benchmark that has a card."""
     for name in FROZEN:
         if mine := [each for each in found if each.card.benchmark.name == name]:
             bench = mine[0].card.benchmark
@@ -47,7 +47,7 @@ def of_benchmarks(found: Sequence[Verified], folder: Path) -> Iterator[str]:
 
 
 def row_of(found: Verified, folder: Path) -> list[str]:
-    """A model's row; it says so where the numbers weren't recomputed."""
+    """Return a model's row, which says so if its numbers weren't recomputed from scores."""
     card = found.card
     swaps, every = card.means
     link = f"[card]({Path(relpath(found.path, folder)).as_posix()})" + ("" if found.recomputed else ", scores not seen")

@@ -73,14 +73,14 @@ class Card(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def benchmark_of(frozen: Frozen) -> OfBenchmark:
-    """What a card says of a benchmark."""
+    """Return what a card says of a benchmark."""
     return OfBenchmark(frozen.name, frozen.version, frozen.digest, frozen.resolution)
 
 
 def write_card(
     folder: Path, name: str, scores: Path, frozen: Frozen, model: OfModel, program: OfProgram, date: str
 ) -> Path:
-    """Write a card as `name`.json and `name`.md, with a copy of its scores as `name`.csv; returns the first."""
+    """Write a card as `name`.json and `name`.md, with a copy of its scores as `name`.csv; returns the .json file."""
     copy = folder / f"{name}.csv"
     copy_file(scores, copy)
     tests, means = numbers_of(points(read_scores(copy)))

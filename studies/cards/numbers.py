@@ -20,7 +20,8 @@ again."""
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True):
-    """An accuracy from 0 to 1. Without an interval (None) if there are fewer than five animal pairs."""
+    """An accuracy from 0 to 1. It has no interval (None) if one of its tests has fewer than five animal pairs, or if
+    both bounds are equal."""
 
     test: str
     task: str
@@ -33,7 +34,7 @@ class Number(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def numbers_of(points: Iterable[Point]) -> tuple[list[Number], list[Number]]:
-    """The number of each task of each test, and the means of `MEANS`, in which all tasks have equal weight."""
+    """Return the number of each task of each test, and the means of `MEANS`, in which all tasks have equal weight."""
     groups: dict[tuple[str, str], list[Point]] = {}
     for point in points:
         groups.setdefault((point.subset, point.task), []).append(point)
@@ -48,7 +49,7 @@ def numbers_of(points: Iterable[Point]) -> tuple[list[Number], list[Number]]:
 def tally(
     groups: Sequence[Sequence[Point]], pairs: Sequence[str]
 ) -> tuple[Float64[np.ndarray, "pairs groups"], Float64[np.ndarray, "pairs groups"]]:
-    """Points and numbers of records of each animal pair in each group."""
+    """Sum up the points and the number of records of each animal pair in each group."""
     place = {pair: i for i, pair in enumerate(pairs)}
     sums, counts = np.zeros((2, len(pairs), len(groups)))
     for k, part in enumerate(groups):
@@ -64,7 +65,7 @@ def number(
     groups: Sequence[Sequence[Point]],
     drawn: Float64[np.ndarray, "draws groups"],
 ) -> Number:
-    """The mean of some groups' accuracies, with the percentiles of its draws."""
+    """Return the mean of some groups' accuracies, and as its interval the percentiles of its draws."""
     parts = [groups[k] for k in chosen]
     pairs = len({point.animals for part in parts for point in part})
     value, chance = (np.mean([np.mean([point[k] for point in part]) for part in parts]) for k in (3, 4))

@@ -1,6 +1,7 @@
 """The file of all scores of a model on a frozen benchmark: what a card's numbers are computed from.
 
-A row has an item's matrix of scores, an image after another: first the true texts, then the false ones.
+A row has the scores of an item's images, one image after another. For each image, scores of the true texts come first,
+then those of the false ones.
 """
 
 import csv
@@ -46,7 +47,7 @@ class Point(NamedTuple):
 
 
 def row_of(subset: str, item: Item, scores: Scores) -> tuple[object, ...]:
-    """The row of an item; nine digits hold a number of single precision exactly."""
+    """Return the row of an item. Nine digits hold a number of single precision exactly."""
     written = "; ".join(" ".join(f"{score:.9g}" for score in image) for image in scores)
     return subset, item.group, item.record, item.cluster, item.true, written
 
@@ -71,12 +72,14 @@ def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: 
 
 
 def scenes_digest(items: Iterable[Scored]) -> str:
-    """The digest of these items' scenes; for all items of a benchmark it equals the benchmark's digest."""
+    """Return the digest of these items' scenes. For all items of a benchmark it equals the benchmark's digest of
+    scenes."""
     return digest_of_rows((*item[:5], *item.scores.shape) for item in items)
 
 
 def points(items: Iterable[Scored]) -> Iterator[Point]:
-    """How each record fared; two images with two texts count for three tasks, in which a tie is wrong."""
+    """Yield how each record fared. A quad, two images with two texts, counts for three tasks, in which a tie is
+    wrong."""
     for subset, task, _, animals, true, scores in items:
         if task == QUAD:
             for part, rule in QUADS.items():

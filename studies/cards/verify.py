@@ -76,7 +76,7 @@ def check_means(path: Path, card: Card) -> None:
 
 
 def check_numbers(path: Path, card: Card, scores: Path) -> None:
-    """Raise unless scores are of the benchmark's records, and give the numbers of a card."""
+    """Raise unless the file `scores` has the benchmark's records, and its scores give the numbers of a card."""
     check_file(scores, card.predictions.digest)
     items = read_scores(scores)
     if scenes_digest(items) != frozen(card.benchmark.name).parts.scenes:

@@ -79,8 +79,7 @@ class ProbeModels(ScoringStudy):
         return Bits(self.probe_set, self.store, side, self.layers)
 
     def check(self) -> None:
-        """Raise for models that can't be loaded, or don't know what the probe set shows, before anything is
-        rendered."""
+        """Raise for models that can't be loaded or don't know what the probe set shows, before anything is rendered."""
         from menagerie.envs.worlds import load_world
         from menagerie.studies.probing.piece import check_known, check_layers
 
@@ -137,7 +136,7 @@ class ProbeModels(ScoringStudy):
         return short_labels(list({model.label: model for model, _ in by_training(self.tested).values()}.values()))
 
     def conclude(self, records: "Records") -> None:
-        """Print the sentences of the page; raises where no model could be probed."""
+        """Print the sentences of the page; raises if no model could be probed."""
         from menagerie.studies.frame.parts import Sentence
         from menagerie.studies.pages.probes import found, parts
 

@@ -1,4 +1,4 @@
-"""Models on a probe set: what its images and words ask of a model, and a piece that probes one model."""
+"""Models on a probe set: what they must know of its images and words, and a piece that probes one model."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,8 @@ class ProbePiece(Piece):
 
 
 def piece_of(tested: Model, called: Model, seed: int, measure: Bits, **how: Any) -> ProbePiece:
-    """One model on the probe set of a measure."""
+    """Return the piece that probes one model on the probe set of a measure. In tables it has the label of `called`, and
+    `seed`."""
     name = digest({"model": tested.weights, "probed": measure.settings})
     return ProbePiece(tested, "probe set", name, scenes_in(measure.recipe), measure, called.label, seed, **how)
 
@@ -74,8 +75,8 @@ def scenes_in(recipe: ProbeRecipe) -> int:
 
 
 def agreed(option: str, given: Setting, found: Mapping[str, Setting], default: Setting) -> Setting:
-    """The setting that was given, else the one on which all models agree that record it, else `default`. `found` has
-    the settings by the models' labels. Raises where models differ."""
+    """Return the setting that is given; without it the one that models record, or `default` if none does. `found` has
+    the recorded settings by the models' labels. Raises if models record different ones."""
     values = {value: label for label, value in found.items() if value}
     if given or not values:
         return given or default
@@ -86,13 +87,13 @@ def agreed(option: str, given: Setting, found: Mapping[str, Setting], default: S
 
 
 def side_of(model: Model) -> int:
-    """The side of the images that a checkpoint of ours reads; 0 for other models."""
+    """Return the side of the images that a checkpoint of ours reads; 0 for other models."""
     return config_in(model.source.folder).towers.resolution if isinstance(model.source, Checkpoint) else 0
 
 
 def check_known(model: Model, recipe: ProbeRecipe) -> None:
     """Raise for a model that was trained in a world without an animal or a texture of the probe set, and for one whose
-    vocabulary lacks a word of it."""
+    vocabulary lacks a word of its captions."""
     way_out = "name a --world that it knows, or by --probe-animals and --probe-textures what it knows of this one"
     animals, textures = chosen(recipe, load_world(recipe.world))
     if world := world_of(model):

@@ -55,15 +55,15 @@ def places(study: Any) -> Iterator[tuple[str, TrainedOn]]:
 
 
 def grid_of(study: Any) -> Grid:
-    """A grid of one place, which has the study's rendered scenes, towers and recipes."""
+    """Return a grid of one place, with the study's rendered scenes, towers and recipes."""
     shared = {item.name for item in fields(study)} & {item.name for item in fields(Grid)} - {"base"}
     plain = Grid(**{name: getattr(study, name) for name in shared})
     return plain.with_recipe(replace(study.base or BindingRecipe(), world=study.world))
 
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:
-    """The checkpoint that `--from` names for one model and seed; raises unless it is one of that model on these
-    towers."""
+    """Return the start that `--from` names for one model and seed; None for "none". Raises unless it is a checkpoint of
+    that model on these towers."""
     if name == NONE:
         return None
     folder = checkpoint_of(name, model, seed)
@@ -74,7 +74,8 @@ def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dic
 
 
 def checkpoint_of(name: str, model: str, seed: int) -> Path:
-    """The one checkpoint of a model in a run, a cell or a checkpoint's folder; of several seeds the same seed."""
+    """Find the checkpoint of a model in a run, a cell or a checkpoint's folder; if there are several seeds, the one
+    with this seed. Raises unless exactly one fits."""
     folders = checkpoints_in(Path(name)) if Path(name).exists() else []
     if not folders:
         raise UserError(f"--from {name}: there is no run, no cell and no checkpoint")
@@ -97,14 +98,14 @@ def checkpoint_of(name: str, model: str, seed: int) -> Path:
 
 
 def described(folder: Path) -> str:
-    """The place of a checkpoint's cell in its study, in words."""
+    """Describe the place of a checkpoint's cell in its study."""
     return ", ".join(f"{axis} {value}" for axis, value in place_of(folder.parent).items()) or "a lone checkpoint"
 
 
 @dataclass(frozen=True)
 class Described:
-    """Photographs of some sources with one parser's graphs, known by their identity: they were read once and needn't be
-    read again for it."""
+    """What a plan needs to know of the photographs of some sources with one parser's graphs. They are read once for it,
+    and not again."""
 
     photographs: str
     """Identity of the photographs with their captions and graphs."""
@@ -118,7 +119,7 @@ Photos = Mapping[tuple[str, str], Described]
 
 
 def arms_of(study: Any, photos: Photos) -> list[Arm]:
-    """All runs, seed by seed in the order of the study's places; a run that two places have is there once."""
+    """Return all runs, seed by seed in the order of the study's places, each once."""
     plain = grid_of(study)
     scenes = [arm for arm in grid(plain, **plain.axes) if arm.cell.model == study.models[0]] if any(study.mix) else []
     every = (
@@ -130,7 +131,7 @@ def arms_of(study: Any, photos: Photos) -> list[Arm]:
 
 
 def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: TrainedOn, seed: int) -> Arm:
-    """One run; `scenes` are those that are mixed in."""
+    """Return one run. `scenes` is a run on the rendered scenes that are mixed in, None without any."""
     from menagerie.models.towers.preparation import recorded
 
     grid = grid_with_steps(study, there.numbers.images)
@@ -153,7 +154,7 @@ def arm_of(study: Any, there: Described, scenes: Arm | None, model: str, place: 
 
 
 def grid_with_steps(study: Any, images: int) -> Grid:
-    """The study's grid, with the steps that its passes over so many photographs take."""
+    """Return the study's grid, with as many steps as its epochs take with so many photographs."""
     grid = grid_of(study)
     if not study.epochs:
         return grid
@@ -167,7 +168,7 @@ def closed(config: TowerConfig) -> bool:
 
 
 def recipes(study: Any, photos: Photos) -> dict[str, str]:
-    """The recipe of each model, on each set of sources that takes other steps."""
+    """Describe the recipe of each model, for each set of sources if they take different numbers of steps."""
     images = {sources: described.numbers.images for (sources, _), described in photos.items()}
     several = len(set(images.values())) > 1 and bool(study.epochs)
     lines = {}
@@ -201,12 +202,12 @@ def pieces_of(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
 
 @lru_cache(maxsize=1024)  # its weights are hashed once
 def model_of(name: str, folder: Path, scorer: str) -> Model:
-    """A cell's scorer."""
+    """Return the scorer of a cell as a model to be scored."""
     return Model(name, Checkpoint(name, folder, scorer))
 
 
 def device_for(device: str) -> str:
-    """Where pieces are scored: on the device that cells are trained on, if it is here."""
+    """Return the device on which pieces are scored: the one on which cells are trained, if it is here."""
     import torch
 
     there = not device.startswith("cuda") or torch.cuda.is_available()  # cells may be trained elsewhere

@@ -49,7 +49,7 @@ def check_benchmark(name: str) -> None:
 
 
 def check_sources(together: str) -> None:
-    """Raise for an unknown source, and for a source without photographs."""
+    """Raise for an unknown source, for a source without photographs, and for one that is named twice."""
     opened = [name for name in sources.names() if sources.load(name).open]
     for name in names_of(together):
         choose("source of photographs", name, opened)
@@ -58,8 +58,8 @@ def check_sources(together: str) -> None:
 
 
 def folders_of(study: Any) -> Given:
-    """The folders of `--images`, by the folder of a source or benchmark that each replaces. A folder that sources read
-    may be given once only."""
+    """Map each folder of a source or benchmark that `--images` replaces to the folders given instead. Raises if a
+    folder that sources read is given more than once."""
     if not study.images:
         return {}
     read_by_sources = {folder for name in sources.names() for folder in sources.load(name).images}
@@ -95,7 +95,7 @@ def check_training(study: Any, preset: Any) -> None:
 
 
 def check_start(study: Any) -> None:
-    """Raise for weights to start with beside other weights, or that aren't there."""
+    """Raise if `--from` names no checkpoint, or, beside `--pretrained`, checkpoints that were trained from scratch."""
     from menagerie.models.checkpoint import read_config
     from menagerie.models.library.load import checkpoints_in
 
@@ -114,7 +114,7 @@ def check_start(study: Any) -> None:
 
 
 def check_weights(architecture: str, pretrained: str) -> None:
-    """Raise where pretrained weights are neither here nor to be had, with what to get."""
+    """Fetch pretrained weights unless they are here; raise if that fails, and say what to get."""
     from menagerie.models.towers import paired
 
     text, image = pretrained, ""
@@ -133,7 +133,7 @@ def check_weights(architecture: str, pretrained: str) -> None:
 
 
 def check_image_weights(architecture: str, pretrained: str) -> None:
-    """Raise where the weights of a timm image tower are neither here nor to be had."""
+    """Fetch the weights of a timm image tower unless they are here; raise if that fails."""
     import timm
 
     from menagerie.models.towers import paired
@@ -147,7 +147,7 @@ def check_image_weights(architecture: str, pretrained: str) -> None:
 
 
 def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
-    """Get weights; raise where they can't be had."""
+    """Fetch weights with `get`; raise if that fails, and say what to get."""
     try:
         with quiet():
             get()
@@ -159,7 +159,7 @@ def fetched(get: Callable[[], object], what: str, where: str, how: str) -> None:
 
 
 def report_states(study: Any) -> int:
-    """Print which sources and benchmarks of a study are complete; returns the exit status, 1 where one isn't."""
+    """Print which sources and benchmarks of a study are complete; returns the exit status, 1 if one isn't."""
     from menagerie.generators.benchmarks.photographs import Place
     from menagerie.generators.sources.registry import state
     from menagerie.studies.real_training.describe import opening_of

@@ -18,7 +18,7 @@ VERSION = 1  # of which photographs are held out, and of how parts are mixed
 
 @dataclass(frozen=True)
 class RealData:
-    """Photographs of one source or several with their captions, and a share of a split in every batch."""
+    """Photographs of one or several sources with their captions, and a share of a split in every batch."""
 
     photographs: str
     """Identity of the photographs' images, captions and graphs."""
@@ -85,7 +85,7 @@ def material(photographs: Sequence[Photographs], inner: Material | None, mix: fl
 
 
 def rest_of(photographs: Sequence[Photographs], chosen: frozenset[str]) -> list[Captioned]:
-    """The part of each source that isn't held out; raises if nothing is left of one."""
+    """Return the part of each source that isn't held out; raises if nothing is left of one."""
     parts = []
     for source in photographs:
         places = [k for k, name in enumerate(source.names_of_images) if name not in chosen]
@@ -96,7 +96,7 @@ def rest_of(photographs: Sequence[Photographs], chosen: frozenset[str]) -> list[
 
 
 def mixed(parts: Sequence[Captioned], synthetic: Captioned | None, mix: float) -> Captioned:
-    """Photographs of all sources alike, and a share of the split in every batch."""
+    """Mix the photographs of all sources, in proportion to their numbers, with a share of the split in every batch."""
     if mix == 1 and synthetic:
         return synthetic
     if not synthetic and len(parts) == 1:

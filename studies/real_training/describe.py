@@ -1,7 +1,7 @@
 """Reads the photographs of a study once, in the command itself: what they are, how many, and their graphs.
 
-A rehearsal has rendered scenes as the files of COCO, through the same readers and without any outside file: what
-`menagerie export` writes becomes JPEG files with COCO's numbers for names.
+A rehearsal needs no outside file. It renders scenes and writes them as files of COCO, which the same readers read: what
+`menagerie export` writes becomes JPEG files with numbers for names, as COCO has.
 """
 
 import json
@@ -54,7 +54,8 @@ BLOCK = 1024  # captions that are looked at together
 
 
 def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, workers: int) -> Path:
-    """Render, export and rename; returns the data root. What is there already stays."""
+    """Render scenes of a recipe and write them as files of COCO; returns their data root. Files that are there already
+    stay."""
     others = replace(recipe, seed=recipe.seed + SEED)
     images = ImageStore(store, load_world(recipe.world), resolution)
     split = make_splits(images, [others], workers)[others]
@@ -71,7 +72,8 @@ def write_files(recipe: SplitRecipe, out: Path, store: Path, resolution: int, wo
 
 
 def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str, first: int) -> None:
-    """One part of COCO, its photographs numbered from `first`: no two of COCO have one number."""
+    """Write one part of COCO. Its photographs are numbered from `first`, because no two photographs of COCO share a
+    number."""
     annotations = folder / "annotations" / f"captions_{part}.json"
     if annotations.exists():  # which is written last
         return
@@ -90,12 +92,12 @@ def write_part(content: Mapping[str, Any], images: Path, folder: Path, part: str
 
 
 def first_of_each(study: Any) -> dict[str, Path]:
-    """The folders of `--images` that sources read; each must be given once."""
+    """Map each folder that `--images` replaces to the first folder given for it. Sources read one for each."""
     return {name: paths[0] for name, paths in study.folders.items()}
 
 
 def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Opening:
-    """The settings by which photographs are found and read."""
+    """Return the settings by which photographs are found and read."""
     return Opening(
         sources=names_of(sources),
         root=study.data_root.resolve(),
@@ -109,8 +111,8 @@ def opening_of(study: Any, sources: str, parser: str, kept_out: KeptOut) -> Open
 
 
 def described(study: Any) -> dict[tuple[str, str], Described]:
-    """Collect what cells train on, by their sources and parser, and print the counts; photographs that tests show are
-    left out: COCO's validation set, and those of every benchmark on disk."""
+    """Describe the photographs that cells train on, by sources and parser, and print the counts. Photographs that tests
+    show are left out: those of COCO's validation set and of every benchmark on disk."""
     place = SourcePlace(study.data_root, study.resolution, folders=first_of_each(study))
     out, found = images_of_tests(place, allow_unknown=study.allow_unknown), {}
     for sources, parser in dict.fromkeys((place.sources, place.parser) for _, place in places(study)):
@@ -128,9 +130,10 @@ def described(study: Any) -> dict[tuple[str, str], Described]:
 
 
 def parse_captions(opening: Opening, allow_unanswered: bool) -> frozenset[str]:
-    """Parse all captions of some sources with a bar, and keep their graphs; returns those without an answer.
+    """Parse all captions of some sources with a progress bar, and keep the graphs; returns the captions that got no
+    answer.
 
-    Raises for them unless they are allowed.
+    Raises for such captions unless they are allowed.
     """
     parser = open_parser(opening.parser, opening.parses, allow_unanswered)
     texts: dict[str, None] = {}
@@ -167,11 +170,11 @@ class Prepared(NamedTuple):
     arms: list[Arm]
     """The study's training runs."""
     subjects: Mapping[str, Sequence[Subject]]
-    """The benchmarks, as each parser reads their texts."""
+    """The benchmarks with their texts as a parser reads them, by parser."""
 
 
 def prepared(study: Any, out: Path) -> Prepared:
-    """Read all that a study trains on and is scored on, of a rehearsal after rendering it into the folder."""
+    """Read all that a study trains on and is scored on. A rehearsal is first rendered into `out`."""
     if study.rehearse:
         recipe = grid_of(study).recipe_given
         study = replace(study, data_root=write_files(recipe, out, study.store, study.resolution, study.cores))
@@ -184,7 +187,8 @@ def prepared(study: Any, out: Path) -> Prepared:
 
 
 def read_subjects(study: Any, parsers: Iterable[str]) -> dict[str, Sequence[Subject]]:
-    """The benchmarks, as each parser reads their texts; raises for what was named and can't be read."""
+    """Read the benchmarks, with their texts as each parser reads them; raises for a named benchmark that can't be
+    read."""
     workers = study.workers or os.cpu_count() or 1
     place = Place(study.data_root, workers=workers, allow_missing=study.allow_missing, folders=study.folders)
     read = read_benchmarks(chosen(study.benchmarks), bool(study.benchmarks), place)

@@ -1,7 +1,7 @@
 """Photographs of a data root as a study's cells read them, those that are held out of training, and how many there are.
 
-The test on the held-out ones: which of five captions is an image's own? Looks while a run trains are taken on them;
-nothing is selected by it.
+The test on the held-out ones asks which of five captions is an image's own. It is taken while a run trains; nothing is
+selected by it.
 """
 
 from collections import Counter
@@ -29,14 +29,14 @@ TOGETHER = "+"  # between the names of sources that are trained on together
 
 
 def names_of(together: str) -> tuple[str, ...]:
-    """ "coco+visual_genome" -> the names of its sources."""
+    """Split names such as "coco+visual_genome" into the names of the sources."""
     return tuple(name.replace("_", " ") for name in together.split(TOGETHER))
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The settings by which photographs are found and read. Paths decide nothing; what is read has an identity of
-    its own."""
+    """The settings by which photographs are found and read. Paths don't decide a cell's identity: what is read has an
+    identity of its own."""
 
     sources: tuple[str, ...]
     root: Path
@@ -47,7 +47,8 @@ class Opening:
     parses: Path
     kept_out: KeptOut
     unanswered: frozenset[str] = frozenset()
-    """Captions to which the parser's server gave no answer, and which are one node: none of them is requested again."""
+    """Captions to which the parser's server gave no answer. They are read as one node, and the server isn't asked
+    again."""
 
     def place(self, source: str, parse: Callable[[str], SceneGraph]) -> SourcePlace:
         """The location of one source's files, and the options by which they are read."""
@@ -75,7 +76,8 @@ class Opened(NamedTuple):
 
 
 def open_photographs(opening: Opening) -> Opened:
-    """Read the sources of a data root; captions that have no graph are parsed, or known from before."""
+    """Read the sources of a data root. Captions without a graph are parsed, unless their graphs are kept from
+    before."""
     parser = open_parser(opening.parser, opening.parses) if opening.parser != DEFAULT else None
     parse = parser or one_node
     if parser and opening.unanswered:
@@ -85,7 +87,7 @@ def open_photographs(opening: Opening) -> Opened:
 
 @dataclass(frozen=True)
 class AnsweredAlone:
-    """A parser that leaves some captions whole."""
+    """A parser that reads the captions in `whole` as one node."""
 
     parser: CaptionParser
     whole: frozenset[str]
@@ -100,7 +102,8 @@ GROUP = "caption"
 
 
 def held_out(names: Iterable[str]) -> frozenset[str]:
-    """The names of photographs that aren't trained on: those with the least hashes, whatever else is in the data.
+    """Choose the names of photographs that aren't trained on: those with the smallest hashes, which don't depend on
+    what else is in the data.
 
     A photograph that two sources have has one name, and is held out of both.
     """
@@ -116,7 +119,7 @@ class HeldOut(Benchmark):
     looked_at = GROUP
 
     def __init__(self, sources: Sequence[Captioned], names: Sequence[Sequence[str]], chosen: frozenset[str]) -> None:
-        """`names` are those of the photographs of each source."""
+        """`names` has the names of the photographs of each source, `chosen` those that are held out."""
         self.name, self.sources = "the held-out photographs", list(sources)
         self.places: dict[str, tuple[int, int]] = {}
         for s, source_names in enumerate(names):
@@ -129,7 +132,7 @@ class HeldOut(Benchmark):
         self.items = [item for name in known if (item := self._item(name, known))]
 
     def images(self, numbers: Sequence[int]) -> UInt8[Tensor, "n 3 h w"]:
-        """The photographs of these numbers, as their sources read them."""
+        """Return the photographs with these numbers, as their sources read them."""
         import torch
 
         places = [self.places[self.order[number]] for number in numbers]
@@ -137,12 +140,12 @@ class HeldOut(Benchmark):
         return torch.cat([none, *(self.sources[s].images([i]) for s, i in places)])
 
     def _caption(self, name: str) -> Caption:
-        """The one of a photograph's captions that its item uses."""
+        """Return the caption of a photograph that its item uses."""
         s, i = self.places[name]
         return self.sources[s].captions([i], [seed_of(0, "held-out caption", name)])[0]
 
     def _item(self, name: str, known: dict[str, Caption]) -> Item | None:
-        """An item that asks for a photograph's caption among those of others; None where no other caption differs."""
+        """Make an item that asks for a photograph's caption among those of others; None if no other caption differs."""
         others: list[Caption] = []
         said = {plain_text(known[name].text)}
         for k in generator(0, "other captions", name).permutation(len(known)).tolist():
@@ -187,7 +190,7 @@ def numbers_of(opened: Opened, unanswered: int = 0) -> Numbers:
 
 
 def parsed_of(opened: Opened, unanswered: int) -> str:
-    """How many captions were parsed, and how many are one node; empty where none needed a parser."""
+    """Say how many captions were parsed, and how many are one node; empty if none needed a parser."""
     if opened.parser is None or not opened.parser.counts().captions:
         return ""
     text = opened.parser.counts().text.partition(";")[0]  # how many were known before is of one command alone
@@ -195,7 +198,7 @@ def parsed_of(opened: Opened, unanswered: int) -> str:
 
 
 def added(parts: Iterable[Mapping[str, int]]) -> tuple[tuple[str, int], ...]:
-    """Counts by reason of several sources together."""
+    """Add up the counts of several sources, by reason."""
     total: Counter[str] = Counter()
     for part in parts:
         total.update(part)

@@ -48,7 +48,7 @@ what its seeds had got to so far, and never counts as reaching the target. `–`
 
 
 def parts(study: Any, points: Sequence[Point]) -> Iterator[Part]:
-    """The page: ratios in words and the fronts; then tables of both searches, what mattered, and all trials."""
+    """Yield the page: ratios in words and the fronts; then tables of both searches, what mattered, and all trials."""
     fronts, ratios = fronts_of(study, points), ratio_table(study, points)
     yield from (Sentence(f"{row[2]}.") for row in ratios.rows[: len(study.models) - 1])
     yield from map(Sentence, on_the_test(study, points))
@@ -94,7 +94,7 @@ def explained(study: Any, points: Sequence[Point]) -> str:
 
 
 def front_figure(study: Any, points: Sequence[Point], fronts: Mapping[str, Sequence[Point]]) -> Part:
-    """The fronts, and what the first search tried."""
+    """Plot the fronts, and what the first search tried."""
     from menagerie.studies.frame.search_figures import POINTS, RINGS, STEPS, ByModel, Side
 
     chosen = [p for settings in fronts.values() for p in settings]
@@ -111,7 +111,7 @@ def front_figure(study: Any, points: Sequence[Point], fronts: Mapping[str, Seque
 
 
 def map_figure(study: Any, points: Sequence[Point]) -> Part:
-    """Accuracy between the settings of both searches."""
+    """Draw maps of the validation accuracy between the settings of both searches."""
     from menagerie.studies.frame.search_figures import Maps
 
     places = {model: [] for model in study.models}
@@ -158,7 +158,8 @@ def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
 
 
 def volume_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
-    """The hypervolume of each model's front on the test, and each difference to the first model."""
+    """Return a table of the hypervolume of each model's front on the test, and of its difference from the first
+    model's."""
     axis = axis_of(study)
     curves = {model: curve_of(study, its) for model, its in fronts.items() if its}
     volumes = pareto.volumes(curves, axis) if curves else {}
@@ -174,7 +175,7 @@ def volume_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
 
 
 def target_table(study: Any, points: Sequence[Point]) -> Rows:
-    """For each model what it needs to reach the target."""
+    """Return a table of what each model needs to reach the target."""
     rows = []
     for model in study.models:
         bound, best, missed = reached_of(study, points, model)
@@ -191,7 +192,7 @@ def target_table(study: Any, points: Sequence[Point]) -> Rows:
 
 
 def importance_table(study: Any, points: Sequence[Point]) -> Rows:
-    """Each parameter's share in the variance of accuracy over the settings of the first search."""
+    """Return a table of each parameter's share in the variance of accuracy over the settings of the first search."""
     shares = {model: importances(points, model) for model in study.models}
     rows = [
         [word, *(f"{share[name]:.2f}" if name in share else DASH for share in shares.values())]
@@ -205,9 +206,10 @@ def importance_table(study: Any, points: Sequence[Point]) -> Rows:
 
 
 def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
-    """For each further model, how many times as many images the first model needs, as a number and in words.
+    """Return a table of how many times as many images the first model needs as each further one, as a number and in
+    words.
 
-    Of settings that were trained until they stopped rising also at equal compute, both with intervals.
+    With budgets the table has both the ratio at convergence and that at equal compute, with intervals.
     """
     header = ["other model", f"images of {study.models[0]} / images of the other", "in words"]
     says = (
@@ -235,7 +237,7 @@ def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
 
 
 def trial_table(study: Any, points: Sequence[Point]) -> Rows:
-    """All trials as people read them, in the words and units of the other tables."""
+    """Return a table of all trials, in the words and units of the other tables."""
     header = ["search", "model", "trial", "state", *HEADER[2:], HEADER[0], "images seen", "validation (%)"]
     table = []
     for p in points:

@@ -37,7 +37,7 @@ class Judged(NamedTuple):
     """The runs of a setting, and their results."""
 
     arms: Sequence[Arm]
-    """All that follow so far, finished ones too."""
+    """All runs that are planned so far, finished ones too."""
     chosen: Sequence[Arm]
     """A run of each seed, by which the setting is judged."""
     validations: Sequence[float]
@@ -69,8 +69,8 @@ class Point(NamedTuple):
         return self.trial.values[1] if self.trial.values else 0.0
 
     def state(self, study: Any) -> str:
-        """The state of the trial in a word: complete; missed, where a target was out of reach with all seeds, or pruned
-        before that; or running."""
+        """The state of the trial: "complete"; "missed" if all seeds together are below the target; "pruned" if it ended
+        before that was known; or "running"."""
         if not self.trial.values:
             return "pruned" if self.trial.state.is_finished() else "running"
         if self.question == "front" or study.budgets or self.accuracy >= study.target:
@@ -78,7 +78,8 @@ class Point(NamedTuple):
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
     def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
-        """Points and number of swaps by animal pair, for each seed: in the test, or in the tests that are named."""
+        """Return the points and the number of swaps by animal pair, for each seed: of the test, or of the tests that
+        are named."""
         return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
 
     def here(self, study: Any) -> bool:
@@ -101,7 +102,7 @@ class Point(NamedTuple):
         return [str(self.images), f"{self.images_seen / self.images:.0f}", *fractions, *lone]
 
     def at_equal_compute(self) -> "Point":
-        """The same setting after the budget that all settings have, as if nobody had trained any further."""
+        """Return the trial as it would be if it had been trained only with the budget that all settings get."""
         from optuna.trial import create_trial
 
         scores = [self.records.score(arm) or 0.0 for arm in self.judged.equal]
@@ -110,7 +111,7 @@ class Point(NamedTuple):
 
 
 def tally(folder: Path, tests: Sequence[str]) -> Tally:
-    """Points and number of the swaps of some tests, by animal pair."""
+    """Sum up the points and the number of swaps of some tests, by animal pair."""
     from menagerie.studies.frame.estimate import points_in
 
     points = points_in(folder)
@@ -134,7 +135,7 @@ def fronts_of(study: Any, points: Sequence[Point]) -> dict[str, list[Point]]:
 
 
 def done(study: Any, point: Point) -> bool:
-    """Whether all runs of a setting were made here, and it has a value."""
+    """Whether a trial is complete, with all its seeds trained in this folder."""
     return point.state(study) == "complete" and point.here(study)
 
 
@@ -149,7 +150,7 @@ class Reached(NamedTuple):
 
 
 def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
-    """Images to the target, over the settings of both searches."""
+    """Return the images that a model needs to reach the target, over the settings of both searches."""
     mine = [point for point in points if point.model == model]
     did = [done(study, point) and point.accuracy >= study.target for point in mine]
     best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
@@ -174,7 +175,7 @@ def importances(points: Sequence[Point], model: str) -> dict[str, float]:
 
 
 def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> Curve:
-    """Settings with their results on the test, or on others."""
+    """Return the settings with their results on the test, or on the tests that are named."""
     return Curve([p.images for p in points], [p.tallies(study, tests) for p in points])
 
 
@@ -186,8 +187,8 @@ def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
 
 
 def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]:
-    """For each model, how many settings got the largest budget before validation had stopped rising, and how many
-    there are; both searches share some."""
+    """Count, for each model, the settings that got the largest budget before validation had stopped rising, and all
+    settings. A setting that both searches tried counts once."""
     settings: dict[str, dict[tuple[str, ...], bool]] = {model: {} for model in study.models}
     for point in points:
         if point.judged.equal:
@@ -196,12 +197,13 @@ def capped_of(study: Any, points: Sequence[Point]) -> dict[str, tuple[int, int]]
 
 
 def axis_of(study: Any) -> Axis:
-    """The least and the most distinct images of the space."""
+    """The smallest and the largest number of distinct images in the space."""
     return Axis(study.images_of(study.least), study.images_of(study.everything))
 
 
 def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float]]:
-    """Hypervolume on validation of the first, the first two, ... settings, by the number of the last."""
+    """Return the hypervolume on validation of the first, the first two, ... settings, each with the trial number of the
+    last one."""
     ended = [p for p in points if done(study, p)]
     images, accuracy = np.array([p.images for p in ended], float), np.array([p.accuracy for p in ended])
     return [
@@ -211,7 +213,8 @@ def volumes_so_far(study: Any, points: Sequence[Point]) -> list[tuple[int, float
 
 
 def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
-    """For each further model, how many times as many images the first model needs, and that in words."""
+    """Return a row for each further model: its name, how many times as many images the first model needs, and that in
+    words."""
     first, *others = study.models
     if not all(any(point.model == model for point in points) for model in study.models):
         return []
@@ -223,8 +226,8 @@ def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
 
 
 def on_the_test(study: Any, points: Sequence[Point]) -> list[str]:
-    """A sentence for each model that reached the target on validation: its setting's accuracy on the test, and whether
-    that says otherwise."""
+    """Write a sentence for each model that reached the target on validation: what accuracy on the test that setting
+    has, and whether this misses the target."""
     said = []
     for model in study.models:
         if best := reached_of(study, points, model).best:

@@ -67,7 +67,7 @@ class SampleStudy(SearchStudy):
 
     @property
     def space(self) -> "Space":
-        """What is searched; pairs and hard negatives are rounded to whole pairs (`setting_of`)."""
+        """What is searched. `setting_of` rounds pairs and hard negatives to whole pairs."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         return {
@@ -90,7 +90,7 @@ class SampleStudy(SearchStudy):
 
     @property
     def equal_steps(self) -> int:
-        """The largest budget that every run is trained for, whatever its validation does; 0 without budgets."""
+        """The largest budget that every setting is trained with, whatever its validation does; 0 without budgets."""
         return self.budgets[min(self.patience, len(self.budgets) - 1)] if self.budgets else 0
 
     def recipe_of(self, setting: Setting, seed: int) -> SplitRecipe:
@@ -99,8 +99,8 @@ class SampleStudy(SearchStudy):
         return replace(plain, singles_views=setting.singles_views)
 
     def setting_of(self, params: Mapping[str, Any]) -> Setting:
-        """The setting of a trial's parameters, with fractions as they come out in whole pairs: the same data has one
-        name, and is trained on once."""
+        """Return the setting of a trial's parameters. Its fractions are those that come out in whole pairs, so that the
+        same data has one name and is trained on once."""
         requested = Setting(**{name: params[name] for name in Setting._fields})
         counts = counts_of(self.recipe_of(requested, 0))
         swapped = counts.swapped / counts.train if counts.train else 0.0
@@ -111,9 +111,11 @@ class SampleStudy(SearchStudy):
         return distinct_images(self.recipe_of(setting, 0))
 
     def training_of(self, model: str, share: float | None, steps: int = 0) -> Recipe:
-        """The training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the steps.
+        """Return the training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the
+        steps.
 
-        A larger budget of `steps` has the same first ones: the warm-up and the phase of lone animals stay as long.
+        Runs with a larger budget, `steps`, begin in the same way: the warm-up and the phase of lone animals take as
+        many steps.
         """
         recipe = replace(training_recipe(self, model), singles_share=share)
         if model in tuned(self):
@@ -147,13 +149,14 @@ class SampleStudy(SearchStudy):
         return Arm(self.made[key], {"steps": self.made[key].recipe.steps, **setting._asdict()})
 
     def check_given(self, preset: "SampleStudy") -> None:
-        """Raise for options that the search decides, which the user can't set."""
+        """Raise if the user sets an option that the search decides."""
         if self.recipe.singles_share != preset.recipe.singles_share:
             raise UserError("--singles-share is searched here, between the least and the most of --singles-shares")
         super().check_given(preset)
 
     def check(self) -> None:
-        """Raise for a space that holds nothing to search, and for what a search can't decide."""
+        """Raise for a space with nothing to search, and for a target, split, recipe or budgets with which a search
+        can't work."""
         super().check()
         if not 0.5 < self.target <= 1:
             raise UserError(f"--target is above chance, 0.5, and at most 1; got {self.target:g}")
