@@ -1,4 +1,4 @@
-"""An arm of a study, a run with its place; and what a plan may know of arms."""
+"""An arm of a study: a run with its place in it. Also what a plan may know of arms."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -44,20 +44,20 @@ class Arm(NamedTuple):
 
 
 def as_column(value: Any) -> Any:
-    """A label as columns have it: several values are joined."""
+    """Convert a label's value for a column of results: several values are joined by "+"."""
     value = plain(value)
     return "+".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 @runtime_checkable
 class Known(Protocol):
-    """The results of arms that are known while a study runs. A plan depends on nothing else."""
+    """What is known of arms while a study runs. A plan depends on nothing else."""
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
-        """The accuracy of a finished arm; 0 if it diverged, None if it hasn't ended."""
+        """Return the accuracy of a finished arm; 0 if it diverged, None while it has no result."""
 
     def mean(self, arms: Iterable[Arm], subset: str = "validation", task: str = "swap") -> float | None:
-        """The mean score of some arms; None until all have ended."""
+        """Return the mean score of some arms; None until all of them have a score."""
         scores = [self.score(arm, subset, task) for arm in arms]
         known = [score for score in scores if score is not None]
         return sum(known) / len(known) if known and len(known) == len(scores) else None
@@ -66,22 +66,22 @@ class Known(Protocol):
         """Whether an arm has ended, with a result or without."""
 
     def weights(self, arm: Arm, name: str) -> "Start | None":
-        """The weights of a finished arm, from which another arm can start; None if it has no weights (yet). `name` is
-        their name in tables."""
+        """Return the weights of a finished arm, from which another arm can start; None if it has no weights (yet).
+        `name` is the name of these weights in tables."""
 
     def diverged(self, arm: Arm) -> bool:
-        """Whether an arm diverged: its loss, weights or scores weren't finite, so that it never gets a result."""
+        """Whether an arm diverged: its loss, weights or scores weren't finite, so it never gets a result."""
 
     @property
     def owner(self) -> str:
-        """The name under which this study asks for the trials of searches."""
+        """The name of this study as the owner of the trials that it asks searches for."""
 
     def storage(self, given: str) -> Any:
-        """Where the trials of searches are kept: as given, or in the study's folder."""
+        """Return where the trials of searches are kept: in `given` or, if that is empty, in the study's folder."""
 
 
 def text_of(name: str, value: Any) -> str:
-    """The text for the value of a label, the same in all parts of a page."""
+    """Return the text for a label's value, the same in all parts of a page."""
     if name == "model":
         return short_name(str(value))
     if name in FRACTIONS and isinstance(value, float):

@@ -27,7 +27,7 @@ SMALL = 128  # pixels; what is larger is a JPEG, a tenth of a PNG
 
 
 def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
-    """Write a sheet of all pictures and their texts; returns them for the page."""
+    """Write a sheet of all pictures and their texts; returns the pictures for the page."""
     if part.pictures:
         file = out / "figures" / f"{part.name}.png"
         sheet = sample_sheet(framed([its.image for its in part.pictures]), [its[1:3] for its in part.pictures])
@@ -40,7 +40,7 @@ def pictures_of(part: Pictures, out: Path) -> list[dict[str, Any]]:
 
 
 def framed(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[np.ndarray, "h w 3"]]:
-    """Images on white, all of one size."""
+    """Pad images with white to one common size."""
     height, width = (max(image.shape[side] for image in images) for side in (0, 1))
     return [
         np.pad(image, ((0, height - image.shape[0]), (0, width - image.shape[1]), (0, 0)), constant_values=255)
@@ -49,9 +49,9 @@ def framed(images: Sequence[UInt8[np.ndarray, "_ _ 3"]]) -> list[UInt8[np.ndarra
 
 
 def sections(part: Cases, out: Path) -> list[dict[str, Any]]:
-    """Write errors.csv, a row for each place, test, task, factor and value; returns a section for each model.
+    """Write errors.csv, with a row for each place, test, task, factor and value; returns a section for each model.
 
-    The surest records are those of a model's first place and seed, the hardest.
+    The surest records are those of a model's first place and seed: in a grid, of the hardest place.
     """
     places: dict[Key, list[Source]] = {}
     for arm, _ in part.records.results:
@@ -68,7 +68,7 @@ def sections(part: Cases, out: Path) -> list[dict[str, Any]]:
 
 
 def section(part: Cases, places: Mapping[Key, Sequence[Source]], at: int) -> dict[str, Any]:
-    """One model's errors."""
+    """Describe one model's errors for the page."""
     tests = {test: called(part, "subset", test) for test in part.records.tests}
     (key, (first, *_)), names = next(iter(places.items())), list(part.rows)
     facts = [f"{n.replace('_', ' ')} {called(part, n, v)}" for n, v in zip(names, key, strict=True) if n != "model"]
@@ -93,7 +93,8 @@ def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
 
 
 def scored(records: Records) -> list[dict[str, Any]]:
-    """Test images of the first split for the page, each with the scores that the first run of each model gave it."""
+    """Return test images of the first split for the page, each with the scores that the first run of each model gave
+    it."""
     found = [(arm, arm.file or getattr(arm.cell, "path", None)) for arm, _ in records.results]
     # Photographs are in folders; they have no split file.
     found = [(arm, file) for arm, file in found if file and Path(file).is_file() and hasattr(arm.cell, "tests")]
@@ -106,7 +107,8 @@ def scored(records: Records) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=1)  # finished runs don't change, and reports are rewritten after every run
 def samples(runs: tuple[tuple[str, Source], ...]) -> list[dict[str, Any]]:
-    """Swaps spread evenly over the tests of one split: image, both captions, and a line for each model."""
+    """Choose swaps that are spread evenly over the tests of one split. Each has its image, both captions, and the
+    scores of each model."""
     texts = ["subset", "scene", "caption", "negative"]
     frames = {}
     for name, source in runs:
@@ -124,7 +126,7 @@ def samples(runs: tuple[tuple[str, Source], ...]) -> list[dict[str, Any]]:
 
 
 def compared(row: Any) -> str:
-    """The scores of a record's true and false caption, and which is higher."""
+    """Write the scores of a record's true and false caption, and which is higher: "0.71 > 0.64"."""
     sign = ">" if row.margin > 0 else "<" if row.margin < 0 else "="
     shown = ([f"{score:#.{digits}g}" for score in (row.score_caption, row.score_negative)] for digits in (4, 6, 8))
     first, second = next((pair for pair in shown if len({*pair}) == 2), [f"{row.score_caption:#.4g}"] * 2)
@@ -133,7 +135,7 @@ def compared(row: Any) -> str:
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run
 def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
-    """For every subset with images, a row of samples: as a file, and as a data URI by subset."""
+    """Write a row of sample images for every subset that has images; returns each row as a data URI, by subset."""
     sheets, reader = {}, PixelReader(open_split(split))
     for subset in ("train", *tests):
         records = reader.split.subsets.get(subset, ())  # of several files not each has all tests
@@ -148,9 +150,9 @@ def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, s
 
 
 def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
-    """Images of one size in a row, each with its caption and, in red, its hard negative.
+    """Draw images of one size in a row, each with its caption and, in red, its hard negative.
 
-    All in one pair of axes: a pair for each image takes several times as long.
+    All images share one pair of axes: a pair for each takes several times as long.
     """
     height, width = images[0].shape[:2]
     gap, lines = width // 16, max(wrap(text).count("\n") + 1 for both in captions for text in both)

@@ -39,14 +39,14 @@ class Tuned(NamedTuple):
 
 
 def recipe_file(name: str) -> Path:
-    """The file of shipped recipes called `name`, or the path that it is."""
+    """Return the file of tuned recipes: `name` itself if it ends in .json, else the shipped file of that name."""
     if name.endswith(".json"):
         return Path(name)
     return SHIPPED / f"{choose('recipes for --tuned', name, sorted(file.stem for file in SHIPPED.glob('*.json')))}.json"
 
 
 def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """Read the tuned recipes of `models` from a file, as far as it has them; raises if it has none of them."""
+    """Read the tuned recipes of those `models` that a file has; raises if it has none of them."""
     chosen = read_those(name, models)
     if not chosen:
         raise UserError(f"--tuned {name} has no recipes for {', '.join(models)}; give what studies/tune.py writes")
@@ -54,13 +54,13 @@ def read_tuned(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 
 def without_recipe(name: str, models: Sequence[str]) -> list[str]:
-    """The models for which the file has no tuned recipe."""
+    """List the models for which the file has no tuned recipe."""
     there = read_those(name, models)
     return [model for model in models if model not in there]
 
 
 def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
-    """Read a file of tuned recipes; returns those of `models`, as far as the file has them."""
+    """Read a file of tuned recipes; returns those of `models`, without models that the file lacks."""
     path = recipe_file(name)
     try:
         # A user may write such a file, or edit one: then it has no digest.
@@ -74,7 +74,7 @@ def read_those(name: str, models: Sequence[str]) -> dict[str, Tuned]:
 
 
 def read_model(entry: dict[str, Any]) -> Tuned:
-    """One model's entry; a value that no recipe may have raises `UserError`."""
+    """Read one model's entry. Raises `UserError` for a value that no recipe may have."""
     build(Recipe, entry["recipe"])  # refuses what no recipe may have, and what is no field of one
     fields = {name: entry["recipe"][name] for name in SEARCHED}
     there = entry["tuned_for"]
@@ -138,7 +138,8 @@ def training_recipe(study: SplitOptions, model: str) -> Recipe:
 
 
 def paper_recipe(study: SplitOptions, model: str) -> Mapping[str, Any]:
-    """The recipe of a model's paper, where the study uses it: on request, and with pretrained weights."""
+    """Return the recipe of a model's paper if the study uses it, on request or with pretrained weights; else
+    nothing."""
     spec = spec_of(model)
     if study.pretrained:
         return spec.pretrained
@@ -146,7 +147,7 @@ def paper_recipe(study: SplitOptions, model: str) -> Mapping[str, Any]:
 
 
 def paper_fields(paper: Mapping[str, Any]) -> dict[str, Any]:
-    """All fields that a paper decides; those that it doesn't name have their defaults."""
+    """Return all fields that a paper decides; those that it doesn't name have their defaults."""
     plain = asdict(Recipe())
     return {name: paper.get(name, plain[name]) for name in PAPER_FIELDS}
 
@@ -186,7 +187,7 @@ def options_of(study: SplitOptions, model: str) -> dict[str, Any]:
 
 
 def cell_of(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell:
-    """The training run of a model on a split, and before it that of the model that it starts from."""
+    """Return the training run of a model on a split, with that of the model that it starts from as its base."""
     spec = spec_of(model)
     graphs = study.graph_source if "graphs" in spec.reads else GraphSource()
     return Cell(
@@ -210,8 +211,8 @@ parser_hash = lru_cache(maxsize=8)(parser_digest)  # opening a parser may take s
 
 
 def base_cell(study: SplitOptions, model: str, data: CellData, seed: int) -> Cell | None:
-    """The cell of the stage before a model's own. It has the same towers, and the recipe of the stage's model, or the
-    one that was tuned for both together."""
+    """Return the cell of the stage before a model's own; None if there is no such stage. It has the model's towers, and
+    the recipe of the stage's model, or the one that was tuned for both together."""
     stage = spec_of(model).stage
     if stage is None:
         return None

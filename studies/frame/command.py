@@ -16,8 +16,8 @@ from menagerie.studies.runs.together import processes
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     """Run the study whose file was started, or compare two of its runs. Called at the end of the file.
 
-    `default` is the preset without `--preset`: "laptop" where there is one, else the first. A file that another process
-    reads for the classes in it isn't started: nothing happens.
+    `default` is the preset without `--preset`: "laptop" where there is one, else the first. Nothing happens if another
+    process only imports the file for the classes in it.
     """
     if not is_started():
         return
@@ -36,7 +36,7 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
 
 
 def is_started() -> bool:
-    """Whether the file that is being run is the one that was started, and no module of it."""
+    """Whether the file that calls this was started as a script, not imported."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_name != "<module>":
         frame = frame.f_back
@@ -44,7 +44,8 @@ def is_started() -> bool:
 
 
 def start(name: str, description: str, presets: Mapping[str, AnyStudy], default: str) -> int | None:
-    """Parse, check and run the study called `name`; returns the exit status."""
+    """Parse the options of the study called `name`, check it, and run it; or do a dry run or a comparison. Returns the
+    exit status."""
     trains = isinstance(presets[default], Study)
     if trains and (runs := runs_to_compare()):
         from menagerie.studies.frame.compare import compare
@@ -74,5 +75,5 @@ def start(name: str, description: str, presets: Mapping[str, AnyStudy], default:
 
 
 def further(study: AnyStudy) -> frozenset[str]:
-    """The settings in which a study may differ from its folder: those that decide no run's result."""
+    """Return the settings that may differ from those recorded in the study's folder: they decide no run's result."""
     return EXECUTION | study.growing()

@@ -16,7 +16,8 @@ RUN, RECORD = "run", [*KEY, "animals", "value"]
 
 
 def compare(first: Path, second: Path) -> Path:
-    """Print how B differs from A wherever both have records; writes comparison.csv and .tex into B."""
+    """Print how the run `second` (B) differs from `first` (A) on the records that both have; writes comparison.csv and
+    .tex into B."""
     sides = [points_of(folder) for folder in (first, second)]
     labels = [name for name in sides[0] if name not in RECORD and name in sides[1]]
     places = [set(side[labels].itertuples(index=False, name=None)) for side in sides]
@@ -48,6 +49,7 @@ def compare(first: Path, second: Path) -> Path:
 
 
 def points_of(folder: Path) -> pd.DataFrame:
-    """The records of a folder's runs; models of users by the names of their files, wherever these lie."""
+    """Read the records of a folder's runs. A user's model is named by its file without the folder, so that it may lie
+    elsewhere."""
     points = read(folder).points
     return points.assign(model=points["model"].map(short_name))

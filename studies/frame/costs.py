@@ -25,15 +25,15 @@ SIZES: dict[str, int] = {}
 
 
 class Cost(NamedTuple):
-    """The cost of one run, including the run that it starts from."""
+    """The cost of one run, including the run of the scorer that it is built on (`Cell.base`)."""
 
     images: int
     """Images of all steps."""
     flops: float
     """Floating-point operations of all steps, forwards and backwards: two for each multiplication with addition in
-    matrix products, convolutions and attention; what is done number by number isn't counted."""
+    matrix products, convolutions and attention. Elementwise operations aren't counted."""
     cpu_seconds: float
-    """Processor time of all steps, evaluation and start not counted; nan before any run was timed."""
+    """Processor time of all steps, without evaluation and start-up; nan before any run was timed."""
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -47,21 +47,21 @@ class Cost(NamedTuple):
 
 
 def short(value: float) -> str:
-    """A quantity with three digits."""
+    """Write a quantity with three significant digits, or without decimals from 100 on; a dash for nan."""
     if math.isnan(value):
         return UNKNOWN
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def noted_cost(arm: Arm) -> Cost:
-    """The cost that is in an arm's columns."""
+    """Read a run's cost from the labels of its arm."""
     seconds = arm.labels["cpu_seconds"]
     return Cost(arm.cell.images_seen, arm.labels["flops"], math.nan if seconds == "" else seconds)
 
 
 def cost_of(cell: Cell, alike: Sequence[Cell], out: Path) -> Cost:
-    """The cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same: their median
-    time counts, because a machine is not always as fast."""
+    """Return the cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same: their
+    median time counts, because a machine isn't always equally fast."""
     flops, seconds = run_flops(cell), cell.recipe.steps * step_seconds(alike, out)
     if cell.base:
         before = cost_of(cell.base, [other.base for other in alike if other.base], out)
@@ -78,7 +78,7 @@ def step_seconds(cells: Iterable[Cell], out: Path) -> float:
 
 
 def run_flops(cell: Cell) -> float:
-    """Operations of all steps of a run, without what it starts from."""
+    """Count the operations of all steps of a run, without those of the run that it is built on."""
     from menagerie.models.training.feed import single_steps
 
     single, rest = step_flops(cell)
@@ -87,9 +87,9 @@ def run_flops(cell: Cell) -> float:
 
 
 def step_flops(cell: Cell) -> tuple[float, float]:
-    """Operations of a step in the single-object phase and of one after it, counted on a few that are not kept.
+    """Count the operations of a step in the single-object phase, and of one after it, on a few steps that are not kept.
 
-    Captions are those of the cell's split, images are noise: what a step costs doesn't depend on their content.
+    Captions are those of the cell's split, images are noise: what a step costs doesn't depend on what the images show.
     """
     import torch
 
@@ -112,7 +112,8 @@ def step_flops(cell: Cell) -> tuple[float, float]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Count on one core: runs have the others, and threads that wait for one another take many times as long."""
+    """Make torch use one thread inside this context: runs use the other cores, and threads that wait for one another
+    take many times as long."""
     import torch
 
     before = torch.get_num_threads()
@@ -132,7 +133,7 @@ def noise(recipe: SplitRecipe, resolution: int) -> Any:
 
 
 def operations(scorer: object, batch: object, recipe: object) -> int:
-    """Operations of one step's loss and its gradients."""
+    """Count the operations of one step's loss and its gradients."""
     from torch.utils.flop_counter import FlopCounterMode
 
     from menagerie.models.training.batch_loss import batch_loss
@@ -143,7 +144,8 @@ def operations(scorer: object, batch: object, recipe: object) -> int:
 
 
 def size_of(cell: Cell) -> int:
-    """The number of parameters, counted once for each of a model's sizes, in a process of its own."""
+    """Return a model's number of parameters, counted in a separate process and once for each combination of model,
+    towers and options."""
     key = digest([cell.model, cell.files, str(cell.towers), cell.options])
     if key not in SIZES:
         start_server(cell.threads)
@@ -152,7 +154,7 @@ def size_of(cell: Cell) -> int:
 
 
 def parameters(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> int:
-    """The number of a scorer's parameters. Imports torch."""
+    """Build a scorer and count its parameters. Imports torch."""
     from menagerie.models.contract import build
 
     return sum(parameter.numel() for parameter in build(model, towers, options).parameters())

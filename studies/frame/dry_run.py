@@ -1,4 +1,5 @@
-"""What a study would take on this machine: `--dry-run`, from a few scenes and steps that are made and not kept."""
+"""`--dry-run`: what a study would take on this machine, estimated from a few scenes and steps that are made and not
+kept."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -40,7 +41,8 @@ STUDY_SECONDS = 10.0
 
 
 def dry_run(study: Study) -> None:
-    """Print what is to be rendered and trained, and how long both take; of an adaptive study, at most."""
+    """Print what is to be rendered and trained, and how long both take; for an adaptive study, the most that it may
+    take."""
     torch.set_num_threads(study.threads)
     with scratch_folder() as folder:
         study = study.prepare(folder)
@@ -55,7 +57,7 @@ def dry_run(study: Study) -> None:
 
 
 def rendering(study: Study, arms: Sequence[Arm]) -> float:
-    """Print how many scenes each image store lacks; returns about how many seconds it takes to render them all."""
+    """Print how many scenes each image store lacks; returns roughly how many seconds it takes to render them all."""
     stores: dict[tuple[str, int], dict[Any, None]] = {}
     for arm in arms:
         if not arm.file and isinstance(arm.cell, Cell):
@@ -72,8 +74,8 @@ def rendering(study: Study, arms: Sequence[Arm]) -> float:
 
 
 def training(arms: Sequence[Arm], keep_states: Sequence[int] = ()) -> float:
-    """Print the steps of each kind of run and their time, and the room that kept states take; returns the seconds of
-    all one after the other."""
+    """Print the steps of each kind of run and their time, and the disk space that kept states take; returns the seconds
+    that all runs take one after another."""
     alike: dict[Any, list[Arm]] = {}
     for arm in arms:
         cell, given = arm.cell, (arm.file, arm.cell.data.name) if arm.file else None
@@ -104,26 +106,28 @@ def training(arms: Sequence[Arm], keep_states: Sequence[int] = ()) -> float:
 
 
 class Kept(NamedTuple):
-    """States of `--keep-states`, and the room that they take on the disk."""
+    """States of `--keep-states`, and the disk space that they take."""
 
     states: int
     bytes: int
 
 
 def kept_of(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int) -> Kept:
-    """The states of some runs with weights of one size. After a run's last step there are none."""
+    """Count the states that runs keep, if their weights take `weight_bytes` each. Steps that a run doesn't reach have
+    no state."""
     lengths = {cell.id: cell.recipe.steps for cell in cells}.values()
     states = sum(step <= steps for steps in lengths for step in {*keep_states})
     return Kept(states, states * weight_bytes)
 
 
 def without_weights(cell: Cell) -> Cell:
-    """The cell with random weights in place of pretrained ones, which may not be here yet. A step takes as long."""
+    """Return the cell with random weights in place of pretrained ones, which may not be here yet. Its steps take as
+    long."""
     return replace(cell, towers=replace(cell.towers, pretrained="", load=True))
 
 
 def steps_of(cells: Sequence[Cell]) -> int:
-    """The steps of all runs of one kind; steps that several runs share count once."""
+    """Count the steps of all runs of one kind; steps that several runs share count once."""
     trunks: dict[str, list[Recipe]] = {}
     for cell in cells:
         trunks.setdefault(trunk_key(cell) if cell.recipe.decay else cell.id, []).append(cell.recipe)
@@ -134,12 +138,12 @@ def steps_of(cells: Sequence[Cell]) -> int:
 
 
 def worlds_of(cell: Cell) -> tuple[str, ...]:
-    """The world that a cell is trained on: runs in different ones have no steps in common."""
+    """The world in which a cell is trained: runs in different worlds have no steps in common."""
     return tuple(split.recipe.world for split in cell.data.splits[:1])
 
 
 def trunk_steps(recipes: Sequence[Recipe]) -> int:
-    """Steps of runs that differ in nothing but their number of steps: they share the longest stable phase, and each has
+    """Count the steps of runs that differ only in their number of steps. They share the longest stable phase; each has
     its own decay."""
     if len(recipes) == 1:
         return recipes[0].steps
@@ -147,7 +151,7 @@ def trunk_steps(recipes: Sequence[Recipe]) -> int:
 
 
 class Noise(Captioned):
-    """The captions of training scenes with images of noise: what a step costs doesn't depend on their content."""
+    """Training captions with images of noise: what a step costs doesn't depend on what the images show."""
 
     complete_captions = True
     text_negatives = TEXT_NEGATIVES
@@ -193,7 +197,7 @@ class Step(NamedTuple):
 
 
 def measured_step(cell: Cell, data: Captioned) -> Step:
-    """Take a few training steps on a cell's fresh scorer."""
+    """Measure a training step of a cell's scorer: build it, take a few steps, and discard it."""
     scorer = build_scorer(cell.model, cell.towers, text_space(cell.towers, data.texts()), cell.options).to(cell.device)
     scorer.train()
     optimizer, feed = build_optimizer(scorer, cell.recipe), Feed(data, scorer.reader, cell.recipe, 0, cell.negatives)

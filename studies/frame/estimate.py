@@ -1,7 +1,7 @@
 """Estimates of groups of records: means, paired differences and statistics of curves, with intervals of two levels.
 
-A record is an image of a test with a true and a false caption: 1 where the model prefers the true one, one half for a
-tie, else 0. Intervals are those of `two_levels`: they draw seeds, and animal pairs within each seed.
+A record is an image of a test with a true and a false caption. Its value is 1 if the model prefers the true one, one
+half for a tie, else 0. Intervals are those of `two_levels`: they draw seeds, and animal pairs within each seed.
 """
 
 import math
@@ -102,11 +102,12 @@ def estimates(
 
 
 def paired(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
-    """The records of a group minus those of the group that it is compared with; None for that group itself, and where
-    the two have nothing to compare.
+    """Subtract from the records of a group those of the group that it is compared with. None for that group itself, and
+    where the two have nothing to compare.
 
-    On other data there may be other scenes: then each record minus the mean of its animal pair there, of its seed.
-    Raises `UserError` where a record occurs twice: another label has to tell both apart.
+    If the two have no record in common, because their data differ, subtract from each record the mean of the other
+    group's records of the same seed, subset, task and animal pair. Raises `UserError` where a record occurs twice:
+    another label has to tell both apart.
     """
     other = tuple(against.get(name, value) for name, value in zip(by, key, strict=True))
     if other == key or other not in groups:
@@ -120,7 +121,7 @@ def paired(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, An
 
 
 def indexed(part: pd.DataFrame, key: Key, by: Sequence[str]) -> pd.DataFrame:
-    """Records by their `KEY`, each of which must be there once."""
+    """Index records by their `KEY`; raises if a key occurs twice."""
     found = part.set_index(list(KEY))
     if not found.index.is_unique:
         varied = [name for name in part if name not in {*KEY, *by, "animals", "value"} and part[name].nunique() > 1]
@@ -129,7 +130,7 @@ def indexed(part: pd.DataFrame, key: Key, by: Sequence[str]) -> pd.DataFrame:
 
 
 def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
-    """The mean of some records with an interval over seeds and, within them, animal pairs."""
+    """Estimate the mean of some records, with an interval over seeds and, within them, animal pairs."""
     sums, counts, seeds = clusters([part])
     low, high = interval(sums.tobytes(), counts.tobytes(), tuple(seeds))
     low, high = np.clip([low, high], -1.0 if signed else 0.0, 1.0)
@@ -140,13 +141,15 @@ def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
 
 @lru_cache(maxsize=10_000)  # pages ask for the same groups again, and are drawn after every run
 def interval(sums: bytes, counts: bytes, seeds: tuple[Hashable, ...]) -> tuple[float, float]:
-    """The interval of one group, of the sums and numbers of its clusters."""
+    """Compute the interval of one group from the sums of its clusters' records and their numbers, both as bytes of an
+    array."""
     low, high = intervals(*(np.frombuffer(each, float)[:, None] for each in (sums, counts)), seeds)
     return float(low[0]), float(high[0])
 
 
 def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate:
-    """A statistic of several means, which are drawn together; its interval is that of the drawn statistics."""
+    """Estimate a statistic of the means of several groups. All groups are resampled together; the interval is that of
+    the statistic of the resampled means."""
     sums, counts, seeds = clusters(parts)
     value = float(function((sums.sum(0) / counts.sum(0))[None])[0])
     low = high = math.nan
@@ -165,7 +168,7 @@ Matrix = Float64[np.ndarray, "clusters groups"]
 
 
 def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[int]]:
-    """Sums and numbers of records by animal pair of a seed (rows) and group (columns), and the seed of each row."""
+    """Sum and count records by animal pair of a seed (rows) and group (columns); also returns the seed of each row."""
     ordered = [part.sort_values(list(KEY)) for part in parts]  # what is drawn depends on the order of clusters
     summed = [part.groupby(["seed", "animals"], sort=False)["value"].agg(["sum", "count"]) for part in ordered]
     both = pd.concat(summed, axis=1, keys=range(len(parts))).fillna(0.0)
@@ -174,7 +177,8 @@ def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[int]]:
 
 
 def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estimate]:
-    """The mean accuracy over runs of each group of `scores` whose records aren't kept, as those of quads."""
+    """Estimate the mean accuracy over runs of each group of `scores` whose records aren't kept, such as those of
+    quads."""
     found = {}
     for key, part in scores.dropna(subset="accuracy").groupby(list(by), sort=False):
         of_seeds = part.groupby("seed", sort=False)["accuracy"].mean()
@@ -187,8 +191,8 @@ NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0, 0, math.nan)
 
 
 def compared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
-    """The means of two groups, and the second minus the first: animal pairs are drawn for both together, as their
-    records are of other images."""
+    """Estimate the means of two groups, and the second minus the first. Their records are of different images and can't
+    be paired, so seeds and animal pairs are drawn for both groups together."""
     sums, numbers, seeds = tally(first, second)
     if not seeds:
         return NOTHING, NOTHING, NOTHING
@@ -206,7 +210,7 @@ def compared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estim
 def with_interval(
     value: float, drawn: Float64[np.ndarray, " r"], known: bool, *numbers: int, signed: bool = False
 ) -> Estimate:
-    """A value with the percentile interval of its draws, if there are enough animal pairs. `numbers` are the numbers of
+    """Give a value the percentile interval of its draws, if there are enough animal pairs. `numbers` are the numbers of
     records, pairs and seeds."""
     low = high = math.nan
     if known and numbers[1] >= FEWEST and not np.isnan(drawn).all():
@@ -216,7 +220,8 @@ def with_interval(
 
 
 def tally(*groups: pd.DataFrame) -> tuple[Matrix, Matrix, list[int]]:
-    """Points and numbers of each animal pair of each seed in each group, and the pairs' seeds."""
+    """Sum and count the records of each animal pair of each seed (rows) in each group (columns); also returns the seed
+    of each row."""
     summed = [points.groupby(["seed", "animals"])["value"].agg(["sum", "count"]) for points in groups]
     both = pd.concat(summed, axis=1, keys=range(len(groups))).fillna(0.0).sort_index()
     sums, numbers = (both.xs(name, axis=1, level=1).to_numpy(float) for name in ("sum", "count"))

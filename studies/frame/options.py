@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 
 class Growing:
-    """Marks an option that may have more values when a folder is continued: it decides which runs there are, and no
-    run's result."""
+    """Marker of an option that may get more values when a folder is continued. Such an option decides which runs there
+    are, but no run's result."""
 
 
 GROWS = Growing()
@@ -32,7 +32,7 @@ Axis = Annotated[tuple[T, ...], WHAT, FIRST, GROWS, Several(least=1)]
 
 @dataclass(frozen=True)
 class AnyOptions(PlaceOptions):
-    """The options of every study, of one that trains nothing too."""
+    """The options of every study, also of one that trains nothing."""
 
     dry_run: Annotated[bool, WHAT, FIRST] = False
     """Only report what would be rendered and trained, and how long it takes."""
@@ -60,7 +60,7 @@ class SplitOptions(ModelOptions, StudyOptions):
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
     """The recipe of the study's splits. Options of the study replace its fields of the same names."""
     searched: ClassVar[frozenset[str]] = frozenset()
-    """Fields of the recipe that the study searches over: no recipe of a user's decides them."""
+    """Fields of the recipe that the study searches over; a user's recipe doesn't decide them."""
 
     world: Annotated[str, DATA, FIRST] = "pug"
     """Vocabulary of the scenes: a name, or a TOML file."""
@@ -106,7 +106,7 @@ class SplitOptions(ModelOptions, StudyOptions):
         return next(iter(self.files)).kind if self.split else self.recipe_given.kind
 
     def label(self, test: str) -> str:
-        """The name of a test for people, with its hold-out rule if it has one."""
+        """Return the name of a test for people, with its hold-out rule if it has one."""
         rules = {data.hold_out for data in self.files} if self.split else {self.hold_out}
         return test_label(test, rules.pop()) if len(rules) == 1 else test  # several files may have several of one name
 

@@ -1,4 +1,4 @@
-"""Puts a study's page together: its answer, all its parts, and what every page says of its runs."""
+"""Puts a study's page together: its answer, all its other parts, and what every page says of its runs."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ the figure shows the highest. Speed depends on what else the machine did. All nu
 def write_report(study: AnyStudy, records: Records) -> Path:
     """Write the files of all parts of a study's page, and `report.html`.
 
-    `records` are of all its arms, each with the file of its split, if it has one.
+    `records` has all arms of the study; an arm with a split file must have its `file`.
     """
     out, results = records.out, [result for _, result in records.results]
     parts = checked(named(study, part) for part in study.page(records)) if results else []
@@ -92,7 +92,7 @@ def write_report(study: AnyStudy, records: Records) -> Path:
 
 
 def named(study: AnyStudy, part: Part) -> Part:
-    """A part that calls tests as the study does: those of hold-out rules with their rules."""
+    """Give a part the study's names of tests; those of hold-out tests include their rules."""
     if not isinstance(part, Shown):
         return part
     labels = {test: study.label(test) for test in part.records.tests if study.label(test) != test}
@@ -100,8 +100,8 @@ def named(study: AnyStudy, part: Part) -> Part:
 
 
 def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """Split a page into its beginning (of what is before any heading the sentences, the first figure and the first
-    pictures) and the rest."""
+    """Split a page into its answer and the rest. The answer is taken from the parts before the first heading: all
+    sentences, the first figure and the first pictures."""
     end = next((k for k, part in enumerate(parts) if isinstance(part, Heading)), len(parts))
     sentences = [part for part in parts[:end] if isinstance(part, Sentence)]
     figures = [part for part in parts[:end] if isinstance(part, Figured | OwnFigure)]
@@ -111,7 +111,8 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 def curves_of(records: Records) -> list[Part]:
-    """A part on how all runs trained, a curve for each combination of the labels that vary, if these are few."""
+    """Return a part that shows how all runs trained, with a curve for each combination of the labels that vary; no part
+    if there are too many of these."""
     places = [arm.place for arm in records.arms if arm.trains]
     names = [
         name
@@ -161,7 +162,7 @@ def fewest_pairs(records: Records) -> int:
 
 
 def models_of(records: Records, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the models are, and what their runs were."""
+    """Describe the models and their runs."""
     models = list(dict.fromkeys(arm.cell.model for arm in records.arms if arm.trains and is_scorer(arm.cell.model)))
     trained = [result for result in results if "loss_negatives" in result]
     return {"about": models_explained(models), "models": to_rows(model_table(models, trained))}
@@ -194,15 +195,15 @@ def samples_of(records: Records) -> dict[str, str]:
 
 
 def reported(study: AnyStudy) -> dict[str, str]:
-    """The configuration for the page. With tuned recipes it lacks the options that they replace: the study's notes have
-    these."""
+    """Return the configuration for the page. With tuned recipes it lacks the options that they replace: the study's
+    notes list these recipes."""
     replaced = {"architecture", *(f"recipe.{name}" for name in SEARCHED)} if getattr(study, "tuned", "") else set()
     return {name: text for name, text in flat(asdict(study.recorded())).items() if name not in replaced}
 
 
 def splits_of(records: Records) -> dict[str, str]:
-    """The kind of all splits, if they share one, and its fields that aren't at their defaults; the study's options win
-    over these."""
+    """Return the kind of all splits and the fields of their recipes that aren't at their defaults; nothing if kinds
+    differ. The study's options override these."""
     recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
     if len({recipe.kind for recipe in recipes}) != 1:
         return {}
@@ -213,7 +214,7 @@ def splits_of(records: Records) -> dict[str, str]:
 
 
 def varied(records: Records) -> dict[str, str]:
-    """The fields of the training recipe that the runs of one model differ in, with their values."""
+    """Return the fields of the training recipe in which runs of one model differ, with their values."""
     recipes: dict[str, dict[Recipe, None]] = {}  # each once: there may be thousands of arms
     for arm in records.arms:
         if is_on(arm, object):
@@ -233,7 +234,7 @@ def is_on(arm: Arm, kind: type) -> bool:
 
 
 def steps_of(records: Records) -> list[int]:
-    """The steps of all runs that train, and of those whose models were scored."""
+    """List the numbers of steps of all training runs, and of the runs that trained the scored models."""
     cells = [arm.cell for arm in records.arms]
     trained = [cell.recipe.steps for cell in cells if hasattr(cell, "recipe")]
     return trained + [cell.trained_steps for cell in cells if hasattr(cell, "trained_steps")]
@@ -243,8 +244,9 @@ TIME = "CPU ms a step"
 
 
 def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """A row per model with a finished cell: parameters, images of all steps, processor time of a step, and the
-    negatives in its loss, with why a loss against altered scene graphs has none."""
+    """Make a table with a row per model with a finished cell: parameters, images of all steps, processor time of a
+    step, and the negatives in its loss. If a model's loss against altered scene graphs has no such negatives, the row
+    says why."""
     rows = []
     for model in models:
         of_model = [result for result in results if result["model"] == model]
@@ -259,13 +261,13 @@ def model_table(models: Sequence[str], results: Sequence[dict[str, Any]]) -> pd.
 
 
 def values(of_model: Sequence[dict[str, Any]], name: str) -> str:
-    """A number that cells of one model have, or the least and the most."""
+    """Write a number of a model's cells; if they differ, the least and the most: "100 to 200"."""
     least, most = (choose(result[name] for result in of_model) for choose in (min, max))
     return f"{least}" if least == most else f"{least} to {most}"
 
 
 def step_time(of_model: Sequence[dict[str, Any]]) -> str:
-    """Median processor time of a step over cells, in milliseconds; a dash where none was timed."""
+    """Return the median processor time of a step over cells, in milliseconds; a dash where none was timed."""
     timed = [result["provenance"].get("step_cpu_seconds") for result in of_model]
     known = [seconds for seconds in timed if seconds is not None]
     return f"{1000 * statistics.median(known):.0f}" if known else DASH

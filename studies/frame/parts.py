@@ -1,7 +1,9 @@
-"""The parts of a study's page: sentences, tables and figures, described and not drawn. Free of matplotlib and pandas.
+"""The parts of a study's page: sentences, tables and figures. Parts only describe what is drawn; this module needs
+neither matplotlib nor pandas.
 
-A part is given the records that it shows, already narrowed, and names of labels for its sides; it knows no study. What
-its options can't say is a part of a study's own: an `OwnFigure`, or `Rows`.
+A part gets the records that it shows, already narrowed, and the names of the labels that make its rows, columns, axes
+and so on. It doesn't know the study. A study that needs more than a part's options allow makes its own `OwnFigure` or
+`Rows`.
 
 Texts outside tables may have `code` in backticks. Files of tables are NAME.csv and NAME.tex in the study's folder,
 those of figures figures/NAME.png, .svg and .csv.
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """A part of what a page shows."""
+    """Base class of all parts of a page."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,12 @@ class Named(Part):
     says: str = field(default="", kw_only=True)
     """The sentence above the part that says what it shows."""
     folded: str = field(default="", kw_only=True)
-    """The line that hides the part until the reader opens it; empty: the part is open."""
+    """A line behind which the part is hidden until the reader opens it; empty: the part is open."""
 
 
 @dataclass(frozen=True)
 class Rows(Named):
-    """A table of texts that the study made."""
+    """A table whose texts the study gives."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -85,38 +87,40 @@ class OwnFigure(Named, ABC):
 
     @abstractmethod
     def figure(self) -> "Figure | None":
-        """The figure; None where there is nothing to draw yet."""
+        """Draw the figure; return None if there is nothing to draw yet."""
 
     def numbers(self) -> Sequence[Mapping[str, Any]]:
-        """The numbers that the figure shows, a row each."""
+        """Return the numbers that the figure shows, as rows of a table."""
         return ()
 
 
 @dataclass(frozen=True)
 class Shown(Named):
-    """A part that shows records, arranged by names of labels."""
+    """A part that shows records, arranged by their labels."""
 
     records: "Records"
     words: Mapping[str, Mapping[Any, str]] = field(default_factory=dict, kw_only=True)
-    """Other texts for values, by label: {"pairs": {0.2: "20 % (2 of 11)"}}."""
+    """Texts that replace values of labels, by label: {"pairs": {0.2: "20 % (2 of 11)"}}."""
 
 
 @dataclass(frozen=True)
 class Table(Shown):
-    """A row for each combination of `rows`, a column for each of `columns`; of three models or more the best is first.
+    """A table of accuracies: a row for each combination of the labels `rows`, a column for each of `columns`. With
+    three models or more the best comes first.
 
-    A label of one value is left out and said above, and so is a column without records. Accuracies on swaps of models
-    that prefer the same caption whatever the image are flagged.
+    A row label with a single value (except the first label) and a column without records are left out of the table and
+    named above it. Accuracies on swaps are flagged if the models prefer the same caption whatever the image.
     """
 
     rows: Sequence[str]
     columns: Sequence[str] = ("subset",)
     against: Mapping[str, Any] | None = None
-    """Points above the row that has these labels instead, on the same records; {"model": "clip"}."""
+    """If given, the table shows points above the row that has these labels instead, on the same records; {"model":
+    "clip"}."""
     intervals: bool = field(default=False, kw_only=True)
-    """Each number with its interval, in place of the deviation of seeds."""
+    """Whether numbers have their interval, in place of the deviation of seeds."""
     beside: Mapping[str, Mapping[tuple[Any, ...], str]] = field(default_factory=dict, kw_only=True)
-    """Further columns: header, and a text for the labels of each row."""
+    """Further columns: by header, a text for the labels of each row."""
 
 
 @dataclass(frozen=True)
@@ -137,38 +141,39 @@ class Lines(Figured):
     stroke: str = field(default="", kw_only=True)
     """A label whose values are told apart by dashes."""
     at: str = field(default="", kw_only=True)
-    """The measured column, such as the cost, whose mean is the position of a value of `x`."""
+    """A measured column, such as the cost. If given, each point stands at the mean of this column over its runs, not at
+    its value of `x`."""
     log: bool = field(default=False, kw_only=True)
     along: str = field(default="", kw_only=True)
     """The name of the axis of `x`, if it isn't the label's."""
     level: float | None = field(default=None, kw_only=True)
-    """A share at which a dashed line stands."""
+    """A dashed line is drawn at this share."""
     beside: "Records | None" = field(default=None, kw_only=True)
     """Records without `x`: a dashed line for each value of `colour`."""
     large: "Records | None" = field(default=None, kw_only=True)
-    """The records of runs whose points are larger, such as the chosen ones."""
+    """Records of runs whose points are drawn larger, such as the chosen ones."""
 
 
 @dataclass(frozen=True)
 class Bars(Figured):
-    """A bar for each combination of `rows`, with its number and the deviation of seeds; of three models or more the
+    """A bar for each combination of `rows`, with its number and the deviation of seeds. With three models or more the
     best is at the top."""
 
     rows: Sequence[str] = ("model",)
     colour: str = field(default="", kw_only=True)
     """A label whose values share a row, each in its colour."""
     dots: bool = field(default=False, kw_only=True)
-    """A dot with its interval, and a pale one for each seed, in place of a bar from 0."""
+    """Whether to draw, in place of bars from 0, a dot with its interval and a pale dot for each seed."""
     against: Mapping[str, Any] | None = field(default=None, kw_only=True)
     """As `Table.against`; differences are drawn as dots."""
     beside: "Records | None" = field(default=None, kw_only=True)
-    """Records that are drawn as a dashed line across all rows of their panel."""
+    """Records whose mean is drawn as a dashed line across all rows of their panel."""
 
 
 @dataclass(frozen=True)
 class HeatMap(Figured):
-    """Accuracy by `x`, to the right, and `y`, upwards, with the numbers in the squares and the deviation of seeds. The
-    last of `panels` goes to the right, the others downwards: the layout of OC-CLIP's figure 2."""
+    """Accuracy by `x`, which goes to the right, and `y`, which goes upwards. Squares show the numbers and the deviation
+    of seeds. The last of `panels` goes to the right, the others downwards: the layout of OC-CLIP's figure 2."""
 
     x: str
     y: str
@@ -188,8 +193,8 @@ class Scatter(Figured):
 
 @dataclass(frozen=True)
 class Front(Scatter):
-    """Accuracy by cost: rings for all settings, a line through those that no other beats at as little cost, and points
-    where these stand on other records."""
+    """Accuracy by cost. Every setting is a ring. A line joins the settings that no other setting beats at the same cost
+    or less; points show how these do on the records `judged`."""
 
     log: bool = field(default=True, kw_only=True)
     panels: Sequence[str] = field(default=(), kw_only=True)
@@ -198,7 +203,7 @@ class Front(Scatter):
 
 
 class Picture(NamedTuple):
-    """An image with what is true of it, what is false, and a note."""
+    """An image with a text that is true of it, a false one, and a note."""
 
     image: "UInt8[np.ndarray, 'h w 3']"
     true: str = ""
@@ -215,9 +220,10 @@ class Pictures(Named):
 
 @dataclass(frozen=True)
 class Cases(Shown):
-    """Where a model errs: accuracy by what images show, and the records of which it was surest, wrongly and rightly.
+    """Where a model errs: accuracy by what images show, and the records of which it was surest, both wrong and right.
 
-    Arms need the files of their splits. Writes errors.csv; `rows` name what says where in the study a row belongs.
+    Shows only arms with the file of their split. Writes errors.csv; `rows` are the labels that say where in the study a
+    row belongs.
     """
 
     rows: Sequence[str] = ("model",)
@@ -229,7 +235,7 @@ class Curves(Named):
 
     records: "Records"
     labels: Sequence[str] = ()
-    """The labels by which lines are called; without any, those that vary."""
+    """The labels that name a line."""
     panels: str = field(default="model", kw_only=True)
     """The label that has a column of panels for each of its values."""
     chance: float = field(default=0.5, kw_only=True)
@@ -242,7 +248,8 @@ TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
 
 
 def checked(parts: Iterable[Part]) -> list[Part]:
-    """The parts of a page. Raises if two parts would write the same files; a figure and a table may share a name."""
+    """Return the parts of a page. Raises if two parts would write the same files; a figure and a table may share a
+    name."""
     found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
     for part in found:
         if isinstance(part, Named):
@@ -264,6 +271,6 @@ SIDES = ("rows", "columns", "panels", "points", "x", "y", "colour", "stroke", "a
 
 
 def labels_of(part: Shown) -> list[str]:
-    """The labels that a part names."""
+    """List all labels that a part names."""
     named = (getattr(part, side, ()) for side in SIDES)
     return [label for one in named for label in ((one,) if isinstance(one, str) else one) if label]

@@ -28,7 +28,7 @@ PAIRS = "test"  # narrows to pairs of both
 
 @dataclass(frozen=True)
 class Records(Known):
-    """The arms of a study in the order of its plan, with what their folders hold; `where` narrows."""
+    """The arms of a study in the order of its plan, with the results in their folders. `where` narrows them."""
 
     arms: tuple[Arm, ...]
     out: Path
@@ -37,15 +37,16 @@ class Records(Known):
     groups: tuple[str, ...] = ()
     """The tests of `regrouped`, in the order of tables."""
     group: Callable[[Arm], Mapping[str, str]] | None = None
-    """Gives the test of each scene of an arm, by the scene's key, in place of the test that its split names."""
+    """Maps an arm to the test of each of its scenes, by the scene's key; these replace the tests that its split
+    names."""
 
     @property
     def owner(self) -> str:
-        """The name under which this folder asks for the trials of searches, on whatever machine."""
+        """The name of this folder as the owner of the trials that it asks searches for, the same on every machine."""
         return id_of(self.out)
 
     def storage(self, given: str) -> str:
-        """Where the trials of searches are kept: as given, or in the study's folder."""
+        """Return where the trials of searches are kept: in `given` or, if that is empty, in the study's folder."""
         return given or str(self.out / "journal.log")
 
     def folder(self, arm: Arm) -> Path:
@@ -56,7 +57,7 @@ class Records(Known):
         return (self.folder(arm) / DIVERGED).exists()
 
     def left_out(self, arm: Arm) -> str:
-        """Why this command left an arm out; empty if the arm has a result or hasn't ended."""
+        """Return why an arm was left out; empty if the arm has a result or hasn't ended."""
         return left_out(self.folder(arm))
 
     def over(self, arm: Arm) -> bool:
@@ -64,11 +65,11 @@ class Records(Known):
         return result_of(self.folder(arm)) is not None or self.diverged(arm) or bool(self.left_out(arm))
 
     def others(self, arms: Container[str]) -> list[str]:
-        """The finished training runs in this folder that are none of `arms` (ids)."""
+        """List the ids of finished training runs in this folder that aren't in `arms`."""
         return sorted(file.parent.name for file in self.out.glob(f"cells/*/{RESULT}") if file.parent.name not in arms)
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
-        """The accuracy (0 to 1) of a finished arm; 0 if it diverged, None if it hasn't ended."""
+        """Return the accuracy (0 to 1) of a finished arm; 0 if it diverged, None while it has no result."""
         result = result_of(self.folder(arm))
         if result is None:
             return 0.0 if self.diverged(arm) else None
@@ -78,7 +79,7 @@ class Records(Known):
         return float(accuracy)
 
     def weights(self, arm: Arm, name: str) -> Start | None:
-        """The weights of a finished arm, from which another arm can start; None if it has no weights (yet)."""
+        """Return the weights of a finished arm, from which another arm can start; None if it has no weights (yet)."""
         result = result_of(self.folder(arm))
         return start_at(self.folder(arm) / CHECKPOINT, arm.cell.model, name, result["images_seen"]) if result else None
 
@@ -88,8 +89,8 @@ class Records(Known):
         return [(arm, result) for arm in self.arms if (result := result_of(self.folder(arm)))]
 
     def labels(self, name: str) -> list[Any]:
-        """The values of a label in the order of the plan, of unfinished arms too; of subset and task those of finished
-        arms."""
+        """List the values of a label in the order of the plan, those of unfinished arms too. For subset and task only
+        finished arms count."""
         if name in TESTS:
             return list(dict.fromkeys(self.scores[name])) if len(self.scores) else []
         return list(dict.fromkeys(arm.place[name] for arm in self.arms if name in arm.place))
@@ -102,9 +103,9 @@ class Records(Known):
         return tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
-        """The records with these labels, subsets and tasks; several values of one as a tuple.
+        """Narrow the records to these labels, subsets and tasks; a tuple gives several values of one.
 
-        `test` is several pairs of subset and task. `keep` chooses among arms. Raises `UserError` for a label that no
+        `test` gives several pairs of subset and task. `keep` chooses among arms. Raises `UserError` for a label that no
         arm has.
         """
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
@@ -116,9 +117,11 @@ class Records(Known):
         return replace(self, arms=tuple(arms), chosen=(*self.chosen, *tests.items()))
 
     def regrouped(self, groups: Iterable[str], group: Callable[[Arm], Mapping[str, str]]) -> "Records":
-        """The same records in the tests `groups`: `group` gives the test of each scene of an arm, by its key.
+        """Return the records sorted into the tests `groups` in place of their own: `group` gives the test of each scene
+        of an arm, by the scene's key.
 
-        Scenes to which it gives none are left out, and so is what has no records, such as quads. Narrow subsets before.
+        Scenes without a test there are left out, and so is what has no records, such as quads. Narrow to subsets before
+        calling this.
         """
         return replace(self, groups=tuple(groups), group=group)
 
@@ -156,8 +159,8 @@ class Records(Known):
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def measured(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
-        """The rows of a measure of all finished arms, with their labels; of states that were kept `at` steps, with the
-        column "step".
+        """Return a measure's rows for all finished arms, with the arms' labels. `at` lists the steps of the kept states
+        that were measured, None for the end of training; rows of states have the column "step".
 
         Raises `UserError` for a column that is a label too.
         """
@@ -172,21 +175,21 @@ class Records(Known):
         return pd.DataFrame([arm.place | row for arm, row in found])
 
     def _grouped(self, arm: Arm, points: "pd.DataFrame") -> "pd.DataFrame":
-        """The records of an arm in the tests of `regrouped`."""
+        """Give an arm's records the tests of `regrouped`, if there are any."""
         if not self.group:
             return points
         tests = points["scene"].map(self.group(arm))
         return points.assign(subset=tests)[tests.notna()]
 
     def _scores_of_points(self) -> "pd.DataFrame":
-        """The table of `scores`, computed from the records."""
+        """Compute the table of `scores` from the records."""
         points = self.points
         labels = [name for name in points if name not in ("scene", "caption", "animals", "value")]
         found = points.groupby(labels, sort=False)["value"].agg(accuracy="mean", n="count") if len(points) else points
         return found.reset_index(drop=not len(points))
 
     def _narrowed(self, frame: "pd.DataFrame") -> "pd.DataFrame":
-        """The rows of the chosen subsets and tasks."""
+        """Keep the rows of the chosen subsets and tasks."""
         for name, values in self.chosen if len(frame) else ():
             if name == PAIRS:
                 frame = frame[[pair in values for pair in zip(frame["subset"], frame["task"], strict=True)]]
@@ -200,11 +203,12 @@ class Records(Known):
         against: Mapping[str, Any] | None = None,
         statistic: "tuple[str, Statistic] | None" = None,
     ) -> "dict[tuple[Any, ...], Estimate]":
-        """The mean of all records of each combination of the labels `by`, in the order of the plan.
+        """Estimate the mean of all records of each combination of the labels `by`, in the order of the plan.
 
-        `against={"model": "clip"}`: how far above the group that is the same but for these labels, on the records that
-        both have. `statistic=("pairs", area)`: a number of the means along that label, one for each group of the rest.
-        Tasks of which no records are kept (quads) have a mean over runs, and no interval.
+        `against={"model": "clip"}`: estimate how far each group is above the group that is the same but for these
+        labels, on the records that both have. `statistic=("pairs", area)`: estimate the statistic `area` of the means
+        along the label "pairs", one for each combination of the other labels. Tasks whose records aren't kept (quads)
+        have a mean over runs and no interval, if `by` has the task and neither of these is given.
         """
         from menagerie.studies.frame.estimate import estimates, without_records
 
@@ -219,7 +223,7 @@ class Records(Known):
 
 
 class StoredCell(NamedTuple):
-    """A finished run of a folder that is read back."""
+    """A finished run that is read back from a folder."""
 
     id: str
     model: str
@@ -228,11 +232,11 @@ class StoredCell(NamedTuple):
 
 
 def read(folder: Path | str) -> Records:
-    """The records of the finished runs of a study's folder, for notebooks and scripts; of `evaluate.py` those of each
-    model on each split.
+    """Read the records of the finished runs in a study's folder, for notebooks and scripts; for `evaluate.py` those of
+    each model on each split.
 
-    Raises `UserError` for a folder that is none or has no finished run, and where no run has records: `transfer.py` and
-    probed models have tables of numbers, which the error names.
+    Raises `UserError` for a folder that isn't a study's, or has no finished run, or has no records but tables of
+    numbers, as those of `transfer.py` and of probed models; the error names these tables.
     """
     out = Path(folder)
     tables = [str(out / name) for name in ("results.csv", "bits.csv") if (out / name).exists()]
@@ -243,7 +247,7 @@ def read(folder: Path | str) -> Records:
 
 
 def stored_arm(result: Mapping[str, Any]) -> Arm:
-    """An arm as `cells.jsonl` has it; a line from before there were labels has axes in their place."""
+    """Make an arm of a line of `cells.jsonl`. A line from before there were labels has axes in their place."""
     labels = result.get("labels")
     if labels is None:
         labels = {name: result[name] for name in dict.fromkeys((*FRACTIONS, *result.get("axes", ()))) if name in result}
@@ -252,7 +256,7 @@ def stored_arm(result: Mapping[str, Any]) -> Arm:
 
 
 def result_of(folder: Path) -> dict[str, Any] | None:
-    """The result in a cell's folder, read once; None where it isn't finished."""
+    """Return the result in a cell's folder, read once; None if the cell isn't finished."""
     try:
         stamp = (folder / RESULT).stat().st_mtime_ns
     except OSError:
@@ -282,7 +286,8 @@ def unknown_label(name: str, arms: Iterable[Arm]) -> UserError:
 
 @cache
 def result_at(folder: Path, stamp: int) -> dict[str, Any] | None:
-    """The result that was written at `stamp`."""
+    """Read the result in a folder. `stamp` is when its file changed: a cached result is used only for the same
+    `stamp`."""
     return read_result(folder)
 
 
@@ -305,7 +310,7 @@ def write_tables(records: Records) -> None:
 
 
 def result_rows(arm: Arm, result: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """A row for each subset and task of a finished arm."""
+    """Yield a row for each subset and task of a finished arm."""
     for subset, tasks in result["subsets"].items():
         for task, scores in tasks.items():
             yield arm.place | {"subset": subset, "task": task, **scores, "images_seen": result["images_seen"]}

@@ -12,7 +12,8 @@ from menagerie.studies.frame.run import Running
 
 
 def report_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Measure the report of a grid: finished runs are looked up, as after each run, and tables and page written."""
+    """Time what a grid does after each run: look for the next run, and write tables and page. The finished runs are
+    invented."""
     places = amount // RUNS_OF_A_PLACE
     pairs = tuple(np.linspace(0.05, 1, places).round(4).tolist())
     study = Grid(world=config.world, pairs=pairs, hard_negatives=(0.0,), seeds=5)

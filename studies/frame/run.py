@@ -1,4 +1,5 @@
-"""The loop of all studies: plan, render, train what waits, publish, and again; and one training run from Python."""
+"""The loop of all studies: plan, render, train what isn't finished, publish, and again. Also one training run from
+Python."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Running:
-    """A study in its folder."""
+    """A study that runs in its folder."""
 
     study: AnyStudy
     out: Path
@@ -39,12 +40,13 @@ class Running:
     sparing: Sparing = field(default_factory=Sparing)
 
     def arms(self) -> tuple[Arm, ...]:
-        """The arms that the plan gives for the results so far, with their split files if these are made."""
+        """Return the arms that the plan gives for the results so far, with the files of their splits as far as these
+        are made."""
         arms = self.study.plan(Records((), self.out))
         return tuple(arm if arm.file else arm._replace(file=self.files.get(data_of(arm))) for arm in arms)
 
     def waiting(self) -> list[Arm]:
-        """The arms that have not ended, or lack a state that is to be kept, each once."""
+        """Return the arms that haven't ended, or that lack a state that is to be kept; each once."""
         records = Records((), self.out)
         return list({a.id: a for a in self.arms() if not records.over(a) or self.lacks_states(a, records)}.values())
 
@@ -62,7 +64,7 @@ class Running:
         return Job(arm.cell, arm.file or self.files[arm.cell.data], self.out, what, Execution.of(self.study))
 
     def render(self, arms: Iterable[Arm]) -> None:
-        """Fill the image stores, and write the split files that arms lack."""
+        """Render missing scenes into the image stores, and write the split files that arms lack."""
         from menagerie.generators.storage.image_store import ImageStore
         from menagerie.studies.runs.split_file import make_splits
 
@@ -79,7 +81,7 @@ class Running:
         self.files |= {data: made[data.splits[0].recipe, cell.towers.resolution] for data, cell in wanted.items()}
 
     def train(self, arms: Sequence[Arm]) -> None:
-        """Run arms, and those that follow from them as they end."""
+        """Run arms, and also the arms that the plan adds whenever one has ended."""
         from menagerie.studies.runs.dispatch import run_jobs
 
         begun = {arm.id for arm in arms}
@@ -95,7 +97,7 @@ class Running:
         run_jobs(list(map(self.job, arms)), self.study.cluster, self.study.at_once, self.out, follow)
 
     def measure(self) -> None:
-        """Take the measurements of trained scorers that the study wants and doesn't have yet."""
+        """Measure what the study wants measured of trained scorers and hasn't yet."""
         records = Records(self.arms(), self.out)
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:
@@ -114,11 +116,11 @@ class Running:
             self.study.tables(self.records())
 
     def records(self) -> Records:
-        """All arms so far, with the columns that the study adds."""
+        """Return the records of all arms so far, with the columns that the study adds."""
         return Records(self.arms(), self.out).labelled(self.study.measures)
 
     def publish(self) -> Path:
-        """Write tables and page from what is finished; returns the page."""
+        """Write tables and page from what is finished; returns the path of the page."""
         from menagerie.studies.frame.page import write_report
 
         records = self.records()
@@ -133,7 +135,7 @@ def data_of(arm: Arm) -> Any:
 
 
 def run(study: AnyStudy, out: Path) -> None:
-    """Run a study in its folder until nothing more follows."""
+    """Run a study in its folder until its plan gives no further arms."""
     from menagerie.studies.runs.shared import clear_shared
 
     study = study.prepare(out)
@@ -196,12 +198,11 @@ def train(
     """Train a model on a split, or read it back where `out` has the finished run.
 
     `model`: a scorer by name, or FILE.py:Class. `split`: a split file (.h5), a recipe by name or as an object, or a
-    TOML file.
-    `options`: the model's options (`menagerie scorers`). `settings`: fields of the training recipe (`steps=500`), and
-    options of studies (`architecture="nano"`, `resolution=32`, `device="cuda"`, `store="store"`). Runs in this process;
-    interrupted, it goes on from its last state when it is called again.
+    TOML file. `options`: the model's options (`menagerie scorers`). `settings`: fields of the training recipe
+    (`steps=500`), and options of studies (`architecture="nano"`, `resolution=32`, `device="cuda"`, `store="store"`).
+    Runs in this process; interrupted, it goes on from its last state when it is called again.
 
-    Raises `UserError` for input that can't work, where the loss becomes no number, and under torchrun.
+    Raises `UserError` for input that can't work, for a loss, weights or scores that aren't finite, and under torchrun.
     """
     import torch
 

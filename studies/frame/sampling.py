@@ -1,5 +1,5 @@
-"""A space of parameters: its points as parameters, as points of a unit cube, and evenly spread; and two samplers over
-all of it, TPE and one that draws near a target."""
+"""Spaces of parameters: conversion between parameters and points of a unit cube, evenly spread points, and two samplers
+over the whole space: TPE, and one that draws near a target."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -46,12 +46,12 @@ def holds(values: BaseDistribution, value: str | float | int | None) -> bool:
 
 
 def to_cube(params: Mapping[str, Any], space: Space) -> list[float]:
-    """Parameters as a point of the unit cube."""
+    """Convert parameters to a point of the unit cube."""
     return [share_of(values, params[name]) for name, values in space.items()]
 
 
 def share_of(values: BaseDistribution, value: Any) -> float:
-    """How far a value lies between the least and the greatest of a parameter, from 0 to 1; choices are evenly
+    """Return how far a value lies between a parameter's least and greatest value, from 0 to 1; choices are evenly
     spaced."""
     if isinstance(values, CategoricalDistribution):
         return (values.choices.index(value) + 0.5) / len(values.choices)
@@ -61,12 +61,13 @@ def share_of(values: BaseDistribution, value: Any) -> float:
 
 
 def from_cube(point: Sequence[float], space: Space) -> Params:
-    """The parameters nearest to a point of the unit cube."""
+    """Return the parameters nearest to a point of the unit cube."""
     return {name: nearest(values, float(share)) for (name, values), share in zip(space.items(), point, strict=True)}
 
 
 def nearest(values: BaseDistribution, share: float) -> Any:
-    """The value at `share` of the way from the least to the most of a parameter, or along the list of its choices."""
+    """Return a parameter's value at `share` of the way from its least to its greatest, or along the list of its
+    choices."""
     if isinstance(values, CategoricalDistribution):
         return values.choices[min(int(share * len(values.choices)), len(values.choices) - 1)]
     if values.log:
@@ -79,12 +80,13 @@ def nearest(values: BaseDistribution, share: float) -> Any:
 
 
 def spread(space: Space, count: int, seed: int) -> list[Params]:
-    """Evenly spread points of the space (Halton 1960)."""
+    """Return `count` evenly spread points of the space (Halton 1960)."""
     return [from_cube(point, space) for point in qmc.Halton(len(space), seed=seed).random(max(count, 0)).tolist()]
 
 
 class SpaceSampler(TPESampler):
-    """Optuna's TPE for one or several objectives (Ozaki et al. 2020), from the first trial on, over all of a space."""
+    """Optuna's TPE for one or several objectives (Ozaki et al. 2020). It models the whole space as soon as there is a
+    trial."""
 
     def __init__(self, space: Space, seed: int) -> None:
         super().__init__(n_startup_trials=1, multivariate=True, constant_liar=True, seed=seed % 2**32)
@@ -95,7 +97,8 @@ class SpaceSampler(TPESampler):
 
 
 def surrogate(points: Float64[np.ndarray, "n d"], values: Float64[np.ndarray, " n"]) -> Guess:
-    """Gaussian process regression (scikit-learn's): gives mean and standard deviation at other points."""
+    """Fit a Gaussian process (scikit-learn's) to values; returns a function that predicts mean and standard deviation
+    at other points."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -105,13 +108,15 @@ def surrogate(points: Float64[np.ndarray, "n d"], values: Float64[np.ndarray, " 
 
 
 def log_odds(accuracy: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-    """The log-odds of accuracy above chance: a scale without ends, on which more data still counts near 100 %."""
+    """Return the log-odds of accuracy's share above chance: a scale on which more data still makes a difference near
+    100 %."""
     share = np.clip((accuracy - CHANCE) / (1 - CHANCE), 0.02, 0.995)
     return np.log(share / (1 - share))
 
 
 def trend(costs: Float64[np.ndarray, " n"], odds: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " 2"]:
-    """Slope and height of the line of log-odds by the logarithm of costs; flat where costs are all alike."""
+    """Fit a line of log-odds by the logarithm of costs; returns its slope and intercept. It is flat where costs are all
+    alike."""
     if len(np.unique(costs)) < 2:
         return np.array([0.0, odds.mean()])
     return np.polyfit(np.log(costs), odds, 1)
@@ -120,10 +125,10 @@ def trend(costs: Float64[np.ndarray, " n"], odds: Float64[np.ndarray, " n"]) -> 
 class BoundarySampler(BaseSampler):
     """Looks for the least cost that reaches a target: constrained expected improvement (Gardner et al. 2014).
 
-    What a setting costs is known; whether it reaches the target is guessed from the trials that ended, whose values are
-    cost and accuracy: by what they cost, and by what lay above or below that line near by. Taken is the candidate with
-    the most of (chance to reach it) x (logarithm of cost saved against the best): such candidates lie at the boundary,
-    just above and just below.
+    The cost of a setting is known. Whether the setting reaches the target is predicted from the trials that ended,
+    whose values are cost and accuracy: by a line of log-odds over log cost, and by how far trials near it lie above or
+    below that line. The sampler takes the candidate with the largest (probability of reaching the target) x (logarithm
+    of the cost saved against the best trial). Such candidates lie just above and just below the boundary.
     """
 
     def __init__(self, space: Space, cost: Callable[[Mapping[str, Any]], float], target: float, seed: int) -> None:
@@ -133,7 +138,7 @@ class BoundarySampler(BaseSampler):
         return self.space
 
     def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: Space) -> Params:
-        """The best of many candidates."""
+        """Return the best of many candidates drawn at random."""
         tried = [other for other in study.get_trials(deepcopy=False) if other.params.keys() == self.space.keys()]
         known = {tuple(other.params[name] for name in self.space) for other in tried}
         cube = np.random.default_rng(self.seed).random((CANDIDATES, len(self.space)))

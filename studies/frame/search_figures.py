@@ -1,5 +1,5 @@
-"""Figures of the trials of searches: what each model had by then or at that cost, which parameters gave which value,
-and a map between the settings that were tried."""
+"""Figures of the trials of searches: each model's points over trials or costs, a line for each trial over its
+parameters, and a map that interpolates between the settings that were tried."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,23 +64,24 @@ Value = Callable[[FrozenTrial], float | None]
 
 @dataclass(frozen=True)
 class Side:
-    """What is drawn of every model along one pair of axes."""
+    """A plot of all models: its two axes, and its series of points."""
 
     x: str
     y: str
     series: Mapping[str, tuple[Mapping[str, Any], Points]]
     """For each series, by its text in the legend (empty for none): its style and its points."""
     pale: str | None = None
-    """The series of other models that is pale where each model has a panel."""
+    """In a panel of a single model, this series of the other models is drawn too, but pale."""
     counts: str = ""
-    """The axis of counts, "x" or "y", which is logarithmic."""
+    """The axis that shows counts, "x" or "y", which is logarithmic; empty if none does."""
     accuracies: bool = False
     """Whether `y` is an accuracy in percent."""
     level: float | None = None
-    """A share at which a dashed line stands."""
+    """A dashed line is drawn at this share."""
 
     def draw(self, figure: Any, axes: Any, models: Sequence[str]) -> None:
-        """Draw all models on axes, or each on some of its own, with the others pale."""
+        """Draw all models on `axes`. Without `axes`: few models in one panel of `figure`, many in a panel each, with
+        the other models pale."""
         panels = [(axes, models)] if axes else model_panels(figure, models)
         if axes:
             axes.set(xlabel=self.x, ylabel=self.y)
@@ -106,7 +107,7 @@ class Side:
                 axis.set_ylim(0, None)
 
     def legend(self) -> list[Line2D]:
-        """Entries of the legend, whatever the colour."""
+        """Make the legend's entries of series and lines, in grey: colours stand for models."""
         grey = {"color": "0.4", "marker": "o"}
         found = [Line2D([], [], label=words, **grey | look) for words, (look, _) in self.series.items() if words]
         if self.level is not None:
@@ -116,7 +117,8 @@ class Side:
 
 @dataclass(frozen=True)
 class ByModel(OwnFigure):
-    """One or two sides beside one another; of many models below one another, with a panel for each model."""
+    """One or two plots (`sides`) beside each other. With many models the plots stand below each other, with a panel for
+    each model."""
 
     models: Sequence[str]
     sides: Sequence[Side]
@@ -140,7 +142,7 @@ class ByModel(OwnFigure):
 
 
 def accuracy(trial: FrozenTrial) -> float | None:
-    """The last of a trial's values, in percent; None of one without values."""
+    """Return the last of a trial's values, in percent; None if it has no values."""
     return 100 * trial.values[-1] if trial.values else None
 
 
@@ -150,7 +152,7 @@ def parallels(
     value: Value = accuracy,
     shares: Collection[str] = (),
 ) -> "list[Parallel]":
-    """A figure of each model's trials, in which one colour means one value for all models."""
+    """Make a figure of each model's trials. One colour means one value in all figures."""
     values = [number for tried in trials.values() for trial in tried if (number := value(trial)) is not None]
     scale = (min(values, default=0.0), max(values, default=1.0))
     of = partial(Parallel, scale=scale, value=value, shares=shares)
@@ -162,10 +164,10 @@ def parallels(
 
 @dataclass(frozen=True)
 class Parallel(OwnFigure):
-    """Parallel coordinates: a line for each trial over the values of its parameters, coloured by what it reached.
+    """Parallel coordinates: a line for each trial over the values of its parameters, coloured by its value.
 
-    Trials without a value are grey and dashed, the one of number `chosen` has dots. A parameter of one value is left
-    out; of parameters in `shares` the values are written in percent.
+    Trials without a value are grey and dashed; the trial of number `chosen` has dots. A parameter with a single value
+    is left out. Values of parameters in `shares` are written in percent.
     """
 
     trials: Sequence[FrozenTrial]
@@ -202,7 +204,7 @@ class Parallel(OwnFigure):
 
 
 def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -> None:
-    """Draw the line of a parameter, with its choices, or with its least, middle and greatest value."""
+    """Draw the axis of a parameter, with its choices, or with its least, middle and greatest value."""
     axis.axvline(place, color="0.4", linewidth=1)
     for value in marks(parameter):
         text = f"{value:.0%}" if share else f"{value:.2g}" if isinstance(value, float) else str(value)
@@ -211,7 +213,7 @@ def scale_at(axis: Axes, place: int, parameter: BaseDistribution, share: bool) -
 
 
 def marks(parameter: BaseDistribution) -> list[Any]:
-    """The values that a parameter's line names."""
+    """List the values that are written at a parameter's axis."""
     if isinstance(parameter, CategoricalDistribution):
         return list(parameter.choices)
     return list(dict.fromkeys(nearest(parameter, share) for share in (0.0, 0.5, 1.0)))

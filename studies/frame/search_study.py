@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SearchStudy(SplitStudy):
-    """A study on splits that searches, for each model by itself."""
+    """A study on splits that makes a separate search for each model."""
 
     trials: Annotated[int, WHAT, FIRST, RUNS] = 12
     """Trials of each search."""
@@ -56,24 +56,24 @@ class SearchStudy(SplitStudy):
         check_storage(self.storage)
 
     def prepare(self, out: "Path") -> "SearchStudy":
-        """Give up what others left running, if that was asked for."""
+        """With `--abandon`, give up the trials that other commands left running."""
         for search in self.searches() if self.abandon and not self.dry_run else ():
             if number := search.abandon(Records((), out), self.storage):
                 print(f"{search.name}: {number} trials of other commands were given up")
         return self
 
     def decisive(self, model: str) -> dict[str, Any]:
-        """The settings that decide the trials of a model; they must be the same for all who share its search."""
+        """Return the settings that decide the trials of a model; they must be the same for all who share its search."""
         alone = replace(self, models=(model,), scorers=only(self.scorers, (model,)))
         ignored = EXECUTION | self.growing()
         return {name: value for name, value in plain(asdict(alone)).items() if name not in ignored}
 
     def recorded(self) -> "SearchStudy":
-        """The study as its folder and its page show it: a URL may hold a password."""
+        """Return the study as its folder and its page show it: without the password that the storage's URL may hold."""
         return replace(self, storage=without_passwords(self.storage))
 
 
 def write_trials(records: Records, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write all trials as CSV; their rows have the same columns."""
+    """Write all trials to trials.csv; their rows have the same columns."""
     if rows:
         write_csv(records.out / "trials.csv", list(rows[0]), (list(row.values()) for row in rows))

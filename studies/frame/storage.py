@@ -1,7 +1,7 @@
-"""What trials are kept in: a journal file, SQLite, or any database that Optuna opens, on a server too.
+"""Storages of trials: a journal file, SQLite, or any database that Optuna opens, also on a server.
 
-A journal is Optuna's, with a digest in each of its lines, so that one that the disk changed is noticed. No message from
-here contains a password.
+A journal has Optuna's format, and a digest in each of its lines, so that a line that was changed on the disk is
+noticed. No message from here contains a password.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ JOURNAL = b'{"op_code"'  # how Optuna's journals begin
 
 
 def opened(place: Place) -> BaseStorage:
-    """The storage in a journal file or at a URL that SQLAlchemy knows, made where there is none."""
+    """Open the storage in a journal file or at a URL that SQLAlchemy knows; it is made if there is none."""
     if isinstance(place, BaseStorage):
         return place
     file = file_of(place)
@@ -39,7 +39,8 @@ def opened(place: Place) -> BaseStorage:
 
 @lru_cache(maxsize=8)
 def open_once(url: str, _file: int) -> BaseStorage:
-    """Open a storage once for all searches of a process; anew where another file took its place."""
+    """Open a storage once for all searches of a process, and anew if another file has taken its place. `_file` is the
+    inode of its file."""
     if "://" not in url:
         return open_journal(Path(url))
     try:
@@ -50,10 +51,10 @@ def open_once(url: str, _file: int) -> BaseStorage:
 
 @contextlib.contextmanager
 def alone(place: Place) -> Iterator[None]:
-    """Keep other commands from using the storage meanwhile, if it is a file; an error of a server is raised as one
-    clear line.
+    """Keep other commands from using the storage inside this context, if it is a file. An error of the storage is
+    raised as one clear line.
 
-    The lock dies with its holder; Optuna's own are files that a killed process leaves behind.
+    The lock is released when its holder dies. Optuna's own locks are files, which a killed process leaves behind.
     """
     file = file_of(place)
     journal = file if file and "://" not in str(place) else None
@@ -71,7 +72,8 @@ def alone(place: Place) -> Iterator[None]:
 
 
 def file_of(place: Place) -> Path | None:
-    """The file in which trials are kept on this machine, or on a disk that it shares; None of servers and memory."""
+    """Return the file in which trials are kept, on this machine or on a disk that it shares; None for servers and
+    memory."""
     if isinstance(place, BaseStorage):
         return None
     if "://" not in place:
@@ -81,7 +83,7 @@ def file_of(place: Place) -> Path | None:
 
 
 def locks_of(file: Path) -> Path:
-    """The folder of the locks beside a file of trials."""
+    """Return the folder for locks beside a file of trials; it is made if there is none."""
     folder = file.with_name(file.name + ".locks")
     try:
         folder.mkdir(exist_ok=True)
@@ -124,14 +126,15 @@ def unopened(url: str, error: Exception) -> UserError:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an error and of each of its causes, the innermost first."""
+    """Return the first line of an error's innermost cause, or the cause's class if it has no message."""
     while error.__cause__ is not None:
         error = error.__cause__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def check_journal(path: Path) -> None:
-    """Raise for a path where there can't be a journal, or where another file is: its last line would be cut off."""
+    """Raise for a path where there can't be a journal, and for a file that isn't one: its last line might be cut
+    off."""
     if (shown := without_passwords(str(path))) != str(path) and not path.exists():
         raise UserError(
             f"--storage {shown} is no file: a database needs a URL with ://, such as postgresql://me@host/base"
@@ -158,7 +161,7 @@ def cut_torn(path: Path) -> None:
 
 
 def open_journal(path: Path) -> JournalStorage:
-    """The journal at `path`, made where there is none."""
+    """Open the journal at `path`; it is made if there is none."""
     check_journal(path)
     try:
         path.touch()
@@ -174,9 +177,10 @@ def open_journal(path: Path) -> JournalStorage:
 
 
 class Journal(BaseJournalBackend):
-    """A file of JSON lines, as Optuna's own. Lines without a digest, as optuna-dashboard adds them, are read.
+    """A file of JSON lines in the format of Optuna's own journal. Lines without a digest, which optuna-dashboard adds,
+    are accepted.
 
-    Blank lines, which editors and `cat` leave, are passed over; `line` is the number of the one that was read last.
+    Blank lines, which editors and `cat` leave, are skipped. `line` is the number of the line that was read last.
     """
 
     def __init__(self, path: Path) -> None:
@@ -195,7 +199,8 @@ class Journal(BaseJournalBackend):
             os.fsync(file.fileno())
 
     def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
-        """Read the lines from a number on; raises `Unreadable` for a line that was changed since it was written."""
+        """Yield the logs from number `log_number_from` on; raises `Unreadable` for a line that was changed since it was
+        written."""
         number, start, self.line = self.read if self.read[0] <= log_number_from else (0, 0, 0)
         with self.path.open("rb") as file:
             file.seek(start)
@@ -211,7 +216,7 @@ class Journal(BaseJournalBackend):
                 self.read = number, start, self.line
 
     def said(self, line: bytes) -> dict[str, Any]:
-        """The log in a line, without its digest."""
+        """Read the log in a line; returns it without its digest."""
         try:
             log = parse_json(line, self)
             if not isinstance(log, dict) or "op_code" not in log:
@@ -225,9 +230,9 @@ class Journal(BaseJournalBackend):
         return log
 
     def way_out(self) -> str:
-        """Say how to go on after the line that was read last.
+        """Say how to go on if the line that was read last is damaged.
 
-        What follows it can't be kept: trials are numbered by the lines that make them.
+        The lines after it can't be kept: trials are numbered by the lines that make them.
         """
         kept = self.line - 1
         return f"to go on, keep only the {kept} lines before it (head -n {kept}): trials that ended later are run again"

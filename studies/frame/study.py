@@ -11,7 +11,8 @@
             yield Lines("views", records.where(task="swap"), x="views")
 
 `plan` is a pure function. The frame calls it again after each finished run; it gives all runs that follow from what is
-known, finished ones too, in the order of `results.csv`. So a study resumes, and goes on with more, without state.
+known, finished ones too, in the order of `results.csv`. So a study can be stopped, resumed and extended without keeping
+state of its own.
 """
 
 from abc import ABC, abstractmethod
@@ -43,18 +44,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnyStudy(AnyOptions, ABC):
-    """The options of every study, and the two questions that each answers for itself: what to run, and what it says."""
+    """A study: its options, and the two methods that each study defines itself: `plan`, what to run, and `page`, what
+    the report says."""
 
     called: ClassVar[str] = "runs"
     """What the study's arms are called, in words."""
 
     @abstractmethod
     def plan(self, known: Known) -> Iterable[Arm]:
-        """All arms that follow from what is known, finished ones too, in the order of the results."""
+        """Return all arms that follow from what is known, finished ones too, in the order of the results."""
 
     @abstractmethod
     def page(self, records: "Records") -> Iterable["Part"]:
-        """The parts of the report, the answer first."""
+        """Yield the parts of the report, the answer first."""
 
     @property
     def title(self) -> str:
@@ -65,37 +67,38 @@ class AnyStudy(AnyOptions, ABC):
         return test
 
     def check(self) -> None:
-        """Raise for what can't work, apart from options and arms, which the frame checks."""
+        """Raise for what can't work in this study; the frame itself checks options and arms."""
 
     def check_given(self, preset: "AnyStudy") -> None:
-        """Raise for options that differ from their preset's and change nothing."""
+        """Raise for options that differ from their preset's but change nothing."""
 
     def settled(self) -> "AnyStudy":
-        """The study with the settings of the split files that were given, if any."""
+        """Return the study with the settings of the split files that were given, if any."""
         return self
 
     def instead(self) -> int | None:
-        """Do what an option requests in place of a run, such as a check; returns the exit status, or None without such
-        an option."""
+        """Do what an option requests in place of a run, such as a check; returns the exit status, or None if no such
+        option is given."""
 
     def forecast(self) -> bool:
-        """Print what a run would make, if the study knows it; if not, the frame measures how long runs take."""
+        """Print what a run would make, and return True. If this returns False, the frame measures how long runs
+        take."""
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":
-        """Make what the plan needs in a folder; returns the study that knows it.
+        """Make in the folder `out` what the plan needs; returns the study that knows it.
 
-        Options are checked before, with the plan of the study as it was given. What was made is no setting: `recorded`
-        leaves it out.
+        The options, and the plan of the study as it was given, are checked before. What was made isn't a setting:
+        `recorded` leaves it out.
         """
         return self
 
     def measures(self, arm: Arm, records: "Records") -> Mapping[str, Any]:
-        """Further columns of an arm's results, such as its cost."""
+        """Return further columns of an arm's results, such as its cost."""
         return {}
 
     def measurements(self, arm: Arm) -> Sequence["Measure"]:
-        """What is measured of an arm's trained scorer, beside its accuracy."""
+        """Return what is to be measured of an arm's trained scorer, besides its accuracy."""
         return ()
 
     def tables(self, records: "Records") -> None:
@@ -111,11 +114,11 @@ class AnyStudy(AnyOptions, ABC):
         """Print the main results when the study has ended."""
 
     def recorded(self) -> "AnyStudy":
-        """The study as its folder and its page show it: without passwords, and without what `prepare` made."""
+        """Return the study as its folder and its page show it: without passwords, and without what `prepare` made."""
         return self
 
     def notes(self) -> dict[str, str]:
-        """Facts about the runs that the command prints, and the report lists below its configuration."""
+        """Return facts about the runs; the command prints them, and the report lists them below its configuration."""
         return {}
 
 
@@ -130,7 +133,7 @@ class SplitStudy(SplitOptions, Study):
     varies."""
 
     def at(self, model: str, seed: int, **place: Any) -> Arm:
-        """The run of a model at a place.
+        """Return the run of a model at a place.
 
         Each name of `place` is a field of the split, of the training recipe, of the model's options, of the source of
         its graphs, or one of `TOWERS`. Its value overrides what tuning chose. Raises `UserError` for a name that none
@@ -144,14 +147,15 @@ class SplitStudy(SplitOptions, Study):
         return Arm(self.varied(model, data, recipe.seed, rest), place)
 
     def of_file(self, model: str, seed: int, data: SplitFile, **place: Any) -> Arm:
-        """The run of a model on a split file; `place` as in `at`, without fields of the split."""
+        """Return the run of a model on a split file; `place` as in `at`, without fields of the split."""
         split, rest = self.parted(model, place)
         if split:
             raise UserError(f"{min(split)} is decided by the file of --split; leave it out")
         return Arm(self.varied(model, data, data.seed + seed, rest), data.axes | place, self.files[data])
 
     def parted(self, model: str, place: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The names of a place that are fields of the split, and all others, each of which has one owner."""
+        """Split the values of a place into fields of the split's recipe and all others. Raises `UserError` for a name
+        that is no field of anything, or a field of several."""
         split = {item.name for item in fields(self.recipe_given)}
         owners = [{item.name for item in fields(kind)} for kind in (Recipe, spec_of(model).config, GraphSource)]
         for name in place:
@@ -165,7 +169,8 @@ class SplitStudy(SplitOptions, Study):
         return {name: place[name] for name in place if name in split}, rest
 
     def varied(self, model: str, data: CellData, seed: int, place: Mapping[str, Any]) -> Cell:
-        """The training run of a model with some fields of its recipe, its options, its graphs and its towers."""
+        """Make the training run of a model, with the values of `place` in its recipe, its options, its graphs and its
+        towers."""
         spec = spec_of(model)
         training, options, graphs = (named_in(kind, place) for kind in (Recipe, spec.config, GraphSource))
         towers = {name: place[name] for name in TOWERS if name in place}
@@ -180,7 +185,8 @@ class SplitStudy(SplitOptions, Study):
         return replace(cell, **given)
 
     def with_recipe(self, recipe: SplitRecipe) -> "SplitStudy":
-        """The study with a recipe of the user's in place of its own, and options as that says.
+        """Return the study with a user's recipe in place of its own, and with the recipe's values for options of the
+        same names.
 
         A field that the study varies gets the recipe's one value.
         """
@@ -190,7 +196,7 @@ class SplitStudy(SplitOptions, Study):
         return replace(self, base=recipe, **values)
 
     def settled(self) -> "SplitStudy":
-        """The study in the world and the resolution of the split files that were given, if any."""
+        """Return the study in the world and the resolution of the split files that were given, if any."""
         if not self.split:
             return self
         sides = {data.side for data in self.files}
@@ -202,7 +208,7 @@ class SplitStudy(SplitOptions, Study):
         return replace(self, world=next(iter(self.files)).world, resolution=sides.pop())
 
     def notes(self) -> dict[str, str]:
-        """Each model's recipe in a line, and who is left out."""
+        """Return each model's recipe in a line, and which models are left out."""
         lines = {f"recipe of {model}": recipe_line(self, model) for model in self.models}
         if self.recipe.text_negatives and (idle := [m for m in self.models if not spec_of(m).takes_negatives]):
             lines["left out"] = f"{', '.join(idle)}: no loss of theirs takes false captions (--text-negatives)"
@@ -213,13 +219,13 @@ TOWERS = ("architecture", "pretrained", "tokenizer", "resolution")
 
 
 def named_in(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are named like fields of a dataclass."""
+    """Return the values whose names are fields of a dataclass."""
     return {item.name: values[item.name] for item in fields(kind) if item.name in values}
 
 
 @cache
 def store_identity(store: Path, world: str, resolution: int) -> str:
-    """The identity of an image store, without rendering anything."""
+    """Return the identity of an image store, without rendering anything."""
     from menagerie.envs.worlds import load_world
     from menagerie.generators.storage.image_store import ImageStore
 
@@ -227,9 +233,11 @@ def store_identity(store: Path, world: str, resolution: int) -> str:
 
 
 def grid(study: SplitStudy, **axes: Iterable[Any]) -> Iterator[Arm]:
-    """An arm for each seed, place (one value of each axis) and model; files of `--split` take the place of all places.
+    """Yield an arm for each seed, place (one value of each axis) and model; with `--split` its files replace the
+    places. Models whose loss can't take the recipe's false captions are left out.
 
-    The hardest come first where the axes begin with the hardest values, so that a stopped study has reported something.
+    If each axis begins with its hardest value, the hardest place comes first, so that a study that is stopped early has
+    reported it.
     """
     places = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     for seed in range(study.seeds):
@@ -241,5 +249,5 @@ def grid(study: SplitStudy, **axes: Iterable[Any]) -> Iterator[Arm]:
 
 
 def takes_negatives(cell: Cell) -> bool:
-    """Whether a cell's model has a use for the false captions of its recipe, if there are any."""
+    """Whether a cell's model can take the false captions of its recipe; True if the recipe has none."""
     return spec_of(cell.model).takes_negatives or not cell.recipe.text_negatives
