@@ -20,7 +20,7 @@ BEGUN = 0.6
 
 
 class Course(NamedTuple):
-    """How far an adaptive part of a plan is."""
+    """The progress of an adaptive part of a plan."""
 
     chosen: Any
     """The last remaining choice; None while several remain."""
@@ -34,8 +34,8 @@ class Course(NamedTuple):
     """Whether validation has stopped rising, so that no larger budget would be trained."""
 
     def outlook(self, rise: float) -> str:
-        """Whether larger budgets may help: "choosing" or "waiting" for runs, "stopped", "at chance", "rising" where the
-        largest budget brought more than `rise`, else "flat", which doesn't say."""
+        """Say whether larger budgets may help: "choosing" or "waiting" if runs are missing, "stopped", "at chance",
+        "rising" if the largest budget brought more than `rise`, else "flat", from which nothing follows."""
         if self.waiting:
             return "choosing" if self.chosen is None else "waiting"
         if self.stopped:
@@ -48,10 +48,11 @@ class Course(NamedTuple):
 def halved(
     known: Known, choices: Sequence[Choice], budgets: Iterable[int], arm_of: Callable[[Choice, int], Arm]
 ) -> Course:
-    """Successive halving (Jamieson & Talwalkar 2016): after each budget the better half, rounded up, goes on, until one
-    is left; of equal ones those that come first.
+    """Plan successive halving (Jamieson & Talwalkar 2016): after each budget the better half of the choices, rounded
+    up, goes on, until one is left; of equal choices the earlier ones. If budgets end before that, the best of the rest
+    is chosen.
 
-    Where a longer run goes on from a shorter one, a round costs about as much as the one before.
+    If a longer run continues a shorter one, a round costs about as much as the one before.
     """
     left, arms = list(choices), []
     for budget in budgets:
@@ -69,8 +70,8 @@ def halved(
 def until_flat(
     known: Known, budgets: Iterable[int], arms_of: Callable[[int], list[Arm]], patience: int, rise: float
 ) -> Course:
-    """Rising budgets, each once all arms of the one before have ended, until `patience` in a row bring no `rise` of
-    their mean."""
+    """Plan rising budgets, each once all arms of the one before have ended. Stop if the last `patience` budgets raised
+    the mean accuracy by at most `rise`."""
     arms: list[Arm] = []
     means: list[float] = []
     for budget in budgets:
@@ -85,7 +86,7 @@ def until_flat(
 
 
 def all_scores(known: Known, arms: Iterable[Arm]) -> list[float] | None:
-    """Accuracy on validation of each arm; None until all have ended."""
+    """Return each arm's accuracy on validation; None until all have one."""
     scores = [known.score(arm) for arm in arms]
     return None if None in scores else [score for score in scores if score is not None]
 
@@ -135,7 +136,7 @@ class Imagined(Known):
 
 
 def all_arms(study: AnyStudy) -> tuple[Arm, ...]:
-    """All arms that a study may train at most, each once."""
+    """Return all arms that a study trains in the longest case, each once."""
     known = Imagined()
     while True:
         arms = {arm.id: arm for arm in study.plan(known)}

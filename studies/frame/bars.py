@@ -33,7 +33,7 @@ ROW = 0.24  # inches of a row; of several colours each has as much
 
 
 def bars(part: Bars) -> Drawn:
-    """A bar or a dot for each row and colour."""
+    """Draw a bar or a dot for each row and colour."""
     numbers = Numbers(part, [*part.panels, *part.rows, *filter(None, [part.colour])])
     rows, panels = numbers.rows(part.rows), panels_of(part, numbers.found)
     colours = part.records.labels(part.colour) if part.colour else [None]
@@ -60,7 +60,7 @@ def bars(part: Bars) -> Drawn:
 
 
 def seeds_of(numbers: Numbers) -> dict[Key, list[float]]:
-    """The accuracies of single seeds, for dots."""
+    """Return the accuracies of single seeds for each key; empty if the part doesn't show them."""
     part, scores = numbers.part, numbers.part.records.scores
     if not part.dots or numbers.against or not len(scores):
         return {}
@@ -68,8 +68,8 @@ def seeds_of(numbers: Numbers) -> dict[Key, list[float]]:
 
 
 def draw_bar(axis: Axes, numbers: Numbers, key: Key, y: float, colour: str, height: float) -> None:
-    """Draw a number as a bar with its deviation, pale where the model likes one caption whatever the image; or the sign
-    for a missing number."""
+    """Draw a number as a bar with its deviation, pale if the model prefers the same caption whatever the image. For a
+    missing number only write its sign."""
     its = numbers.found.get(key)
     text = gap(key not in numbers.awaited) if its is None else number(100 * its.value, 100 * its.deviation)
     axis.text(103, y, text, va="center", fontsize=8)
@@ -90,7 +90,7 @@ def draw_dot(axis: Axes, its: Estimate | None, y: float, colour: str, seeds: Seq
 
 
 def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
-    """Draw the limits of a panel, and lines at chance and at the values that stand beside its rows."""
+    """Set the limits of a panel; draw a line at chance, or at 0 for differences, and one at the value of `beside`."""
     dress(axis)
     if not dotted:
         axis.grid(visible=False)
@@ -108,7 +108,7 @@ def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
 
 
 def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[Key]) -> None:
-    """Label the rows with the labels that vary, and the axis with what the part's numbers are."""
+    """Write the values of labels that vary beside the rows, and below the axis what the numbers are."""
     shown = varying(rows)
     names = [part.rows[k] for k in shown]
     texts = [title(part, names, tuple(row[k] for k in shown)) for row in rows]
@@ -121,9 +121,9 @@ def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[K
 
 
 def heat_map(part: HeatMap) -> Drawn:
-    """Accuracy (%): the last label of `panels` goes to the right, the others downwards.
+    """Draw accuracy (%) as squares: the last label of `panels` goes to the right, the others downwards.
 
-    A place without records shows a dash, one whose run isn't finished other dots.
+    A square without records shows a dash; one whose run isn't finished shows three dots.
     """
     names = [*part.panels, *filter(None, [part.y, part.x])]
     numbers = Numbers(part, names)
@@ -150,15 +150,16 @@ def heat_map(part: HeatMap) -> Drawn:
 
 
 def sides_of(part: HeatMap, name: str) -> list[Key]:
-    """The values of a side of a heat map, numbers in rising order; a side without a name has a single value."""
+    """Return the values of a side of a heat map, numbers in rising order; a side without a label has one empty
+    value."""
     values = part.records.labels(name) if name else []
     numbers = all(isinstance(value, int | float) for value in values)
     return [(value,) for value in (sorted(values) if numbers else values)] or [()]
 
 
 def blocks_of(down: int, right: int, squares: tuple[int, int]) -> tuple[Figure, list[np.ndarray]]:
-    """A figure with an array of axes for each of `down` blocks of `right` panels; `squares` are the squares of a panel,
-    across and up."""
+    """Make a figure with an array of axes for each of `down` blocks of `right` panels. `squares` are the numbers of
+    squares in a panel, across and up."""
     width = 1.0 + 0.85 * squares[0]
     columns = max(1, min(right, int((WIDEST - NAMES) / width)))
     lines = -(-right // columns)
@@ -172,7 +173,7 @@ def blocks_of(down: int, right: int, squares: tuple[int, int]) -> tuple[Figure, 
 
 
 def draw_squares(axis: Axes, squares: list[list[Key]], numbers: Numbers) -> AxesImage:
-    """One heat map with its numbers: mean, and deviation where there are several seeds."""
+    """Draw one panel's squares with their numbers: the mean, and the deviation if there are several seeds."""
     found = numbers.found
     values = np.array([[100 * found[key].value if key in found else np.nan for key in row] for row in squares])
     image = axis.imshow(values, **ACCURACY, origin="lower", aspect="auto")

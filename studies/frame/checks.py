@@ -37,7 +37,7 @@ def check_given(study: AnyStudy, preset: AnyStudy) -> None:
 
 
 def check(study: AnyStudy) -> None:
-    """Raise on options, runs and pages that can't work."""
+    """Raise for options, runs and pages that can't work."""
     from menagerie.studies.frame.rehearsal import check_page
 
     validate(study)
@@ -76,7 +76,7 @@ def check_splits(cells: Iterable[Cell]) -> None:
 
 
 def check_states(study: AnyStudy) -> None:
-    """Raise for a step of `--keep-states` that no run takes; where runs differ in length, some may not take it."""
+    """Raise for a step of `--keep-states` that no run reaches. It's enough that the longest run reaches it."""
     if not (asked := getattr(study, "keep_states", ())):
         return
     most = max((arm.cell.recipe.steps for arm in all_arms(study) if isinstance(arm.cell, Cell)), default=None)
@@ -93,7 +93,7 @@ def check_unused_options(study: Study) -> None:
 
 
 def check_image_negatives(cells: Iterable[Cell]) -> None:
-    """Raise where images are to be shown with their partners, and a cell's training pairs have none."""
+    """Raise if images are to be shown with their partners, but some cell's training pairs have none."""
     if any(cell.recipe.image_negatives and not cell.data.counts().get("swapped_pairs", 1) for cell in cells):
         raise UserError(
             "--image-negatives shows training images with their partners, the same things swapped; at some place no "
@@ -102,7 +102,8 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
 
 
 def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
-    """Raise where the recipe wants false captions, and no model's loss compares with them."""
+    """Raise if the recipe asks for false captions, and a planned cell's loss can't take them, or no model's loss
+    can."""
     idle = {cell.model: None for cell in cells if not takes_negatives(cell)}
     if isinstance(study, SplitStudy) and study.recipe.text_negatives:
         left_out = [model for model in study.models if not spec_of(model).takes_negatives]
@@ -117,8 +118,8 @@ def distinct(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def check_machine(device: str, cells: Sequence[Cell], count: int) -> None:
-    """Raise on towers, scorers or a device that can't work here, before an hour of other cells; `count` processes train
-    each cell. Imports torch."""
+    """Raise for towers, scorers or a device that can't work here, before other cells have trained for an hour. `count`
+    processes train each cell. Imports torch."""
     from menagerie.models.towers.build import check_towers
 
     check_device_here(device, int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if processes() > 1 else count)
@@ -158,7 +159,7 @@ def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
 
 
 def check_rows(rows: Mapping[str, Cell]) -> None:
-    """Raise for a row that can't be built: cells by their lines. Imports torch."""
+    """Raise for a cell whose model can't be built. `rows` has cells by the names of their rows. Imports torch."""
     from menagerie.models.contract import attempt, build
 
     for line, cell in rows.items():
@@ -202,7 +203,7 @@ def differ(first: object, second: object, name: str) -> bool:
 
 
 def replaced(study: SplitOptions, model: str) -> Sequence[str]:
-    """The options for which a model doesn't take the study's values."""
+    """Return the options for which a model doesn't take the study's values."""
     if model in tuned(study):
         return (*SEARCHED, "architecture", "pretrained")
     return PAPER_FIELDS if paper_recipe(study, model) else ()

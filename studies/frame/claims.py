@@ -14,7 +14,7 @@ from menagerie.studies.frame.records import Records, result_rows
 from menagerie.studies.runs.data import CellData
 
 Columns = Sequence[tuple[str, str]]
-"""Subset and task of each."""
+"""Subset and task of each column."""
 EXPECTED = {-1: "lower: −", 1: "higher: +"}
 # The possible verdicts on a claim, in the words of reports.
 OUTCOMES = {
@@ -62,13 +62,13 @@ class Verdict(NamedTuple):
 
 
 def verdict(claim: str, row: str, tests: str, delta: Estimate | None, sign: int, missing: str = DASH) -> Verdict:
-    """The verdict on a claim: whether the interval of a difference is on the claim's side of 0; `missing` if there is
-    no interval."""
+    """Make the verdict on a claim: whether the interval of the difference `delta` is on the claim's side of 0. Without
+    a difference, `missing` stands in its place."""
     return Verdict(claim, row, tests, judged(delta, sign), EXPECTED[sign], missing if delta is None else str(delta))
 
 
 def points_above(its: Estimate, share: float) -> Estimate:
-    """An accuracy as points above a share."""
+    """Return an accuracy minus `share`, as a difference with a sign."""
     return its._replace(value=its.value - share, low=its.low - share, high=its.high - share, signed=True)
 
 
@@ -87,18 +87,18 @@ def column_name(subset: str, task: str) -> str:
 
 
 def tests_in_words(columns: Iterable[tuple[str, str]]) -> str:
-    """The tests whose records are pooled."""
+    """Name the tests whose records are pooled."""
     return ", ".join(column_name(*column) for column in columns)
 
 
 def above(records: Records, columns: Columns, base: str) -> dict[str, Estimate]:
-    """How far each row is above the row `base`, over all records of some tests."""
+    """Estimate how far each row is above the row `base`, over all records of some tests."""
     found = records.where(test=tuple(columns)).estimates(("row",), {"row": base})
     return {row: delta for (row,), delta in found.items()}
 
 
 def claims(verdicts: Sequence[Verdict], measured: str, text: str) -> Iterator[Part]:
-    """The section of claims; `measured` heads the column of differences, `text` says what these are."""
+    """Yield the section of claims; `measured` heads the column of differences, `text` says what these are."""
     if verdicts:
         yield Heading("What the paper says, here", text)
         yield Facts(OUTCOMES)
@@ -106,41 +106,42 @@ def claims(verdicts: Sequence[Verdict], measured: str, text: str) -> Iterator[Pa
 
 
 def sentence(verdicts: Sequence[Verdict], source: str = "the paper") -> str:
-    """How many claims came out how."""
+    """Say in a sentence how many claims had which outcome."""
     counts = {name: sum(its.outcome == name for its in verdicts) for name in OUTCOMES}
     listed = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     return f"Of {len(verdicts)} claims of {source}: {listed}."
 
 
 def columns_of(data: CellData) -> Columns:
-    """Subset and task of each column of a split's table: those of its kind, and the tests of hold-out rules."""
+    """Return subset and task of each column of a split's table: those of its kind, and the tests of hold-out rules."""
     usual = COLUMNS.get(data.kind, tuple((test, "swap") for test in data.tests))
     rules = tuple((test, "swap") for test in data.tests if test.startswith(HELD_OUT))
     return tuple(column for column in usual if column[0] in data.tests and column not in rules) + rules
 
 
 def write_scores(name: str, records: Records) -> None:
-    """Write every accuracy of every run."""
+    """Write every accuracy of every run to the CSV file `name`."""
     rows = ({"split": arm.cell.data.kind} | row for arm, result in records.results for row in result_rows(arm, result))
     write_csv(records.out / name, COLUMNS_OF_SCORES, ([row[name] for name in COLUMNS_OF_SCORES] for row in rows))
 
 
 def missing(records: Records, row: str, base: str) -> str:
-    """The sign shown for a missing difference of two rows: it is awaited, or it can't be computed."""
+    """Return the sign for a missing difference between two rows: it is awaited, or it can't be computed."""
     done = {arm.labels["row"] for arm, _ in records.results}
     known = {arm.labels["row"] for arm in records.arms}
     return WAITING if row in known and not {row, base} <= done else DASH
 
 
 def differences(records: Records, rows: Iterable[str], columns: Columns, base: str) -> dict[tuple[str, ...], str]:
-    """For tables: how far each row is above `base` in the first column, or the sign in place of that."""
+    """Write for tables how far each row is above `base` in the first column, or the sign that stands in place of
+    that."""
     found = above(records, columns[:1], base)
     return {(row,): str(found.get(row) or missing(records, row, base)) for row in rows if row != base}
 
 
 def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
-    """A table with the lowest accuracy of each row on each task, and its worst test and task by name. It counts only
-    finished runs."""
+    """Make a table with the lowest accuracy of each row on each task, and the row's worst test and task by name. It
+    counts only finished runs."""
     scores = records.scores[~records.scores["subset"].isin(UNTESTED)].dropna(subset="accuracy")
     means = 100 * scores.groupby(["row", "subset", "task"], sort=False)["accuracy"].mean()
     tasks = sorted({task for *_, task in means.index}, key=by_task)
@@ -153,8 +154,8 @@ def lowest_by_task(name: str, records: Records, rows: Iterable[str]) -> Rows:
 
 
 def task_line(found: Mapping[tuple[str, str], float], tasks: Sequence[str]) -> list[str]:
-    """The table cells of a row. `found` has the row's accuracies by test and task; a task appears only for tests that
-    have records of it."""
+    """Return the table cells of a row. `found` has the row's accuracies by test and task; a task may be missing for a
+    test that has no records of it."""
     if not found:
         return [WAITING] * (len(tasks) + 1)
     lowest = [min((value for (_, its), value in found.items() if its == task), default=nan) for task in tasks]
@@ -163,6 +164,6 @@ def task_line(found: Mapping[tuple[str, str], float], tasks: Sequence[str]) -> l
 
 
 def part_of_the_way(accuracy: float, task: str) -> float:
-    """The part of the way from chance to 100 %."""
+    """Return how far an accuracy has got from chance (0) to 100 % (1)."""
     chance = CHANCES.get(task, 50.0)
     return (accuracy - chance) / (100 - chance)

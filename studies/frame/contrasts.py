@@ -23,23 +23,24 @@ INTERACTIONS: Effect = ()
 Levels = Mapping[str, tuple[Any, Any]]
 """The two values of each factor, by the label that runs have for it."""
 Found = Mapping[str, Mapping[Effect, Estimate]]
-"""The effects of each model, or of each value of another label."""
+"""The effects for each model, or for each value of another label."""
 
 
 def whole_seeds(records: Records, value: Any, runs: int, by: str = "model") -> list[int]:
-    """The seeds with which all runs of the design are finished, for a model or a value of another label."""
+    """List the seeds for which all runs of the design are finished, for a model or a value of another label."""
     seeds = [arm.cell.seed for arm, _ in records.results if arm.place[by] == value]
     return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
 
 
 def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2) -> dict[str, dict[Effect, Estimate]]:
-    """Every effect of up to `most` factors, of each model (or value of the label `by`), on the records of one test,
-    over the seeds of which all runs are finished.
+    """Estimate every effect of up to `most` factors on the records of one test, for each model (or value of the label
+    `by`). Only seeds for which all runs are finished count.
 
-    An effect is the mean of the runs where the product of its factors' signs is 1, minus that of the others: of a pair
-    half of how far the effect of one factor at the other's second level is above that at its first. All runs of a seed
-    are tested by the same records, so that each record gives a difference; `estimate` takes their mean, with the
-    interval of two levels that it has for paired differences. Raises `UserError` where runs have other records.
+    An effect is the mean of the runs in which the product of its factors' signs is 1, minus the mean of the others. For
+    a pair of factors this is half the difference between one factor's effect at the other's second level and at its
+    first. All runs of a seed are tested by the same records, so each record gives a difference; `estimate` takes the
+    mean of these, with the interval of two levels that it has for paired differences. Raises `UserError` if runs were
+    tested by different records.
     """
     from menagerie.studies.frame.estimate import KEY, estimate
 
@@ -60,10 +61,11 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
 
 
 def shares(records: Records, levels: Levels, by: str) -> dict[Any, dict[Effect, Estimate]]:
-    """The share of each effect in the variance between the means of all combinations of levels, for each value of the
-    label `by`, and under `INTERACTIONS` that of all effects of several factors; nothing before a seed is whole.
+    """Estimate each effect's share of the variance between the means of all combinations of levels, for each value of
+    the label `by`. `INTERACTIONS` has the share of all effects of several factors together. A value without a seed for
+    which all runs are finished is left out.
 
-    Shares of single effects add up to 1. That of an effect that is none is small, but never below 0.
+    The shares of single effects add up to 1. An effect that doesn't exist has a small share, never one below 0.
     """
     from menagerie.studies.frame.estimate import KEY, curve_estimate
 
@@ -94,8 +96,8 @@ def helps(its: Estimate | None) -> int:
 
 @dataclass(frozen=True)
 class Effects(OwnFigure):
-    """Every effect as a dot with its interval, main effects above pairs; a panel for each model. Those whose intervals
-    hold 0 are grey."""
+    """Every effect as a dot with its interval, main effects above pairs; a panel for each model. Effects whose sign
+    isn't certain, as their intervals hold 0, are grey."""
 
     found: Found
     words: Mapping[Effect, str]

@@ -35,7 +35,8 @@ Table = dict[str, Column]
 
 
 class Curve(NamedTuple):
-    """One cell: its label in the figure, and its folder. Cells of one label differ by seed alone and look the same."""
+    """One cell: its label in the figure, and its folder. Cells with the same label differ only by seed and look the
+    same."""
 
     model: str
     label: str
@@ -43,7 +44,8 @@ class Curve(NamedTuple):
 
 
 def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | None:
-    """All cells that have a training log; None if none has. `chance`, in percent, is that of validation."""
+    """Draw the curves of all cells that have a training log; None if no cell has one. `chance`, in percent, is that of
+    validation."""
     logged = [(curve, read_training(curve.folder)) for curve in curves]
     logged = [(curve, table) for curve, table in logged if table]
     if not logged:
@@ -81,7 +83,7 @@ def training_curves(curves: Sequence[Curve], chance: float = 50.0) -> Figure | N
 
 
 def over_seeds(logged: Sequence[tuple[Curve, Table]]) -> list[tuple[Curve, Table]]:
-    """One line for all cells of a label, their mean where they have the same steps; others are left as they are."""
+    """Average cells of one label that have the same steps into one line; others are left as they are."""
     together: dict[tuple[str, str, bytes], list[tuple[Curve, Table]]] = {}
     for curve, table in logged:
         together.setdefault((curve.model, curve.label, table["step"].tobytes()), []).append((curve, table))
@@ -92,7 +94,7 @@ def over_seeds(logged: Sequence[tuple[Curve, Table]]) -> list[tuple[Curve, Table
 
 
 def alike(curves: Sequence[Curve]) -> str:
-    """A sentence for a caption that says whether any two runs have the same losses; empty for fewer than two runs."""
+    """Say, in a sentence for a caption, whether any two runs have the same losses; empty for fewer than two runs."""
     losses = [tuple(table["loss"]) for curve in curves if (table := read_training(curve.folder))]
     if len(losses) < 2:
         return ""
@@ -102,8 +104,8 @@ def alike(curves: Sequence[Curve]) -> str:
 
 
 def panels(figure: Figure, lines: int, columns: int) -> np.ndarray:
-    """Axes by panel and model: models stand beside one another on several lines, and each model's panels below one
-    another."""
+    """Make the axes, by kind of panel and by model. Models stand beside each other, on several lines if they are many;
+    each model's panels stand below each other."""
     heights = [height for _, height in PANELS.values()]
     axes = figure.subplots(len(heights) * lines, columns, squeeze=False, sharex="col", height_ratios=heights * lines)
     axes = axes.reshape(lines, len(heights), columns).transpose(1, 0, 2).reshape(len(heights), -1)
@@ -136,6 +138,6 @@ def finish(axis: Axes, column: str, chance: float) -> None:
 
 
 def thinned(values: Column) -> Float64[np.ndarray, " points"]:
-    """Means of neighbours, so that about `POINTS` are left."""
+    """Average neighbours, so that fewer than twice `POINTS` are left."""
     size = max(1, len(values) // POINTS)
     return np.array([values[start : start + size].mean() for start in range(0, len(values), size)])

@@ -1,4 +1,5 @@
-"""Draws the parts of a page: a function for each kind, which writes its files and returns what the page takes."""
+"""Draws the parts of a page. For each kind there is a function that writes the part's files and returns what the page's
+template takes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,8 @@ NUMBER = re.compile(rf"[\d+<>-]|{DASH}|{WAITING}")
 
 @singledispatch
 def written(part: Part, out: Path) -> dict[str, Any]:
-    """Write the files of a part into a study's folder; returns what the template of pages takes: a kind and content."""
+    """Write the files of a part into a study's folder; returns what the template of pages takes: the part's kind and
+    content."""
     raise TypeError(f"nothing draws a {type(part).__name__}")
 
 
@@ -81,7 +83,7 @@ def _(part: Table, out: Path) -> dict[str, Any]:
 
 
 def of_table(part: Named, out: Path, frame: pd.DataFrame, **content: Any) -> dict[str, Any]:
-    """A table as CSV and LaTeX, and for the page."""
+    """Write a table as CSV and LaTeX; returns it for the page."""
     to_csv(out / f"{part.name}.csv", frame)
     latex = to_latex(frame, part.says.replace("`", ""))
     write_text(out / f"{part.name}.tex", latex)
@@ -121,7 +123,7 @@ def _(part: Curves, out: Path) -> dict[str, Any]:
 
 
 def run_label(part: Curves, place: Mapping[str, Any]) -> str:
-    """What a run's line is called; words say it without the name of their label."""
+    """Name a run's line by the values of its labels; only numbers have the label's name before them."""
     shown = {name: place[name] for name in part.labels if name in place}
     return ", ".join(f"{name.replace('_', ' ')} " * counts(v) + text_of(name, v) for name, v in shown.items())
 
@@ -132,7 +134,7 @@ def _(part: OwnFigure, out: Path) -> dict[str, Any]:
 
 
 def of_records(part: Named, out: Path, drawn: Drawn) -> dict[str, Any]:
-    """A figure of estimates, with these as CSV."""
+    """Write a figure of estimates, and these as CSV; returns it for the page."""
     numbers = [
         dict(zip(drawn.names, key, strict=True)) | its._asdict()  # shares, as in results.csv
         for key, its in drawn.found.items()
@@ -143,7 +145,8 @@ def of_records(part: Named, out: Path, drawn: Drawn) -> dict[str, Any]:
 def of_figure(
     part: Named, out: Path, figure: Figure | None, numbers: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """A figure as PNG and SVG, its numbers as CSV, and for the page; without a figure a line in its place."""
+    """Write a figure as PNG and SVG, and its numbers as CSV; returns it for the page. Without a figure the page gets a
+    sentence that says so."""
     if figure is None:
         return {"kind": "paragraph", "text": marked(f"{part.says} Nothing is there to draw yet.")}
     file = out / "figures" / f"{part.name}.png"
@@ -154,11 +157,11 @@ def of_figure(
 
 
 def named(part: Named) -> dict[str, Any]:
-    """What all parts with files have on the page."""
+    """Return what all parts with files have on the page: name, sentence, and the line that hides the part."""
     return {"name": part.name, "says": marked(part.says), "folded": marked(part.folded)}
 
 
 def marked(text: str) -> Markup:
-    """A text for pages; what stands in backticks is code."""
+    """Escape a text for pages; what stands in backticks becomes code."""
     pieces = (Markup("<code>{}</code>").format(its) if k % 2 else escape(its) for k, its in enumerate(text.split("`")))
     return Markup("").join(pieces)

@@ -1,4 +1,5 @@
-"""The figures of a page along an axis, and what those of rows share: a panel for each combination of some labels."""
+"""The figures of a page along an axis, and what they share with figures of rows: a panel for each combination of some
+labels."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +39,7 @@ class Drawn(NamedTuple):
     """The names of the labels in the keys of `found`."""
     found: Values
     note: str = ""
-    """What the caption has to say."""
+    """A sentence for the caption."""
 
 
 def axis_name(name: str) -> str:
@@ -46,7 +47,7 @@ def axis_name(name: str) -> str:
 
 
 def heading(part: Shown, names: Sequence[str], key: Key, width: int = 24) -> str:
-    """The title of a panel: a line for each of its labels, except the task swap, which needs no words."""
+    """Write the title of a panel: a line for each of its labels, except for the task swap, which is understood."""
     said = [pair for pair in zip(names, key, strict=True) if pair != ("task", "swap")]
     known = {value: text for value, text in TITLES.items() if value not in part.words.get("subset", {})}
     texts = (known.get(value if name == "subset" else "") or title(part, [name], (value,)) for name, value in said)
@@ -54,21 +55,21 @@ def heading(part: Shown, names: Sequence[str], key: Key, width: int = 24) -> str
 
 
 def chance_of(part: Figured, panel: Mapping[str, Any]) -> float:
-    """Chance of a panel in percent: that of its task, or of the one task of all records."""
+    """Return the chance of a panel in percent: that of its task, or of the only task of all records."""
     tasks = {*part.records.scores.task}
     task = panel.get("task", tasks.pop() if len(tasks) == 1 else "")
     return part.chances.get(task, CHANCES.get(task, 50.0))
 
 
 def panels_of(part: Figured, found: Values) -> list[Key]:
-    """The panels that have a number, in the order of tables; all if none has."""
+    """List the panels that have a number, in the order of tables; all panels if none has."""
     every = keys(places(part.records), part.panels) or [()]
     filled = {key[: len(part.panels)] for key in found}
     return [key for key in every if key in filled] or every
 
 
 def panel_axes(count: int, size: tuple[float, float], beside: float = 0.4, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with axes for some panels, each of a size in inches, in lines that are filled evenly."""
+    """Make a figure with axes for `count` panels, each of `size` in inches, in lines that are filled evenly."""
     lines = -(-count // max(1, int((WIDEST - beside) / size[0])))
     columns = -(-count // lines)  # four are two by two, not three and one
     figure = Figure((size[0] * columns + beside, size[1] * lines + 0.4), layout="constrained")
@@ -79,7 +80,7 @@ def panel_axes(count: int, size: tuple[float, float], beside: float = 0.4, **sha
 
 
 def dress(axis: Axes) -> None:
-    """Small numbers, a pale grid and no box."""
+    """Give axes small numbers, a pale grid and no box."""
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
@@ -97,8 +98,8 @@ Along = Lines | Scatter
 
 
 def points_of(part: Along, names: Sequence[str], found: Values) -> Mapping[Key, Mapping[Any, list[Point]]]:
-    """The estimates of each panel by colour and stroke, from left to right; those without a place on the axis are left
-    out."""
+    """Return the estimates of each panel by colour and stroke, from left to right; those without a position on the axis
+    are left out."""
     panels: dict[Key, dict[Any, list[Point]]] = defaultdict(lambda: defaultdict(list))
     own = [name for name in names if name not in TESTS]
     where, tests = ({}, ordinals(part)) if part.x in TESTS else (positions(part, own), {})
@@ -115,8 +116,8 @@ def points_of(part: Along, names: Sequence[str], found: Values) -> Mapping[Key, 
 
 
 def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
-    """The position of each value of `x`, by the labels of arms: a number stands at itself or at the mean of the
-    measured column, words stand in the order of the plan."""
+    """Return the position of each value of `x`, by the labels of arms: a number stands at itself or at the mean of the
+    column `at`, words stand in the order of the plan."""
     order, column, found = ordinals(part), getattr(part, "at", "") or part.x, defaultdict(list)
     for arm in part.records.arms:
         place = arm.place
@@ -128,14 +129,14 @@ def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
 
 
 def ordinals(part: Along) -> dict[Any, int]:
-    """The number of each value of `x`, where the values are words on an axis of lines."""
+    """Number the values of `x` if they are words on an axis of lines; else return nothing."""
     values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
     return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
 
 
 def lines(part: Lines) -> Drawn:
-    """A line for each colour and stroke, with the interval as a band; larger points of the runs that are to have
-    them."""
+    """Draw a line for each colour and stroke, with the interval as a band, and larger points for the runs of
+    `large`."""
     names = list(dict.fromkeys([*part.panels, part.colour, *filter(None, [part.stroke]), part.x]))
     found, own = part.records.estimates(names), [name for name in names if name not in TESTS]
     colours, strokes = (part.records.labels(name) if name else [None] for name in (part.colour, part.stroke))
@@ -160,7 +161,7 @@ def lines(part: Lines) -> Drawn:
 
 
 def draw_line(axis: Axes, points: Iterable[tuple[float, Estimate]], style: Style) -> None:
-    """Estimates from left to right, with a band where they have an interval."""
+    """Draw estimates from left to right, with a band where they have an interval."""
     ordered = sorted(points, key=lambda point: point[0])
     x = [where for where, _ in ordered]
     low, value, high = (100 * np.array([getattr(its, n) for _, its in ordered]) for n in ("low", "value", "high"))
@@ -169,7 +170,7 @@ def draw_line(axis: Axes, points: Iterable[tuple[float, Estimate]], style: Style
 
 
 def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colours: Sequence[Any]) -> list[Any]:
-    """Draw dashed lines for arms without an `x`; returns the colours that only these have."""
+    """Draw dashed lines for the records `beside`, which have no `x`; returns the colours that only these have."""
     beside = part.beside.estimates([*part.panels, part.colour]) if part.beside else {}
     every = list(dict.fromkeys([*colours, *(key[-1] for key in beside)]))
     for (*where, colour), its in beside.items():
@@ -180,7 +181,7 @@ def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colour
 
 
 def scatter(part: Scatter) -> Drawn:
-    """Draw the settings of each colour; where there are many colours, each has a panel in which the others are pale."""
+    """Draw the settings of each colour. With many colours each has a panel, in which the others are pale."""
     names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
     found, colours = part.records.estimates(names), part.records.labels(part.colour)
     judged = part.judged.estimates(names) if isinstance(part, Front) and part.judged else {}
@@ -202,8 +203,8 @@ def scatter(part: Scatter) -> Drawn:
 
 
 def draw_settings(axis: Axes, part: Scatter, points: Sequence[Point], judged: Values, style: Style) -> None:
-    """Draw all settings of one colour. Those of a front are rings, joined by steps where no other beats them; these
-    have a point where they stand in `judged`."""
+    """Draw all settings of one colour. In a `Front` they are rings, and steps join those that no other beats; these
+    also have a point where they stand in `judged`."""
     x, y = [point.x for point in points], [100 * point.its.value for point in points]
     marks = {"marker": "none" if isinstance(part, Front) else ".", **style, "linestyle": "none", "markersize": 5}
     if not isinstance(part, Front):
@@ -228,7 +229,8 @@ def dressed(
     more: Sequence[Line2D],
     stroke: str = "-",
 ) -> Drawn:
-    """A figure with ticks, level, chance and legend, once all is drawn: its panels share their limits."""
+    """Finish a figure with ticks, level, chance and legend. All must be drawn before, as its panels share their
+    limits."""
     for panel, axis in axes.items():
         finish(axis, part, dict(zip(part.panels, panel, strict=False)))
     figure.supxlabel(getattr(part, "along", "") or axis_name(getattr(part, "at", "") or part.x), fontsize=9)
@@ -241,7 +243,7 @@ def dressed(
 
 
 def finish(axis: Axes, part: Along, panel: Mapping[str, Any]) -> None:
-    """Limits, ticks, level and chance of a panel."""
+    """Set the limits and ticks of a panel, and draw its level and chance."""
     dress(axis)
     axis.set_xscale("log" if part.log else "linear")
     order, values = ordinals(part), part.records.labels(part.x)
@@ -260,7 +262,7 @@ def finish(axis: Axes, part: Along, panel: Mapping[str, Any]) -> None:
 
 
 def rounded_ticks(axis: Axes, log: bool) -> None:
-    """Ticks at round numbers, which are written out."""
+    """Set ticks at round numbers, written out in full."""
     low, high = axis.get_xlim()
     wide = log and high > WIDE * low
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9) if wide else MaxNLocator(4))

@@ -48,7 +48,7 @@ class Grid(SplitStudy):
 
     @property
     def places(self) -> list[dict[str, Any]]:
-        """The places of the grid by axis, in its order."""
+        """The places of the grid, in its order; each is a value for every axis."""
         if self.split:
             return [data.axes for data in self.files]
         return [dict(zip(self.axes, values, strict=True)) for values in product(*self.axes.values())]
@@ -65,7 +65,8 @@ class Grid(SplitStudy):
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """The tests on what no cell trains on: of hold-out rules, of unseen pairs, or of what else is unseen."""
+        """The tests of what no cell trains on: of hold-out rules and of unseen pairs or, without these, of what else is
+        unseen."""
         unseen = tuple(test for test in self.tests if test.endswith("unseen_pairs") or test.startswith(HELD_OUT))
         return unseen or tuple(test for test in self.tests if "unseen" in test)
 
@@ -111,7 +112,7 @@ class Grid(SplitStudy):
         yield Cases("cases", records.where(subset=self.tests), ("model", *place), says="By what images show.")
 
     def answer(self, swaps: Records) -> Iterator[Part]:
-        """A sentence for each test of what is unseen: each model's accuracy at the hardest place."""
+        """Yield a sentence for each test of `unseen`: each model's accuracy at the first place, the hardest."""
         first = self.places[0]
         where = ", ".join(
             f"{name.replace('_', ' ')} {text_of(name, as_column(value))}" for name, value in first.items()
@@ -126,7 +127,8 @@ class Grid(SplitStudy):
     def figure(
         self, name: str, records: Records, says: str, tests: tuple[str, ...] = ("subset",), folded: str = ""
     ) -> Part:
-        """A heat map where two axes have three values or more, lines where one has, bars where none."""
+        """Choose a figure: a heat map if two axes have three values or more, lines if one has, bars if none has or if
+        `--split` gives the places."""
         values = {axis: len(set(map(as_column, (place[axis] for place in self.places)))) for axis in self.places[0]}
         varied = sorted((axis for axis in values if values[axis] > 1), key=lambda axis: axis not in FRACTIONS)
         long = [axis for axis in varied if values[axis] > FEW]
@@ -143,7 +145,7 @@ class Grid(SplitStudy):
 
     @property
     def remarks(self) -> str:
-        """Say how many animal pairs the fractions of pairs are of."""
+        """Explain the numbers in brackets beside fractions of pairs."""
         kept = "all of the world" if self.split else "all that are kept neither for validation nor for unseen pairs"
         return f"In brackets the number of animal pairs in training, of {kept}."
 
@@ -159,7 +161,7 @@ shorter or longer captions."""
 
 
 def fractions(records: Records) -> dict[float, str]:
-    """Shares of pairs with the numbers that they stand for: "20% (2 of 11)"."""
+    """Write each share of pairs with the numbers of pairs that it stands for: "20% (2 of 11)"."""
     found: dict[float, dict[str, None]] = {}
     for arm, result in records.results:
         if "all_pairs" in result:

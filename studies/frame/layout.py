@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 
 
 class Place(NamedTuple):
-    """Where a number belongs."""
+    """Where a number belongs on a page."""
 
     labels: dict[str, Any]
     """The labels of the number, with subset and task."""
@@ -33,7 +33,8 @@ class Place(NamedTuple):
 
 
 def places(records: Records) -> list[Place]:
-    """All places of all arms, in the order of the plan; a run that isn't finished will have its tests."""
+    """List all places of all arms, in the order of the plan. A run that isn't finished has places for the tests of its
+    cell."""
     tests, groups = tests_of(records), records.groups
     done = {arm.id: groups or result["subsets"] for arm, result in records.results}
     over = {arm.id for arm in records.arms if records.over(arm)}
@@ -48,7 +49,7 @@ def places(records: Records) -> list[Place]:
 
 
 def tests_of(records: Records) -> list[tuple[str, str]]:
-    """Subsets and tasks of finished runs, those without records too, in the order of tables."""
+    """List subsets and tasks of finished runs, also those without records, in the order of tables."""
     if not len(records.scores):
         return []
     found = records.scores[list(TESTS)].drop_duplicates().itertuples(index=False, name=None)
@@ -57,7 +58,7 @@ def tests_of(records: Records) -> list[tuple[str, str]]:
 
 
 def keys(found: Iterable[Place], names: Sequence[str]) -> list[Key]:
-    """The combinations of some labels: tests in the order of tables, all else in that of the plan."""
+    """List the combinations of some labels: tests in the order of tables, all else in the order of the plan."""
     having = [place for place in found if place.labels.keys() >= {*names}]
     if {*names} & {*TESTS}:
         having.sort(key=lambda place: place.test)
@@ -65,13 +66,13 @@ def keys(found: Iterable[Place], names: Sequence[str]) -> list[Key]:
 
 
 def key_of(labels: Mapping[str, Any], names: Sequence[str]) -> Key:
-    """The values of some labels."""
+    """Return the values of the labels `names`."""
     return tuple(labels[name] for name in names)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a part by the labels `names`, and the order of its sides."""
+    """The numbers of a part by the labels `names`, and the order in which its rows, columns and panels show them."""
 
     part: Shown
     names: Sequence[str]
@@ -100,8 +101,8 @@ class Numbers:
 
     @cached_property
     def liked(self) -> set[Key]:
-        """The keys of accuracies on swaps at which models prefer the same caption whatever the image; none where other
-        tasks are shown too."""
+        """The keys of accuracies on swaps at which models prefer the same caption whatever the image. Empty for
+        differences, and if other tasks are shown too."""
         scores = self.part.records.scores
         if self.against or "task" in self.names or not len(scores) or {*scores.task} != {"swap"}:
             return set()
@@ -110,16 +111,17 @@ class Numbers:
         return {key for key, values in quads if values.mean() < NEAR}
 
     def base_of(self, names: Sequence[str], key: Key) -> Key:
-        """The key with which another is compared: the same, except for the labels in `against`."""
+        """Return the key with which `key` is compared: the same, except for the labels in `against`."""
         return tuple(self.against.get(name, value) for name, value in zip(names, key, strict=True))
 
     def keys(self, names: Sequence[str]) -> list[Key]:
-        """The combinations of some labels, except those against which others are compared."""
+        """List the combinations of some labels, except those with which others are compared."""
         compared = {*names} & {*self.against}
         return [key for key in keys(self.places, names) if not compared or self.base_of(names, key) != key]
 
     def rows(self, names: Sequence[str]) -> list[Key]:
-        """The keys of rows. Among three models or more the best comes first, wherever all other labels are the same."""
+        """List the keys of rows. With three models or more the best comes first, among rows that are the same in all
+        other labels."""
         rows, at = self.keys(names), list(names).index("model") if "model" in names else -1
         models = list(dict.fromkeys(row[at] for row in rows)) if at >= 0 else []
         if len(models) <= FEW:
@@ -133,19 +135,19 @@ class Numbers:
 
 
 def varying(rows: Sequence[Key]) -> list[int]:
-    """Which labels of rows, by number, have several values; the first always counts."""
+    """Return the positions of the labels that have several values among `rows`; the first label always counts."""
     return [k for k, values in enumerate(zip(*rows, strict=True)) if not k or len({*values}) > 1]
 
 
 def called(part: Shown, name: str, value: Any) -> str:
-    """A label's value in words."""
+    """Return a label's value in words."""
     if value in part.words.get(name, {}):
         return part.words[name][value]
     return text_of(name, value)
 
 
 def title(part: Shown, names: Sequence[str], key: Key) -> str:
-    """Several labels in one line; a number has the name of its label before it."""
+    """Write several labels in one line; a number has the name of its label before it."""
     said = zip(names, key, strict=True)
     return ", ".join(
         f"{n.replace('_', ' ')} {called(part, n, v)}" if counts(v) else called(part, n, v) for n, v in said
@@ -153,13 +155,13 @@ def title(part: Shown, names: Sequence[str], key: Key) -> str:
 
 
 def counts(value: Any) -> bool:
-    """Whether a label is a number, which by itself says little."""
+    """Whether a label's value is a number, which says little without the label's name."""
     return isinstance(value, int | float)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table's texts, and what is said of them."""
+    """A table's texts, and what is said about them."""
 
     part: Table
 
@@ -179,7 +181,7 @@ class Sheet:
         return {column: {row: self.text(row + column) for row in self.rows} for column in columns}
 
     def text(self, key: Key) -> str:
-        """A number with its interval or its deviation, or the sign that stands in its place."""
+        """Write a number with its interval or its deviation, or the sign for a missing number."""
         numbers, found = self.numbers, self.numbers.found.get(key)
         if found is None:
             return WAITING if {key, numbers.base_of(numbers.names, key)} & numbers.awaited else DASH
@@ -193,11 +195,11 @@ class Sheet:
 
     @property
     def labels(self) -> list[int]:
-        """The labels of rows, by number, that have several values; the first is always shown."""
+        """The positions of the row labels that have several values; the first label is always shown."""
         return varying(self.rows)
 
     def label(self, name: str, value: object) -> str:
-        """A row's label; for a difference the labels of both sides."""
+        """Write a row's label; for a difference, the labels of both sides."""
         text, against = called(self.part, name, value), self.numbers.against
         return f"{text} − {called(self.part, name, against[name])}" if name in against else text
 
@@ -249,12 +251,12 @@ class Sheet:
 
 
 def span(numbers: Iterable[int]) -> str:
-    """The number, if all are equal, else the smallest and the largest: "64 to 96"."""
+    """Write the number if all are equal, else the smallest and the largest: "64 to 96"."""
     known = sorted(numbers)
     return f"{known[0]}" if known[0] == known[-1] else f"{known[0]} to {known[-1]}"
 
 
 def latex_of(part: Rows | Table) -> str:
-    """A table as LaTeX, with its sentence as the caption."""
+    """Return a table as LaTeX, with its sentence as the caption."""
     frame = Sheet(part).frame if isinstance(part, Table) else pd.DataFrame(part.rows, columns=list(part.header))
     return to_latex(frame, part.says.replace("`", ""))

@@ -1,4 +1,4 @@
-"""What is measured of a trained scorer beside its accuracy: once for each cell, kept beside its result.
+"""What is measured of a trained scorer besides its accuracy: once for each cell, kept beside its result.
 
     @dataclass(frozen=True)
     class Norm(Measure):
@@ -7,8 +7,8 @@
         def rows(self, scorer, material, seed):
             yield {"norm": float(sum((p.detach() ** self.power).sum() for p in scorer.parameters()))}
 
-A measure may stand in a user's study file. Other processes have its class from there; they run the file as a module, in
-which `main` starts nothing.
+A measure's class may be in a user's study file. Other processes get it by running that file as a module, in which
+`main` starts nothing.
 """
 
 import inspect
@@ -45,28 +45,29 @@ class Measure(ABC):
 
     @abstractmethod
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:
-        """What is measured, as rows of a tidy table: numbers, texts, lists of them; None or nan where there is none.
+        """Yield what is measured, as rows of a tidy table: numbers, texts, lists of them; None or nan where there is
+        none.
 
-        `scorer` is in evaluation on the cell's device, and must be left as it is: others may measure it next. `seed` is
-        the cell's, torch's random numbers begin with it too.
+        `scorer` is in evaluation mode on the cell's device, and must be left as it is: others may measure it next.
+        `seed` is the cell's; torch's random numbers begin with it too.
         """
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """All that decides the numbers, beside the cell."""
+        """All that decides the numbers, besides the cell."""
         kind = type(self)
         known = {"name": kind.__qualname__, "version": self.version, "settings": differing(self)}
         ours = file_of(kind).is_relative_to(Path(__file__).resolve().parents[1])
         return known | ({} if ours else {"source": digest(source_of(kind))})
 
     def file(self, step: int | None = None) -> str:
-        """The name of the measure's file in a cell's folder."""
+        """Return the name of the measure's file in a cell's folder."""
         after = "" if step is None else f"-step{step}"
         return f"{type(self).__name__.lower()}-{digest(self.settings)}{after}.jsonl"
 
 
 def file_of(kind: type) -> Path:
-    """The file of a class, even if that file was started as a script. Raises if the class has no file."""
+    """Return the file of a class, even if that file was started as a script. Raises if the class has no file."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if not file or not Path(file).is_file():
         raise homeless(kind)
@@ -74,7 +75,7 @@ def file_of(kind: type) -> Path:
 
 
 def source_of(kind: type) -> str:
-    """The text of a class."""
+    """Return the source text of a class; raises if there is none."""
     try:
         return inspect.getsource(kind)
     except (OSError, TypeError) as error:
@@ -82,7 +83,7 @@ def source_of(kind: type) -> str:
 
 
 def homeless(kind: type) -> UserError:
-    """The error of a class that other processes can't have."""
+    """Make the error for a class that other processes can't find."""
     return UserError(
         f"the measure {kind.__name__} stands in no file, or in a function, where other processes can't find it; put it "
         "directly into a .py file"
@@ -90,20 +91,20 @@ def homeless(kind: type) -> UserError:
 
 
 def write_rows(folder: Path, measure: Measure, step: int | None, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write what was measured of the cell in a folder after a step; returns the file."""
+    """Write what was measured of the cell in `folder` after `step` (None: after training); returns the file."""
     file = folder / FOLDER / measure.file(step)
     write_records(file, [header(folder, measure, step), *(row_of(measure, row) for row in rows)])
     return file
 
 
 def header(folder: Path, measure: Measure, step: int | None) -> Row:
-    """The first line of a file: what was measured of which cell. Without it an emptied file would look like one without
-    rows."""
+    """Return the first line of a file: what was measured of which cell. Without it an emptied file would look like one
+    without rows."""
     return {"cell": folder.name, "step": step, **measure.settings}
 
 
 def row_of(measure: Measure, row: Mapping[str, Any]) -> Row:
-    """A row as JSON holds it; raises where it can't."""
+    """Convert a row to values that JSON can hold; raises if that fails, or if a column is named "step"."""
     values = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
     values = {name: None if value != value else value for name, value in values.items()}
     try:
@@ -119,10 +120,10 @@ def row_of(measure: Measure, row: Mapping[str, Any]) -> Row:
 
 
 def measured(folder: Path, measure: Measure, at: Sequence[int | None] = END) -> list[Row] | None:
-    """The rows that were measured of the cell in a folder; None where it wasn't measured yet.
+    """Read the rows that were measured of the cell in a folder; None if it wasn't measured yet.
 
-    Of states `at` steps, each row begins with its "step". Raises `UserError` for a file that is damaged, or is of
-    another cell.
+    `at` lists the steps of the kept states that were measured, None for the end of training; rows of states begin with
+    their "step". Raises `UserError` for a file that is damaged, or is of another cell.
     """
     files = {step: folder / FOLDER / measure.file(step) for step in at}
     found = {step: read_rows(file, header(folder, measure, step)) for step, file in files.items() if file.exists()}

@@ -1,4 +1,4 @@
-"""Measures as jobs: how they travel to other processes, and what measures a finished cell there."""
+"""Measures as jobs: how measures are sent to other processes, and how a finished cell is measured there."""
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class Shipped(NamedTuple):
-    """A measure as it travels to other processes: neither its class nor the file that it stands in is pickled."""
+    """The form in which a measure is sent to other processes: neither its class nor the file that has the class is
+    pickled."""
 
     place: str
     """The user's file or the module where its class is."""
@@ -29,7 +30,7 @@ class Shipped(NamedTuple):
 
     @classmethod
     def of(cls, measure: Measure) -> "Shipped":
-        """The measure in the form in which it travels; raises for a class that other processes can't find."""
+        """Describe a measure in this form; raises for a class that other processes can't find."""
         kind, values = type(measure), {item.name: getattr(measure, item.name) for item in fields(measure)}
         if "<" in kind.__qualname__:  # <locals>
             raise homeless(kind)
@@ -93,18 +94,18 @@ class Measuring(AnyJob):
 
     @property
     def states(self) -> list[int | None]:
-        """The steps after which the cell is measured, or None for its end: there are no states after a run's last
-        step."""
+        """The steps after which the cell is measured; None for the end of its training. Steps that the run doesn't
+        reach are left out."""
         return [step for step in dict.fromkeys(self.at) if step is None or step <= self.of.steps]
 
     @property
     def parts(self) -> list[tuple[Measure, int | None]]:
-        """What is measured, state by state."""
+        """The measures to take, each with its step, state by state."""
         return [(each, step) for step in self.states for each in self.here]
 
     @property
     def missing(self) -> list[tuple[Measure, int | None]]:
-        """What isn't measured yet."""
+        """The parts that aren't measured yet."""
         return [(each, step) for each, step in self.parts if not (self.folder / each.file(step)).exists()]
 
     @property
@@ -123,7 +124,7 @@ class Measuring(AnyJob):
 
 
 def scorer_after(job: Job, step: int | None) -> "Scorer":
-    """A cell's scorer as it was after a step that was kept, or in the end."""
+    """Load a cell's scorer as it was after a step whose state was kept, or (None) at the end of training."""
     from menagerie.models.checkpoint import load_checkpoint
 
     if step is None:
@@ -132,7 +133,7 @@ def scorer_after(job: Job, step: int | None) -> "Scorer":
 
 
 def make(job: Job, parts: Sequence[tuple[Measure, int | None]]) -> Iterator[Path]:
-    """Measure a cell, and yield each file when it is written."""
+    """Measure a cell, and yield each file once it is written."""
     import torch
 
     from menagerie.studies.runs.graphs import give_readers, read_graphs

@@ -1,6 +1,7 @@
-"""The page of a user's study on invented results, so that a mistake in it is an error before anything is made.
+"""Makes the page of a user's study from invented results, so that a mistake in it is found before anything is made.
 
-Studies that ship have tests of their own. What depends on results is no mistake here: an empty choice, a missing file.
+Studies that ship have tests of their own. An error that depends on results, such as an empty choice or a missing file,
+doesn't count as a mistake.
 """
 
 import csv
@@ -29,8 +30,8 @@ LEVEL = {"accuracy": 0.75, "official": 4 / PAIRS, "tie_rate": 1 / PAIRS, "n": PA
 
 
 def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
-    """Raise for a name or a label in a user's page that doesn't exist: the page is made once of invented results of all
-    arms."""
+    """Raise for a name or a label in a user's page that doesn't exist: the page is made once, from invented results of
+    all arms. Not done for studies that ship, for more than `MOST` arms, and for arms that aren't training runs."""
     file = getattr(getattr(type(study).page, "__code__", None), "co_filename", "")
     ships = not file or Path(file).resolve().is_relative_to(OURS)
     if ships or len(arms) > MOST or not all(isinstance(arm.cell, Cell) for arm in arms):
@@ -52,7 +53,7 @@ def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
 
 
 def write_invented(out: Path, arm: Arm) -> None:
-    """Write what a finished run leaves, with the same scores for all."""
+    """Write the files that a finished run leaves, with the same scores for all runs."""
     cell, folder = arm.cell, Records((), out).folder(arm)
     folder.mkdir(parents=True)
     tests = ("validation", *cell.tests)
@@ -72,7 +73,7 @@ def write_invented(out: Path, arm: Arm) -> None:
 
 
 def invented_rows(tests: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Records of every task, the same scenes for all runs."""
+    """Yield records of every task, of the same scenes for all runs."""
     for test in tests:
         for task in TASKS:
             for pair, margin in enumerate(MARGINS):
@@ -89,8 +90,8 @@ def check_labels(parts: Iterable[Part]) -> None:
 
 
 def is_mistake(error: Exception, measured: bool) -> bool:
-    """Whether an error would also occur with real results. There are no invented rows of measures (`measured`), so that
-    their columns are missing here."""
+    """Whether an error would also occur with real results. If the study measures (`measured`), it may be due to columns
+    of measures, which have no invented rows."""
     if isinstance(error, UserError):
         return bool(error.what)  # a value that isn't among those allowed; else a file may be missing
     if isinstance(error, AttributeError):
@@ -104,7 +105,7 @@ def is_mistake(error: Exception, measured: bool) -> bool:
 
 
 def described(error: Exception, file: str) -> UserError:
-    """The error, with the line of the page from which it comes."""
+    """Return the error as a `UserError` that names the line of the page from which it comes."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
     said = " ".join(f"{kind}{error}".split())  # pandas' errors have several lines

@@ -1,13 +1,15 @@
-"""Searches with Optuna over the arms of a study: the command itself asks and tells, and training knows nothing of them.
+"""Searches with Optuna over the arms of a study. Only the command itself asks Optuna for trials and tells it results;
+training knows nothing of them.
 
-A search is part of a plan. Its trials are an Optuna study, in any storage that Optuna opens; what they come to is read
-from the cells. Each is written once, whole and running, and told once. A batch is drawn from what came out before it
-and from nothing in it: the same trials for any number of workers, and however often the command was stopped.
+A search is part of a plan. Its trials are an Optuna study, in any storage that Optuna opens; their results are read
+from the cells. A trial is written once, as running and with all its parameters, and its result is told once. A batch of
+trials is drawn from the results of earlier batches only. So the trials are the same for any number of workers, and
+however often the command was stopped.
 
-Machines that share a storage each ask for trials of their own, which carry the owner's name. Two may ask at the same
-instant: where the storage is a file a lock keeps them apart; everywhere else a trial also carries the number for which
-it was drawn, and is none of the search if it got another, because somebody else was faster. Its owner then fails it and
-draws anew. So a search ends with exactly its trials.
+Machines that share a storage each ask for trials of their own, which carry the owner's name. Two machines may ask at
+the same instant. In a file a lock keeps them apart. In any other storage a trial also carries the number for which it
+was drawn; if it got another number, because somebody else was faster, it doesn't count, and its owner fails it and
+draws anew. So a search ends with exactly its number of trials.
 """
 
 import warnings
@@ -69,9 +71,9 @@ class Search:
         """Tell Optuna the results of trials that have ended, ask it for the trials that are due, and return all trials
         with their results.
 
-        `storage` is as the user gave it. The only part of a plan that writes; called again before a run has ended, it
-        writes nothing more. `judge` says what a trial came to, from its parameters and what is known. The trials of
-        other owners have no arms, unless all of their runs are here too.
+        `storage` is as the user gave it. This is the only part of a plan that writes. Called again before a run has
+        ended, it writes nothing more. `judge` returns a trial's result, by its parameters and what is known. Trials of
+        other owners have no arms, unless all their runs are here too.
         """
         judged: dict[int, Tried] = {}
 
@@ -94,7 +96,7 @@ class Search:
             return [(trial, here(trial, tried(trial), known.owner)) for trial in counted(study)]
 
     def found(self, known: "Known", storage: str) -> list[FrozenTrial]:
-        """The trials that there are, by number; writes nothing."""
+        """Return the trials that there are so far, by number; writes nothing."""
         try:
             return counted(optuna.load_study(study_name=self.name, storage=opened(known.storage(storage))))
         except KeyError:
@@ -105,8 +107,8 @@ class Search:
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
     def abandon(self, known: "Known", storage: str) -> int:
-        """Fail the trials that other commands left running, and return how many; whoever asks next gets other trials in
-        their place."""
+        """Fail the trials that other commands left running, and return their number. Whoever asks next gets other
+        trials in their place."""
         place = known.storage(storage)
         with alone(place):
             study = self.study(opened(place))
@@ -116,7 +118,7 @@ class Search:
         return len(left)
 
     def study(self, storage: optuna.storages.BaseStorage) -> optuna.Study:
-        """The search in a storage, created if it isn't there; raises for a search with other settings."""
+        """Open the search in a storage, and create it if it isn't there. Raises if it has other settings there."""
         try:
             study = optuna.load_study(study_name=self.name, storage=storage)
         except KeyError:
@@ -137,8 +139,8 @@ class Search:
         return study
 
     def ask(self, study: optuna.Study, owner: str) -> bool:
-        """Write the trials that are due, one after the other; returns whether there were any. Where two owners asked at
-        the same instant, the trials of the one that came second are failed."""
+        """Write the trials that are due, one after the other; returns whether there were any. If two owners asked at
+        the same instant, each fails those of its trials that got a wrong number."""
         asked = False
         while True:
             there = study.get_trials(deepcopy=False)
@@ -151,14 +153,15 @@ class Search:
             asked = True
 
     def is_due(self, trials: Sequence[FrozenTrial], owner: str) -> bool:
-        """Whether to ask for a trial: the batch lacks one, or the next batch may begin."""
+        """Whether to ask for a trial: the owner's batch isn't full, or has ended so that the next may begin; and the
+        search has trials left."""
         mine = [trial for trial in trials if trial.user_attrs[OWNER] == owner]
         ended = all(trial.state.is_finished() for trial in mine)
         return len(trials) < self.trials and (bool(len(mine) % self.at_once) or ended)
 
     def drawn(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
-        """A trial with the next of the `first` parameters, or with parameters that the sampler draws from the trials
-        that ended before its batch."""
+        """Make a trial with the next of the `first` parameters or, after these, with parameters that the sampler draws
+        from the trials that ended before its batch."""
         there = [trial for trial in trials if counts(trial)]
         carried = {OWNER: owner, NUMBER: len(trials)}
         taken = {trial.user_attrs.get(FIRST) for trial in there}
@@ -174,7 +177,7 @@ class Search:
         )
 
     def sampled(self, before: Sequence[FrozenTrial], number: int) -> Params:
-        """The parameters that the sampler draws in a study of its own."""
+        """Draw parameters with the sampler, from the trials `before` alone: they are put into a temporary study."""
         study = optuna.create_study(directions=list(self.directions), sampler=self.sampler(number))
         study.add_trials(before)
         return study.ask(dict(self.space)).params
@@ -186,17 +189,18 @@ def counts(trial: FrozenTrial) -> bool:
 
 
 def counted(study: optuna.Study) -> list[FrozenTrial]:
-    """The trials of a search, by number."""
+    """Return the trials that count in a search, by number."""
     return [trial for trial in study.get_trials(deepcopy=False) if counts(trial)]
 
 
 def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
-    """The trials that others run."""
+    """Return the running trials of other owners."""
     return [trial for trial in trials if not trial.state.is_finished() and trial.user_attrs[OWNER] != owner]
 
 
 def here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
-    """The state of a trial and its values; without arms if another owner runs them."""
+    """Return the result of a trial. If its runs aren't all here because another owner makes them, the storage gives its
+    values, and it has no arms."""
     if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:
         return tried
     pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""
