@@ -57,7 +57,7 @@ class Cluster:
 
 
 def sbatch_options(slurm: Slurm, cores: int, gpus: int) -> dict[str, str | int]:
-    """Options of sbatch by name; True stands for a flag without a value."""
+    """Return options of sbatch by name; True stands for a flag without a value."""
     given = {
         "partition": slurm.partition,
         "time": slurm.minutes,
@@ -111,7 +111,7 @@ def check_folder(cluster: Cluster, folder: Path) -> None:
 
 
 def refused(errors: str) -> UserError:
-    """Make an error from the last line of sbatch's output."""
+    """Make an error of the reason in the last line of sbatch's output."""
     last = (errors.strip().splitlines() or ["no reason given"])[-1]
     reason = last.rpartition("error: ")[2].rpartition("failure: ")[2]
     return UserError(f"Slurm refuses the tasks: {reason}; see `sinfo`, and the --slurm options under --help")
@@ -203,7 +203,7 @@ def states(handles: Iterable[Handle]) -> dict[str, Status]:
 
 
 def queue(jobs: list[str]) -> dict[str, Status]:
-    """The status of Slurm's jobs, by squeue: sacct would need an accounting database."""
+    """Ask squeue for the status of Slurm's jobs: sacct would need an accounting database."""
     if not jobs:
         return {}
     arrays = ",".join(sorted({job.partition("_")[0] for job in jobs}))

@@ -45,7 +45,7 @@ class RenderTask:
 
 
 def plan(store: ImageStore, scenes: Sequence[Scene], codec: str) -> list[ShardPart]:
-    """The shards that `ImageStore.add` would write for the missing scenes."""
+    """List the shards that `ImageStore.add` would write for the missing scenes."""
     missing = store.missing([store.world.check(scene) for scene in scenes])
     batches = [tuple(missing[start : start + SHARD_ROWS]) for start in range(0, len(missing), SHARD_ROWS)]
     names = [hashlib.sha256("\n".join([codec, *(s.key for s in batch)]).encode()).hexdigest()[:16] for batch in batches]
@@ -71,7 +71,8 @@ def add_with_tasks(
     tasks: int,
     codec: str = "none",
 ) -> None:
-    """Render the missing ones of `scenes`, of the world called `world`, in up to `tasks` tasks; prints their states.
+    """Render the missing ones of `scenes` in up to `tasks` tasks, and print the tasks' states. `world` is the name of
+    their world.
 
     Raises if two scenes of one task look the same; scenes of different tasks aren't compared.
     """

@@ -65,9 +65,10 @@ class Tasks:
     ended: dict[str, float] = field(default_factory=dict)
 
     def run(self, on_finished: Callable[[str], None], report: Callable[[str], None]) -> None:
-        """Run until all have ended: call `on_finished(name)` for each, and `report(line)` with the states of the rest.
+        """Run until all tasks have ended: call `on_finished(name)` for each, and `report(line)` with the states of the
+        rest.
 
-        `on_finished` may `add` others. Raises after the others have ended if some failed. An interruption leaves
+        `on_finished` may `add` others. If some failed, raises after the others have ended. An interruption leaves
         Slurm's tasks in the queue.
         """
         self.earlier = still_running(self.folder)
@@ -102,7 +103,7 @@ class Tasks:
                 (self.over if self.finished(name) else self.waiting).append(name)
 
     def take_ended(self) -> list[str]:
-        """The tasks that ended since the last call."""
+        """Return the tasks that ended since the last call."""
         ended = [*self.over, *(name for name in self.running if self.finished(name))]
         for name in ended:
             self.forget(name)
@@ -110,7 +111,7 @@ class Tasks:
         return ended
 
     def submit_some(self) -> None:
-        """Submit as many as may run."""
+        """Submit as many waiting tasks as may run now."""
         room = self.at_once - len(self.running) if self.cluster.engine == "local" else len(self.waiting)
         if not self.waiting or room < 1:
             return
@@ -139,7 +140,7 @@ class Tasks:
         return ", ".join(f"{count} {what}" for what, count in counts.items())
 
     def fail(self, name: str, reason: str) -> None:
-        """Drop a task that ended without a result."""
+        """Drop a task that ended without a result, and tell `on_failed` or note the reason."""
         self.forget(name)
         if self.on_failed:
             self.on_failed(name, reason)
@@ -163,12 +164,12 @@ class Tasks:
 
 
 def jobs_of(running: Mapping[str, Handle]) -> str:
-    """Slurm's ids of running tasks, as arguments of scancel."""
+    """Return Slurm's ids of running tasks, as arguments of scancel."""
     return " ".join(sorted({handle.job.partition("_")[0] for handle in running.values() if handle.engine == "slurm"}))
 
 
 def why(state: str, handle: Handle) -> str:
-    """The reason why a task ended: its state, or else the last line of its log."""
+    """Return why a task ended: by its state, or else by the last line of its log."""
     if state in WHY:
         return WHY[state]
     try:
@@ -180,7 +181,7 @@ def why(state: str, handle: Handle) -> str:
 
 
 def read_tasks(folder: Path) -> dict[str, Handle]:
-    """All tasks ever submitted with this `folder`, as its file lists them."""
+    """Return all tasks ever submitted with this `folder`, as its file lists them."""
     file = folder / RECORD
     try:
         record = read_record(file, Submissions) if file.exists() else {}
@@ -196,7 +197,7 @@ def belongs(handle: Handle, folder: Path) -> bool:
 
 
 def still_running(folder: Path) -> dict[str, Handle]:
-    """Tasks submitted with this `folder` by an earlier command that are still queued or running.
+    """Return the tasks submitted with this `folder` by an earlier command that are still queued or running.
 
     Waits while a task that has just ended may be queued again.
     """
@@ -219,7 +220,8 @@ def still_running(folder: Path) -> dict[str, Handle]:
 
 
 def age(handle: Handle) -> float:
-    """Seconds since a Slurm task wrote to its log; infinite without a log, because it won't be queued again."""
+    """Return the seconds since a Slurm task wrote to its log. Infinite without a log and for other tasks: these won't
+    be queued again."""
     log = Path(handle.log)
     return time.time() - log.stat().st_mtime if handle.engine == "slurm" and log.exists() else float("inf")
 

@@ -1,4 +1,4 @@
-"""The body of a cluster task: ends when requested to, and queues again if it can continue."""
+"""The body of a cluster task: it ends when requested to, and is queued again if it can continue."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ class Interruption:
             raise Stopped
 
     def release(self) -> None:
-        """End at once from now on; raises `Stopped` if the end was requested meanwhile."""
+        """Let later requests end the task at once; raises `Stopped` if there was a request before."""
         self.deferred = False
         self.check()
 
@@ -57,7 +57,7 @@ class Command:
         return is_local() and not self.process.lives
 
     def wait(self) -> None:
-        """Return when the command has ended."""
+        """Wait until the command has ended."""
         while self.process.lives:
             time.sleep(WAIT_SECONDS)
 
@@ -108,7 +108,7 @@ class Task:
             sys.exit(f"error: {error}")
 
     def checkpoint(self, argument: object) -> object:
-        """The submission that submitit queues again: the same task, because its state is in files."""
+        """Return the submission that submitit queues again: the same task, because its state is in files."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, argument)

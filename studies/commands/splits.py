@@ -34,8 +34,8 @@ class Audit:
     path that a split itself names is not opened."""
 
     def run(self) -> bool:
-        """Print every finding on each file; a file that can't be read is one line, and an error if it is the only
-        one."""
+        """Print every finding on each file, or a line if the file can't be read; returns whether a check failed. Raises
+        if the only file can't be read."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.audit.run import audit_each
 
@@ -131,7 +131,7 @@ class Export:
     out: Path
     """The folder to write, new or of the same export."""
     format: Literal["webdataset", "coco", "coco_instances", "sugarcrepe"]
-    """The form of another tool."""
+    """Format of the other tool."""
     subsets: tuple[str, ...] = ()
     """Subsets to write; default: all."""
 
@@ -165,7 +165,7 @@ class Parse:
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Parse":
-        """The options, with help that has each parser's own."""
+        """Read the options; the help also has those of each parser."""
         from menagerie.generators.parsers.registry import describe
 
         about = f"\n\nparsers and their options:\n{describe()}" if help_requested(arguments) else ""
@@ -192,7 +192,7 @@ class Nmi:
     """Folder of the graphs that are kept."""
 
     def run(self) -> None:
-        """Print the information and the numbers that it is made of."""
+        """Print the information, and the numbers from which it is computed."""
         from menagerie.generators.parsers.registry import open_parser
         from menagerie.generators.sources.information import of_captions, of_split
 

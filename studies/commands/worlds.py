@@ -51,7 +51,7 @@ class Make:
 
     @classmethod
     def read(cls, arguments: list[str], command: str) -> "Make":
-        """The options of `make`. They depend on the kind of its recipe, so the recipe comes first."""
+        """Read the options of `make`. They depend on the kind of its recipe, so the recipe comes first."""
         if arguments and not arguments[0].startswith("-"):
             start = cls(read_recipe(arguments[0]))
             description = f"{cls.__doc__} Its kind is {start.recipe.kind}."
@@ -90,7 +90,8 @@ class Make:
 
 
 def help_of_all(command: str, everything: bool) -> str:
-    """The help of `make` without a recipe: all of them, the options of all kinds, and those of each."""
+    """Return the help of `make` without a recipe: all recipes, the options that all kinds share, and those of each
+    kind."""
     recipes = [Option(name, about(name)) for name in SHIPPED]
     recipes.append(Option("FILE.toml", "A recipe of your own; its fields are named as these options (docs/splits.md)."))
     by_kind = {f"kind {kind}": options for kind, options in options_by_kind().items()}
@@ -131,7 +132,7 @@ class CheckWorld:
     """Processes that render factors."""
 
     def run(self) -> bool:
-        """Print the problems, if any, and the time taken."""
+        """Print the problems, if any, and the time taken; returns whether there are problems."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.scene_checks import check_factorial
 

@@ -43,5 +43,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Public names, for completion in notebooks."""
+    """List the public names, for completion in notebooks."""
     return [*__all__, "__version__"]

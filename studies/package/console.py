@@ -92,7 +92,7 @@ def run_file(arguments: list[str]) -> int:
 
 
 def question(script: Path) -> str:
-    """The first line of a study's docstring."""
+    """Return the first line of a study's docstring."""
     return (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("\n")[0]
 
 

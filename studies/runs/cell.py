@@ -29,7 +29,7 @@ DIVERGED = "diverged.txt"  # why a cell has no result and never will
 
 @dataclass(frozen=True)
 class Start:
-    """Trained weights at the start of a run, of a scorer of the same kind (models/carry_over.py)."""
+    """Trained weights from which a run starts, of a scorer of the same kind (models/carry_over.py)."""
 
     weights: str
     """Hash of the checkpoint's files."""
@@ -64,7 +64,7 @@ class Cell:
     graphs: GraphSource = field(default_factory=GraphSource)
     """Source of the graphs that the model reads; the default source for a model that reads none."""
     parser: str = ""
-    """Hash of everything that decides a parser's graphs; empty for the generator."""
+    """Hash of everything that decides a parser's graphs; empty if no parser makes them."""
 
     @cached_property
     def id(self) -> str:
@@ -90,7 +90,7 @@ class Cell:
 
     @property
     def towers_recorded(self) -> TowerConfig:
-        """The towers; a file of weights has the tag whose preparation applies."""
+        """The towers as they are recorded: a file of weights has the tag whose preparation of images applies."""
         if not (self.towers.pretrained and self.files):  # which needs no torch
             return self.towers
         from menagerie.models.towers.preparation import recorded
@@ -99,8 +99,8 @@ class Cell:
 
     @property
     def trained_as(self) -> "Cell":
-        """The cell with the same training whose tests use the generator's graphs, and whose options of scores alone
-        have their defaults; often the cell itself."""
+        """The cell with the same training whose tests use the generator's graphs, and whose options that affect only
+        scores have their defaults. It's often the cell itself."""
         graphs, scored = self.graphs.trained_with, spec_of(self.model).scored
         options = {name: value for name, value in self.options.items() if name not in scored}
         parser = self.parser if graphs.graphs != GENERATOR else ""
@@ -157,7 +157,8 @@ class Execution(NamedTuple):
 class Job(AnyJob):
     """A cell, the file of its data, and the folder of the run, in which the cell has a folder.
 
-    It is of no group: cells on the same data are trained side by side, so that the phases they share are ready soon.
+    Such jobs have no group: cells on the same data are trained side by side, so that the phases they share are ready
+    soon.
     """
 
     cell: Cell
@@ -213,18 +214,19 @@ class Job(AnyJob):
 
     @property
     def lacking(self) -> list[int]:
-        """Steps after which the cell's weights are to be kept and aren't yet; after a run's last step there are no
-        states."""
+        """Steps after which the cell's weights are to be kept and aren't yet. Steps that the run doesn't reach are left
+        out."""
         return lacking(self.folder, (step for step in self.execution.keep_states if step <= self.steps))
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
-        """Train and evaluate, as far as that isn't done."""
+        """Train and evaluate the cell and keep its states, as far as that isn't done."""
         # By name, because what trains a job needs to know this class.
         import_module("menagerie.studies.runs.whole_job").run_job(self, report, release)
 
 
 def own_files(*paths: str) -> str:
-    """Hash of a user's files: a model's file (file.py:Class) with the files that it imports, and weights."""
+    """Return a hash of a user's files: of a model's file (file.py:Class) with the files that it imports, and of
+    weights. Empty if no path is a file."""
     given = [file_and_tag(path)[0] for path in paths]
     parts = [part for path in given for part in ([path] if Path(path).is_file() else path.split("+"))]  # TEXT+IMAGE
     files = [Path(part.rpartition(":")[0] if ".py:" in part else file_and_tag(part)[0]) for part in parts]
@@ -237,5 +239,5 @@ def own_files(*paths: str) -> str:
 
 
 def sources(file: Path) -> list[Path]:
-    """The file; for code, also the files that it imports."""
+    """Return the file; for code, also the files that it imports."""
     return own_sources(file) if file.suffix == ".py" else [file]

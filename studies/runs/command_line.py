@@ -42,7 +42,7 @@ def parse(
 ) -> tuple[str, Config]:
     """Parse the command line: returns the preset's name, and its configuration with the given fields overridden.
 
-    Help also lists `more`, options that other code reads. A single preset needs no help.
+    Help also lists `more`, options that other code reads, and `--preset` if there are several presets.
     """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.set_defaults(recipe=None)
@@ -150,7 +150,7 @@ def values_of(option: str, arguments: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class PlaceOptions:
-    """Where the runs of a study are made; only device and threads decide results, as sums depend on them."""
+    """Where the runs of a study are made. Only device and threads affect results, because sums depend on them."""
 
     out: Annotated[Path | None, PLACE, FIRST] = None
     """Folder of the results; without it, runs/STUDY-PRESET."""
@@ -167,13 +167,13 @@ class PlaceOptions:
 
     @property
     def cores(self) -> int:
-        """Processes that render: as configured, or one a core."""
+        """Number of processes that render: as configured, or one per core."""
         machine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return self.workers or machine
 
     @property
     def at_once(self) -> int:
-        """Runs at once: as configured, or one a core, or one on cuda."""
+        """Number of runs at once: as configured, or one per core, or one on cuda."""
         return self.workers or (1 if self.device.startswith("cuda") else self.cores)
 
 

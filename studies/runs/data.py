@@ -33,7 +33,7 @@ class Material(NamedTuple):
     texts: Sequence[str]
     """All texts that training and tests may contain."""
     content: Mapping[int, Any]
-    """For each index of `train`, a text of all that decides the item: runs that show the same items share steps."""
+    """For each index of `train`, a text of all that decides the item. Runs that show the same items share steps."""
     may_be_cut: bool = False
     """Whether texts longer than the model's context are cut, as for photographs; otherwise they are refused."""
     words: "Vocabulary | None" = None
@@ -125,7 +125,7 @@ class SplitData:
         return material
 
     def check(self, split: "Split") -> None:
-        """Raise unless a file has this split: another one may have been copied to its name."""
+        """Raise unless the file has this split: another split may have been copied to its name."""
         from menagerie.generators.storage.split_file import check_recipe
 
         check_recipe(split, self.recipe, self.store)
@@ -162,7 +162,7 @@ class ItemContent(Mapping[int, str]):
 
 
 def split_texts(split: "Split") -> Iterator[str]:
-    """All texts of a split, and the names of its world: they make its closed vocabulary.
+    """Yield all texts of a split, and the names of its world: they make its closed vocabulary.
 
     Tests may use names that incomplete captions leave out, and animals without textures ("an orca").
     """
@@ -179,7 +179,7 @@ def split_texts(split: "Split") -> Iterator[str]:
 
 
 def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
-    """Hash of the content of these items, in order."""
+    """Return a hash of the content of these items, in order."""
     hashed = hashlib.sha256()
     for index in indices:
         hashed.update(str(content[int(index)]).encode() + b"\0")
@@ -188,15 +188,15 @@ def content_digest(content: Mapping[int, Any], indices: Sequence[int]) -> str:
 
 @lru_cache(maxsize=4096)
 def counts_of(recipe: SplitRecipe) -> PairCounts:
-    """To how many pairs the fractions of a recipe amount."""
+    """Return the numbers of pairs that the fractions of a recipe amount to, computed once."""
     return recipe.counts()
 
 
 @lru_cache(maxsize=4096)
 def distinct_images(recipe: SplitRecipe) -> int:
-    """How many different images train holds, single-object scenes counted: a scene in one view is one image.
+    """Count the different images in train, also those of single-object scenes. Each view of a scene is an image.
 
-    What the split file says too, but without making it.
+    The split file says the same, but here it needn't be made.
     """
     if not isinstance(recipe, BindingRecipe) or recipe.hold_out or recipe.objects < 1:
         return len(set(recipe.subsets()["train"]))

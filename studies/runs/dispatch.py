@@ -23,7 +23,8 @@ Failed = Callable[[Any, str], None]
 
 
 def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> None:
-    """Run a job in a task, unless the job has already ended. `processes` share its trainings."""
+    """Run a job in a task, unless the job has already ended. `processes` is the number of processes that share a
+    training."""
     if job.ended:
         return
     trains = isinstance(job, Job)
@@ -38,7 +39,7 @@ def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> Non
 
 
 def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
-    """Run a job that no other process runs. If it is requested to end, it ends after its next step."""
+    """Run a job that no other process runs. If its end is requested, it ends after its next step."""
     clear_leftovers(job.folder, below=True, alone=True)
     lines = PlainLines()
 
@@ -56,7 +57,7 @@ def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
 
 
 def check_none_runs(folder: Path, ids: Collection[str]) -> None:
-    """Raise if tasks of an earlier command are still at these jobs."""
+    """Raise if tasks of an earlier command are still queued or running for these jobs."""
     if not read_tasks(folder).keys() & set(ids):
         return
     running = {name: handle for name, handle in still_running(folder).items() if name in ids}
@@ -79,11 +80,11 @@ def run_jobs(
 ) -> None:
     """Run all jobs that haven't ended, `workers` at a time; `out` is the study's folder.
 
-    `on_finished(job)` is called after each, at once for one that has ended before, and may return jobs that follow
-    from it; those that were begun are passed over. A job that raises a `UserError` or whose process dies goes to
-    `on_failed(job, reason)`; without that it ends this command: at once here, on a cluster when the others have ended.
-    Raises if tasks of an earlier command still run and this one wouldn't wait for them, and in a process of torchrun
-    that hasn't found the others.
+    `on_finished(job)` is called when a job has ended, at once if it had ended before. It may return jobs that follow
+    from it; those that were begun already are skipped. A job that raises a `UserError` or whose process dies goes to
+    `on_failed(job, reason)`. Without `on_failed` it ends this command: at once here, on a cluster when the others have
+    ended. Raises if tasks of an earlier command still run and this one wouldn't wait for them, and in a process of
+    torchrun that hasn't found the others.
     """
     from menagerie.studies.runs.local import run_here
 
@@ -182,6 +183,6 @@ def run_tasks(
 
 
 def resources(jobs: Collection[AnyJob], processes: int) -> tuple[int, int]:
-    """Cores and GPUs of a task of so many processes."""
+    """Return the cores and GPUs that a task of `processes` processes needs."""
     cores = max(1, *(job.threads for job in jobs))
     return processes * cores, processes * any(job.device.startswith("cuda") for job in jobs)

@@ -1,4 +1,5 @@
-"""Tests a trained scorer: gives accuracies by subset and task, and the scores. Evaluates validation during training."""
+"""Tests a trained scorer: its accuracies by subset and task, and its scores. Also its accuracy on validation during
+training."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,8 +28,8 @@ Keep = Callable[[str, Sequence["Item"], Sequence["Scores"]], None]
 def evaluate(
     folder: Path, tests: Mapping[str, "Benchmark"], scorer: "Scorer | Judge", keep: Keep | None = None
 ) -> Results:
-    """Accuracy, tie rate and number of records by subset and task; writes `predictions.csv`. `keep` is called with each
-    subset, its items and all their scores."""
+    """Return accuracy, tie rate and number of records by subset and task; writes `predictions.csv`. `keep` is called
+    with each subset, its items and all their scores."""
     from menagerie.models.evaluation.scoring import score_items
 
     subsets = {}
@@ -45,8 +46,8 @@ def evaluate(
 
 
 def rules_for(scorer: "Scorer | Judge") -> Sequence[str]:
-    """The rules by which a model's quads are scored; rules that compare images are among them only if the model can
-    compare these."""
+    """Return the rules by which a model's quads are scored. Rules that compare images are among them only if the model
+    can compare images."""
     from menagerie.generators.benchmarks.benchmark import QUADS
     from menagerie.models.judges.judge import Judge
 
@@ -56,7 +57,8 @@ def rules_for(scorer: "Scorer | Judge") -> Sequence[str]:
 def summaries(
     test: "Benchmark", scores: Sequence["Scores"], rules: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """The results of each task, and of quads under each of `rules`, or under all; None for an empty subset."""
+    """Return the results of each task, and of quads under each of `rules` (None: under all). Accuracies of an empty
+    subset are None."""
     from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, summarise
 
     outcomes: dict[str, list[Outcome]] = {group: [] for group in test.groups if group != QUAD}
@@ -96,7 +98,8 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
 
 
 def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) -> float:
-    """Tie-neutral accuracy on a test's swaps (or on the items that replace them), or on a sample of at most `most`.
+    """Return the tie-neutral accuracy on a test's swaps (or on the items that replace them), or on a sample of at most
+    `most`.
 
     A scorer in training mode stays in it.
     """
@@ -119,7 +122,8 @@ LOOKS, LEAST_STEPS = 10, 100
 
 
 def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
-    """Whether to evaluate after a step: after every `every` steps (0: a tenth of the run) and after the last.
+    """Whether to evaluate after a step: after every `every` steps (0: a tenth of the run, at least `LEAST_STEPS`) and
+    after the last.
 
     Not in the single-object phase, whose steps are shared by cells with different validation sets.
     """
@@ -130,7 +134,7 @@ def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
 
 
 def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
-    """Accuracy on a sample of a test; NaN if no record has a swapped caption, or a score isn't finite."""
+    """Return the accuracy on a sample of a test; NaN if no record has a swapped caption, or a score isn't finite."""
     import torch
 
     devices = [scorer.device] if scorer.device.type == "cuda" else []

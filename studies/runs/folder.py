@@ -36,7 +36,7 @@ class RunConfig(msgspec.Struct):
 
     config: dict[str, Any]
     id: str = ""
-    """A random name of this folder alone, wherever it lies; empty in folders from before there were any."""
+    """A random name of this folder, which it keeps wherever it lies; empty in folders from before there were any."""
 
 
 @contextlib.contextmanager
@@ -63,7 +63,8 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path
 
 
 def id_of(out: Path) -> str:
-    """What a folder is called by those who share a storage: its own random name, else its path."""
+    """Return the name of a folder among those that share a storage of trials: its random name or, without one, its
+    path."""
     file = out / CONFIG
     recorded = read_record(file, RunConfig) if file.exists() else {}
     return str(recorded.get("id") or out.resolve())
@@ -93,8 +94,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 
 
 def same_weights(recorded: dict[str, Any], config: Any) -> bool:
-    """Whether a recorded configuration names the weights of `config` in another way; its cells then have the same
-    names.
+    """Whether a recorded configuration names the weights of `config` in another way; its cells then have the same ids.
 
     A file without a tag may also be from before tags, when all files were read in open_clip's default way.
     """
@@ -108,7 +108,7 @@ def same_weights(recorded: dict[str, Any], config: Any) -> bool:
 
 
 def provenance() -> dict[str, Any]:
-    """The command, versions, processor and commit of this run."""
+    """Return the command, versions, processor and commit of this run."""
     return {
         "command": " ".join(["python", *(without_passwords(readable(word)) for word in sys.argv)]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -121,9 +121,8 @@ def provenance() -> dict[str, Any]:
 
 
 def readable(word: str) -> str:
-    """A word of a command as valid UTF-8, whatever the terminal's encoding; other bytes of a path are written
-    as \xff.
-    """
+    """Return a word of a command as valid UTF-8, whatever the terminal's encoding; other bytes of a path are written as
+    \\xff."""
     return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
@@ -132,7 +131,7 @@ OF_STUDY, OF_RUNS = ("command", "started"), ("commit", "processor", "cores", "py
 
 
 def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) -> dict[str, str]:
-    """Collect where a study and its finished runs ran, and what draws this page, as recorded in its folder.
+    """Collect where a study and its finished runs ran, as recorded in its folder, and what draws this page.
 
     `results` are those of its runs, if they have been read already. A page that is drawn again keeps the study's start,
     commit and machine. Nothing is said about missing records.
@@ -147,7 +146,7 @@ def where_it_ran(out: Path, results: Iterable[Mapping[str, Any]] | None = None) 
 
 
 def results_in(out: Path) -> Iterable[dict[str, Any]]:
-    """The results of all finished cells or pieces in a study's folder."""
+    """Read the results of all finished cells or pieces in a study's folder."""
     folders = sorted(folder for kind in ("cells", "pieces") for folder in (out / kind).glob("*"))
     return filter(None, map(read_result, folders))
 

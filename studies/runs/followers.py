@@ -1,4 +1,5 @@
-"""What the other processes of torchrun or of a task do: they take the steps of the first one's trainings with it.
+"""The processes of torchrun or of a task other than the first: they take the steps of the first one's trainings
+together with it.
 
 They print nothing, unless something fails in them alone.
 """
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Lost(UserError):
-    """Raised where another process of a training is gone."""
+    """Raised when another process of a training is gone."""
 
 
 def run_together(command: Callable[[], int | None]) -> int | None:
@@ -59,7 +60,7 @@ def dismiss(ranks: "Ranks") -> None:
 
 
 def leave() -> None:
-    """Close the connections to other processes; as Python ends, their threads would end it with an error."""
+    """Close the connections to other processes; otherwise their threads would end Python with an error."""
     import torch.distributed as dist
 
     JOINED.clear()
@@ -68,7 +69,7 @@ def leave() -> None:
 
 @contextlib.contextmanager
 def lost_process() -> Iterator[None]:
-    """Turn the error of a collective whose other side is gone into a line."""
+    """Raise `Lost`, with a clear line, in place of the error of a collective operation whose other side is gone."""
     import torch.distributed as dist
 
     try:

@@ -1,4 +1,4 @@
-"""What a model reads and compares beside images and captions: graphs that aren't the generator's, and negatives."""
+"""What a model reads and compares besides images and captions: graphs that aren't the generator's, and negatives."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,7 +27,8 @@ PLAIN = Graphs()
 
 
 def read_graphs(job: Job, material: Material) -> Graphs:
-    """Open the graphs that a cell reads; raises if its parser can't run here, and for data without a world."""
+    """Open the sources of the graphs that a cell reads; raises if its parser can't run here, and for data without a
+    world."""
     source, seed = job.cell.graphs, job.cell.seed
     if source.plain:
         return PLAIN
@@ -38,7 +39,7 @@ def read_graphs(job: Job, material: Material) -> Graphs:
 
 
 def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
-    """Make a scorer read these graphs."""
+    """Make a scorer read these graphs in training and in tests."""
     from menagerie.models.texts import RegraphedReader
 
     plain = scorer.reader
@@ -47,7 +48,7 @@ def give_readers(scorer: "Scorer", graphs: Graphs) -> None:
 
 
 def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
-    """Yield all nodes and predicates that a parser makes of captions in training and tests; they may have new words.
+    """Yield all nodes and predicates that a parser finds in the captions of training and tests; they may be new words.
 
     All captions are parsed at once, which is faster than one by one.
     """
@@ -64,24 +65,25 @@ def parsed_texts(material: Material, graphs: Graphs) -> Iterator[str]:
 
 
 def parser_of(graphs: Graphs) -> "CaptionParser | None":
-    """The parser that makes the graphs; None if there is none."""
+    """Return the parser that makes the graphs; None if there is none."""
     return next((read.parser for read in graphs if read and read.parser), None)
 
 
 def parsed_record(graphs: Graphs) -> dict[str, str]:
-    """The numbers of parsed captions and of failures, for a cell's record."""
+    """Return the numbers of parsed captions and of failures, for a cell's record; empty without a parser."""
     parser = parser_of(graphs)
     return {"parsed": parser.counts().text} if parser else {}
 
 
 def false_further_of(scorer: "Scorer") -> str:
-    """The kind of false versions of further captions in a scorer's training batches; empty if it has none."""
+    """Return the kind of the false versions of further captions in a scorer's training batches; empty if there are
+    none."""
     return getattr(scorer.training_reader or scorer.reader, "false_further", "")
 
 
 def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[str]:
-    """Name the negatives of the loss besides other images and their captions: false captions, also of further captions
-    (of the kind `further`), partner images, altered graphs.
+    """List the negatives of the loss besides other images and their captions: false captions, false versions of further
+    captions (of the kind `further`), partner images, altered graphs.
 
     Partners that a model wants by itself count only if the training data have them, altered graphs only if captions
     state relations.
@@ -97,7 +99,8 @@ def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[st
 
 
 def states_relations(cell: Cell) -> bool:
-    """Whether the captions of a cell's data state relations, by the kind of split, or in photographs' captions."""
+    """Whether the captions of a cell's data state relations: for splits the kind decides, for other data what they say
+    of themselves."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     if cell.data.kind in KINDS:

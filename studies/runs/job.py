@@ -10,13 +10,13 @@ class AnyJob:
     """Work that leaves files in a folder. It is pickled on its way to the process that does it."""
 
     id: str
-    """Two jobs with one id are one."""
+    """Jobs with the same id are the same job."""
     name: str
     """Short text for people who wait."""
     folder: Path
     """Where the job's files go; nobody else writes there while it runs."""
     group: str = ""
-    """Jobs of one group load the same files, so one worker runs them in turn where it can; empty: no group."""
+    """Jobs of one group load the same files, so one worker runs them one after another if it can; empty: no group."""
     steps: int = 1
     """Number of steps, for progress bars."""
     threads: int = 1
@@ -35,12 +35,12 @@ class AnyJob:
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Do what is left, from where it was stopped.
 
-        After `release()` it may be ended at any moment. A `UserError` ends all other jobs too, unless this one has
-        `ended` with it.
+        After `release()` the job may be ended at any moment. A `UserError` ends all other jobs too, unless this job has
+        `ended` with it, for example because it diverged.
         """
         raise NotImplementedError
 
     @property
     def outcome(self) -> str:
-        """What is said when the job has ended."""
+        """The line that is printed when the job has ended."""
         return f"no result of {self.name}: {self.problem}" if self.problem else f"finished {self.name}"

@@ -1,7 +1,7 @@
-"""Runs jobs in worker processes and shows how far they are.
+"""Runs jobs in worker processes and shows their progress.
 
-Each worker runs one at a time with a fixed number of threads, so that results don't depend on how many run at once; it
-is kept for the next one, because loading torch takes seconds.
+Each worker runs one job at a time with a fixed number of threads, so that results don't depend on how many run at once.
+It is kept for the next job, because loading torch takes seconds.
 """
 
 import queue
@@ -46,7 +46,7 @@ def work(inbox: Any, messages: Any) -> None:
 
 
 def run_one(job: AnyJob, messages: Any) -> int | str:
-    """Run one job; returns `DONE`, or the message of a user's mistake. A mistake of ours ends the process."""
+    """Run one job; returns `DONE`, or the message of a `UserError`. Any other error ends the process."""
     ending, sent, said, stopped = Ending(), 0.0, DONE, False
     # Loaders and loggers end with the run; without any, the signal may as well end the process where it is.
     signal.signal(signal.SIGTERM, ending.request if job.has_processes else signal.SIG_DFL)
@@ -77,8 +77,8 @@ def run_one(job: AnyJob, messages: Any) -> int | str:
 
 @dataclass
 class Ending(Interruption):
-    """SIGTERM to a run that has processes of its own, which must not be killed while they start or pass on a batch: the
-    run ends after its current step, saves its state, and accepts only one request."""
+    """A request by SIGTERM to end a run that has processes of its own. It must not be killed while these start or pass
+    on a batch, so it ends after its current step and saves its state. Further requests are ignored."""
 
     deferred: bool = True
 
@@ -121,17 +121,18 @@ class Pool:
         return [worker for worker in self.workers if not worker.job]
 
     def choose(self, waiting: Sequence[AnyJob]) -> int:
-        """The position of the next job: one whose group a worker has loaded, else one whose group no worker has."""
+        """Return the position of the next job: if possible one whose group an idle worker has loaded, else one whose
+        group no busy worker has loaded."""
         loaded, held = ({worker.group for worker in which} - {""} for which in (self.idle, self.busy))
         return min(range(len(waiting)), key=lambda k: (waiting[k].group not in loaded, waiting[k].group in held))
 
     def fill(self, waiting: list[AnyJob], most: int) -> None:
-        """Start jobs that wait, until `most` run."""
+        """Start waiting jobs, until `most` run."""
         while waiting and len(self.busy) < most:
             self.start(waiting.pop(self.choose(waiting)))
 
     def start(self, job: AnyJob) -> None:
-        """Give `job` to a worker without one, first to one of its group, or to a new one."""
+        """Give `job` to an idle worker, if possible to one that has loaded its group, else to a new worker."""
         worker = min(self.idle, key=lambda worker: worker.group != job.group, default=None)
         if worker is None:
             inbox = self.context.Queue()
@@ -144,8 +145,8 @@ class Pool:
         worker.inbox.put(job)
 
     def stop(self) -> None:
-        """End all workers; their last saved states stay. Workers without a job may end by themselves first, so that
-        their libraries give back what they hold."""
+        """End all workers; their last saved states stay. Idle workers may end by themselves first, so that their
+        libraries free what they hold."""
         for worker in self.idle:
             worker.inbox.put(None)
         for worker in self.idle:
@@ -153,7 +154,7 @@ class Pool:
         end_processes([worker.process for worker in self.workers])
 
     def listen(self) -> None:
-        """Take what the jobs say, waiting a moment for it."""
+        """Take all messages of jobs, after waiting a moment for the first."""
         try:
             cell, message = self.messages.get(timeout=POLL_SECONDS)
             while True:
@@ -168,12 +169,12 @@ class Pool:
             return
 
     def losses(self) -> str:
-        """The losses of the first few jobs that are being done, for progress bars."""
+        """Write the losses of the first few running jobs, for progress bars."""
         known = {worker.job.name: self.news.get(worker.job.id, News(0, "")).text for worker in self.busy}
         return "; ".join([f"{name}: {text}" for name, text in known.items() if text][:MOST_NAMED])
 
     def reap(self) -> list[tuple[AnyJob, str]]:
-        """Jobs that ended since the last call, with the reason if they failed."""
+        """Return the jobs that ended since the last call, each with the reason if it failed."""
         if any(worker.process.exitcode is not None for worker in self.workers):
             self.listen()  # what it said last may still be under way
         ended = []
@@ -194,7 +195,7 @@ def fail(job: AnyJob, reason: str) -> None:
 
 @dataclass
 class Steps:
-    """A bar of the steps of all jobs."""
+    """A progress bar of the steps of all jobs."""
 
     bar: Any
     lines: PlainLines
@@ -221,7 +222,7 @@ def run_here(
     follow: Callable[[AnyJob], Sequence[AnyJob]],
     on_failed: Callable[[AnyJob, str], None] | None = None,
 ) -> None:
-    """Run jobs, `workers` at a time, and those that `follow` from each that has ended."""
+    """Run jobs, `workers` at a time, and also the jobs that `follow` returns for each that has ended."""
     start_server(jobs[0].threads)
     pool, waiting, ended = Pool(), list[AnyJob](), list[AnyJob]()
     try:

@@ -111,7 +111,7 @@ def check_loggers(names: Sequence[str]) -> None:
 
 
 def numbers(row: "Row") -> Iterator[tuple[str, float]]:
-    """Yield the columns of a row that have a number, except the step."""
+    """Yield the columns of a row that have a number, except for the step."""
     for name, value in zip(row._fields[1:], row[1:], strict=True):
         if not (name in ("validation", "waited") and math.isnan(value)):
             yield name, value

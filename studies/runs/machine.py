@@ -24,7 +24,7 @@ def processor() -> str:
 
 
 def described(cpuinfo: str) -> str:
-    """Describe the first processor of Linux's `cpuinfo` in a line; empty if it has no name there."""
+    """Describe the first processor in Linux's `cpuinfo` in a line; empty if it has no name there."""
     lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
     facts = {key.strip(): value.strip() for key, _, value in lines}
     if "model name" not in facts:
@@ -43,7 +43,7 @@ def check_device(device: str) -> None:
 
 
 def check_device_here(device: str, processes: int = 1) -> None:
-    """Raise unless torch finds the device on this machine, one for each process."""
+    """Raise unless torch finds the device on this machine, and a GPU for each of `processes` that train on one."""
     import torch
 
     check_device(device)
@@ -59,7 +59,7 @@ def check_device_here(device: str, processes: int = 1) -> None:
 
 
 def check_precision(precision: str, device: str) -> None:
-    """Raise for a precision that a device doesn't have."""
+    """Raise for a precision that the device doesn't have."""
     if precision == "tf32" and device == "cpu":
         raise UserError("--precision tf32 is one of GPUs; give --device cuda too, or --precision bf16 or float32")
 
@@ -84,7 +84,7 @@ MODULES = (
 
 
 def start_server(threads: int) -> None:
-    """Start the server for runs with this many threads each; 0 leaves torch the choice."""
+    """Start the server process for runs with `threads` threads each; 0 lets torch choose."""
     for name, size in MALLOC.items():
         os.environ.setdefault(name, str(size))
     if threads:
@@ -93,7 +93,7 @@ def start_server(threads: int) -> None:
 
 
 def settle_torch(threads: int) -> None:
-    """Make torch compute the same every time, with this many threads."""
+    """Make torch compute the same every time, with `threads` threads."""
     import torch
 
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it, products on a GPU may not repeat

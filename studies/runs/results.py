@@ -1,4 +1,4 @@
-"""Results: the file in the folder of a cell or piece with its digests, and the tables of a grid's cells."""
+"""Results: the file, with digests, in the folder of a cell or piece, and the table of all results of a study."""
 
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,8 @@ class Result(msgspec.Struct):
 
 
 def write_result(folder: Path, result: dict[str, Any], files: tuple[str, ...] = (), varying: tuple[str, ...] = ()):
-    """Write a result with digests of files in its folder; the `varying` files may differ between two runs of
-    one cell.
-    """
+    """Write a result with digests of files in its folder. The `varying` files may differ between two runs of one
+    cell."""
     noted = {FILES: digests_in(folder, files)} if files else {}
     origin = result.get("provenance", {}) | ({FILES: digests_in(folder, varying)} if varying else {})
     write_record(folder / RESULT, result | noted | ({"provenance": origin} if origin else {}))
@@ -100,12 +99,12 @@ LEFT_OUT = "left_out.txt"  # why a piece of an evaluation has no result; the nex
 
 
 def left_out(folder: Path) -> str:
-    """Why there is no result in a folder; empty where there is one, or nothing has ended yet."""
+    """Return why there is no result in a folder; empty if there is one, or if nothing has ended yet."""
     return reason_in(folder, LEFT_OUT)
 
 
 def reason_in(folder: Path, name: str) -> str:
-    """The reason why there is no result, from a file beside it; empty where there is one, or no such file."""
+    """Return why there is no result, from a file beside it; empty if there is a result, or no such file."""
     file = folder / name
     return read_text(file).strip() if file.exists() and finished(folder) is None else ""
 
@@ -118,7 +117,7 @@ CELLS = "cells.jsonl"  # the results of all finished cells of a study
 
 
 def read_results(run: Path) -> list[dict[str, Any]]:
-    """The results in `cells.jsonl` of a grid's folder; raises if there are none."""
+    """Read the results in `cells.jsonl` of a study's folder; raises if there are none."""
     file = run / CELLS
     try:
         results = read_records(file, Result)

@@ -9,7 +9,8 @@ If the rate is constant before it decays (`Recipe.decay`), runs that differ only
 the state at the end of the constant phase is kept too, and longer cells continue from it. Shorter cells must be
 finished before longer ones begin, or steps are trained twice.
 
-Beside such a state stand those that `--keep-states` wants of the steps before it; who continues from it takes them too.
+The states that `--keep-states` wants of the steps before such a state are kept beside it; a cell that continues from it
+takes them over too.
 """
 
 import re
@@ -43,7 +44,8 @@ Report = Callable[[int], None]  # receives each finished step, or 0 while a run 
 
 
 def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", report: Report, log: TrainingLog) -> None:
-    """Put the state after the single-object phase where the cell looks for its state, unless it has one."""
+    """Give the cell the state after the single-object phase as its own state, unless it has one. If nobody has trained
+    the phase yet, train it."""
     from menagerie.models.training.feed import single_steps
     from menagerie.models.training.sampling import SINGLES
     from menagerie.models.training.state import StateFile, hand_on
@@ -67,8 +69,8 @@ def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", repo
 
 
 def has_false_captions(cell: Cell, train: "Captioned", indices: list[int], further: str = "") -> bool:
-    """Whether the phase's items have false captions, which depend on the rest of the training data; `further` is the
-    kind of those of further captions."""
+    """Whether the phase's items have false captions, which depend on the rest of the training data. `further` is the
+    kind of false further captions, if there are any."""
     kinds = filter(None, (*negatives_of(cell.recipe, cell.negatives).texts, further))
     return any(text is not None for kind in kinds for text in train.negatives(indices, indices, kind))
 
@@ -96,12 +98,12 @@ def train_phase(
 
 
 def states_beside(ready: Path) -> Path:
-    """The folder beside a shared state for the states that `--keep-states` wants of the steps before it."""
+    """Return the folder beside a shared state for the states that `--keep-states` wants of the steps before it."""
     return ready.with_suffix("")
 
 
 def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]) -> str:
-    """A key that is equal for two cells exactly if every step of their phases is the same."""
+    """Return a key that is equal for two cells exactly if every step of their phases is the same."""
     cell = job.cell.trained_as  # tests don't affect training steps
     settings = {name: value for name, value in cell.settings.items() if name not in ("data", "recipe")}
     settings["recipe"] = identity_of(phase_recipe(cell.recipe))
@@ -114,7 +116,7 @@ def phase_key(job: Job, material: Material, scorer: "Scorer", indices: list[int]
 
 
 def phase_recipe(recipe: Recipe) -> Recipe:
-    """The recipe with defaults in fields that only affect later steps."""
+    """Return the recipe with defaults in fields that only affect later steps."""
     plain = Recipe()
     later = ("singles_share", "image_negatives")
     return replace(recipe, **{name: getattr(plain, name) for name in later})
@@ -122,7 +124,8 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 @contextmanager
 def first_come(path: Path, report: Report) -> Iterator[None]:
-    """Hold a lock, or wait for its holder; `report(0)` allows a waiting run to be stopped."""
+    """Hold a lock inside this context, after waiting for its holder. While waiting it calls `report(0)`, which can stop
+    the run."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
@@ -138,9 +141,7 @@ def first_come(path: Path, report: Report) -> Iterator[None]:
 
 
 def clear_shared(out: Path) -> None:
-    """After all cells are finished, delete the states that they shared, and leftovers of processes killed at
-    the end.
-    """
+    """Delete the states that cells shared, once all are finished, and leftovers of processes killed at the end."""
     shutil.rmtree(out / "shared", ignore_errors=True)
     for state in out.glob(f"cells/*/{STATE}"):
         if finished(state.parent) is not None:
@@ -185,7 +186,7 @@ def go_on_from(job: Job, scorer: "Scorer", branch: int) -> None:
 
 
 def keep(job: Job, state: Path, branch: int) -> None:
-    """Keep a state, and delete the states of shorter cells, from which no longer cell starts any more."""
+    """Keep a state, and delete the states of shorter cells: longer cells no longer start from these."""
     from menagerie.models.training.state import StateFile, hand_on
 
     hand_on(StateFile(state, job.cell.id), StateFile(folder_of(job) / f"{branch}.pt", trunk_key(job.cell)))

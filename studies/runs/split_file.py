@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SplitFile:
-    """A split file made before, perhaps by somebody else; its content is its identity."""
+    """A split file that was made before, perhaps by somebody else. Its content is its identity."""
 
     content: str
     """Identity of recipe, scenes and texts; a packed copy has the same."""
@@ -52,7 +52,7 @@ class SplitFile:
 
     @property
     def splits(self) -> tuple[()]:
-        """Nothing: the file is there."""
+        """No splits: nothing has to be rendered, as the file is there."""
         return ()
 
     def counts(self) -> dict[str, int]:
@@ -100,7 +100,7 @@ def describe_file(file: Path, several: bool) -> SplitFile:
 
 
 def tests_of(split: "Split") -> tuple[str, ...]:
-    """The test subsets of a file, in the order of its kind's recipes; unknown ones come last."""
+    """List the test subsets of a file, in the order of its kind's recipes; unknown ones come last."""
     from menagerie.generators.splits.recipe_file import KINDS
 
     names = sorted(split.subsets.keys() - {"train", "validation"})

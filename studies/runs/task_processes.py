@@ -1,7 +1,7 @@
 """Trains in several processes of one cluster task, as torchrun does in several processes of a command.
 
 The task's own process is the first of them. It starts the others, which take the steps of its trainings together with
-it (menagerie.studies.runs.followers); each has a GPU of its own.
+it (menagerie.studies.runs.followers). Each has its own GPU.
 """
 
 import os
@@ -19,8 +19,8 @@ HERE = "127.0.0.1"
 
 
 def run_in_processes(body: Callable[[], None], count: int, threads: int) -> None:
-    """Call `body` in this process, as the first of `count` with so many threads each; all others have ended when it
-    returns."""
+    """Call `body` in this process, as the first of `count` processes with `threads` threads each. All others have ended
+    when this returns."""
     from torch.distributed import TCPStore
 
     start_server(threads)
@@ -37,12 +37,13 @@ def run_in_processes(body: Callable[[], None], count: int, threads: int) -> None
 
 
 def take_place(place: dict[str, str], rank: int) -> None:
-    """Say in the environment, as torchrun does, which of the processes this one is."""
+    """Set the environment variables by which torchrun tells a process its rank and how to find the others."""
     os.environ.update(place | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
 
 
 def follow_in_task(place: dict[str, str], rank: int) -> None:
-    """Follow the trainings of a task's first process, with which this one ends. Slurm's signals are for the first."""
+    """Follow the trainings of a task's first process, and end with it. Only the first process reacts to Slurm's
+    signals."""
     ignore_signals()
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

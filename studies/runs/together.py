@@ -1,7 +1,7 @@
-"""Trainings in several processes: which there are, and how the first one has the others take steps with it.
+"""Trainings in several processes: which processes there are, and how the first makes the others take steps with it.
 
-torchrun starts the same command in every process. The first one runs it, and alone reads options, plans, renders,
-evaluates and writes; the others wait until it trains (menagerie.studies.runs.followers). A task of a cluster starts the
+torchrun starts the same command in every process. Only the first one runs it: it reads options, plans, renders,
+evaluates and writes. The others wait until it trains (menagerie.studies.runs.followers). A task of a cluster starts the
 others itself (menagerie.studies.runs.task_processes).
 """
 
@@ -31,7 +31,7 @@ LONGEST_WAIT = timedelta(minutes=10)
 ENDLESS = timedelta(days=365)
 
 JOINED: dict[str, "Ranks"] = {}
-"""This process among those of torchrun, by the kind of device that its trainings use; empty without torchrun."""
+"""This process as one of the ranks of a training, by the device that its trainings use; empty if it trains alone."""
 
 
 def processes() -> int:
@@ -49,7 +49,7 @@ def check_joined() -> None:
 
 
 def join() -> "Ranks":
-    """Find the other processes of torchrun."""
+    """Connect to the other processes of torchrun or of a task; returns this process as one of the ranks."""
     import torch.distributed as dist
 
     from menagerie.models.ranks import Ranks, Share
@@ -68,9 +68,9 @@ def join() -> "Ranks":
 
 
 def ranks_on(device: str) -> "Ranks | None":
-    """This process among those that train on such a device, each on its own; None without torchrun.
+    """Return this process as one of the ranks that train on `device`, each on its own device; None if it trains alone.
 
-    All processes must call it alike: on GPUs they connect when it is called first.
+    All processes must call this alike: on GPUs the first call connects them.
     """
     if device != "cpu" and JOINED and device not in JOINED:
         import torch
@@ -83,10 +83,12 @@ def ranks_on(device: str) -> "Ranks | None":
 
 @contextmanager
 def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callable[[], None]]]:
-    """While inside, the other processes follow a training of this job; they take each step for which they are told to.
+    """Make the other processes follow a training of this job inside this context; they take each step that they are
+    told to.
 
-    Yields them, and a check for between steps, which raises `Stopped` after Ctrl-C or SIGTERM: within a step the others
-    wait for this process and can't be told of its end. After an error there it must end.
+    Yields the ranks (None if this process trains alone), and a function to call between steps, which raises `Stopped`
+    after Ctrl-C or SIGTERM. Within a step the others wait for this process and can't be told of its end: after an error
+    there this process must end.
     """
     if not JOINED:
         yield None, lambda: None
@@ -111,7 +113,7 @@ def leading(job: Job, scorer: "Scorer") -> Iterator[tuple["Ranks | None", Callab
 
 @contextmanager
 def interrupted(interruption: Interruption) -> Iterator[None]:
-    """Let Ctrl-C and the signals of a cluster's task request an end."""
+    """Let Ctrl-C and the signals of a cluster's task only request an end inside this context."""
     before = {number: signal.signal(number, interruption.request) for number in (*SIGNALS, signal.SIGINT)}
     try:
         yield
@@ -129,7 +131,7 @@ def take_steps(
     until: int | None = None,
     history: "History | None" = None,
 ) -> None:
-    """Train a cell's scorer, to the end or until a step, in all processes that there are."""
+    """Train a cell's scorer, to the end or until a step, in all processes that train together."""
     from menagerie.models.training.device_images import room_on
     from menagerie.models.training.loop import train
 
@@ -157,7 +159,8 @@ def sharing(study: Any) -> int:
 
 
 def check_sharing(study: Any, cells: list[Cell]) -> None:
-    """Raise for options and models with which several processes can't train together; nothing if one trains alone."""
+    """Raise for options and models with which several processes can't train together. Doesn't raise if one trains
+    alone."""
     count = sharing(study)
     if processes() > 1 and study.workers > 1:
         raise UserError(

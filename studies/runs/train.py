@@ -91,7 +91,8 @@ def material_of(job: Job) -> Material:
 
 
 def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = PLAIN) -> "Scorer":
-    """The cell's scorer before its first step; raises if captions would be cut, unless that is allowed."""
+    """Build the cell's scorer as it is before its first step; raises if captions would be cut, unless that is
+    allowed."""
     import torch
 
     from menagerie.models.carry_over import carry_over, widened
@@ -114,7 +115,8 @@ def fresh_scorer(job: Job, material: Material, report: Report, graphs: Graphs = 
 
 
 def base_scorer(job: Job, report: Report) -> "Scorer | None":
-    """The scorer of the cell that this one is built on; it is trained first if necessary."""
+    """Load the scorer of the cell that this one is built on, and train it first if necessary; None if there is no such
+    cell."""
     from menagerie.models.checkpoint import load_checkpoint
 
     if job.cell.base is None:
@@ -139,10 +141,11 @@ def noted_divergence(job: Job) -> Iterator[None]:
 
 
 def trained_before(job: Job, report: Report) -> "Scorer | None":
-    """The scorer of a cell in the run with the same training, and its log.
+    """Load the scorer of the run's other cell with the same training, and copy its log; None if this cell has to be
+    trained itself.
 
-    Where the cells differ in options of scores alone, the other is trained first if necessary. Where they differ in
-    graphs, and the other isn't finished, there is none.
+    If the two cells differ in options of scores, the other cell is trained first if necessary. If they differ only in
+    graphs, its scorer is used only if it is finished.
     """
     from menagerie.models.checkpoint import load_checkpoint
 
@@ -158,8 +161,8 @@ def trained_before(job: Job, report: Report) -> "Scorer | None":
 
 
 def train_other(job: Job, report: Report) -> None:
-    """Train the cell whose weights another one scores, unless its training failed before; then the other has failed
-    too."""
+    """Train the cell whose weights another one scores. Raises `Diverged` if its training diverged before: then the
+    other cell has diverged too."""
     from menagerie.models.scorer import Diverged
 
     if job.problem:
@@ -169,7 +172,8 @@ def train_other(job: Job, report: Report) -> None:
 
 @contextmanager
 def one_training(job: Job, report: Report) -> Iterator[None]:
-    """Wait while another process trains the weights that the cell shares with cells of other scores."""
+    """Keep other processes from training, inside this context, the weights that the cell shares with cells that score
+    otherwise; wait while one does."""
     if not spec_of(job.cell.model).scored:
         yield
         return
@@ -184,7 +188,8 @@ def trained(
     report: Report,
     loggers: Sequence[Logger],
 ) -> tuple["Scorer", float | None]:
-    """The scorer after its last step, and the median processor time of its steps, if any was left."""
+    """Train the cell or take over its training; returns the scorer after its last step, and the median processor time
+    of a step (None if none was left)."""
     from menagerie.models.training.encoding import checkpoint_blocks
 
     with noted_divergence(job):

@@ -1,8 +1,8 @@
-"""The training log of a cell: `training.csv` with a row a step, and the loggers chosen by `--log`.
+"""The training log of a cell: `training.csv` with a row per step, and the loggers chosen by `--log`.
 
 Rows come from the state that a run continues from (models/training/state.py), so the file has every step once, however
-often the run was stopped. The file grows during a run; a killed process may leave its last line incomplete, and the
-next process rewrites it.
+often the run was stopped. The file grows during a run. A killed process may leave its last line incomplete; the next
+process rewrites the file.
 """
 
 import csv
@@ -63,7 +63,8 @@ FIRST_COLUMNS = 5  # in files of versions that didn't measure how long steps wai
 
 
 class CsvFile:
-    """Rows as a table; the last two columns are timing, all others depend only on the cell."""
+    """Rows as a table. The last two columns are timing; the others depend only on the cell and, for validation, on when
+    it is evaluated."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -87,14 +88,15 @@ class CsvFile:
 
 
 def fields_of(row: "Row") -> tuple[str, ...]:
-    """A row as text, with enough digits to tell any two losses apart; empty for what wasn't evaluated or measured."""
+    """Write a row as text, with enough digits to tell any two losses apart; empty for what wasn't evaluated or
+    measured."""
     validation = "" if math.isnan(row.validation) else f"{row.validation:.6g}"
     timing = f"{row.images_per_second:.6g}", "" if math.isnan(row.waited) else f"{row.waited:.4f}"
     return str(row.step), f"{row.loss:.9g}", f"{row.learning_rate:.9g}", validation, *timing
 
 
 class Latest:
-    """Keeps the last row in a few words, for progress messages."""
+    """A logger that keeps the last row in a few words, for progress messages."""
 
     def __init__(self) -> None:
         self.text, self.validation = "", ""
@@ -117,7 +119,7 @@ class TrainingLog:
         self.history, self.loggers, self.written = history, loggers, 0
 
     def aside(self, action: Callable[[], Result]) -> Result:
-        """Do something without counting its time as training."""
+        """Call `action` without counting its time as training; returns its result."""
         self.history.read()
         try:
             return action()
@@ -125,7 +127,7 @@ class TrainingLog:
             self.history.restart()
 
     def note(self, accuracy: Callable[[], float]) -> None:
-        """Evaluate validation after the last step."""
+        """Evaluate on validation, and note the accuracy in the row of the last step."""
         value = self.aside(accuracy)
         self.history.note(value)
 
@@ -139,7 +141,7 @@ class TrainingLog:
 
 @contextmanager
 def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingLog]:
-    """The log of a cell during its training; rows are written even if training fails."""
+    """Yield the log of a cell during its training; rows are written even if training fails."""
     from menagerie.models.training.state import History
 
     every = [CsvFile(job.folder / FILE), *(LOGGERS[name](job) for name in job.execution.log), *loggers]
@@ -153,7 +155,7 @@ def training_log(job: Job, loggers: Sequence[Logger] = ()) -> Iterator[TrainingL
 
 
 def read_training(folder: Path) -> dict[str, Float64[np.ndarray, " n"]]:
-    """The columns of a cell's `training.csv`, nan for empty fields, without an incomplete last line.
+    """Read the columns of a cell's `training.csv`: nan for empty fields, without an incomplete last line.
 
     Empty if there is no file; raises if the file changed since the cell was finished.
     """

@@ -1,4 +1,5 @@
-"""A cell's job: trains and evaluates it, unless it is finished, and makes the states of `--keep-states` it lacks."""
+"""A cell's job: trains and evaluates the cell, unless it is finished, and makes the states of `--keep-states` that it
+lacks."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], None]) -> None:
-    """Train and evaluate a cell, unless it is finished, and keep the states that it lacks then.
+    """Train and evaluate a cell, unless it is finished, and then keep the states that it lacks.
 
-    `report` is told of the last row of the training log with each step.
+    With each step `report` is given the last row of the training log in words.
     """
     latest = Latest()
     with one_training(job, lambda step: report(step, "")):
@@ -32,11 +33,8 @@ def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], 
 
 
 def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
-    """Keep the states that a finished cell lacks: it was finished or stopped before they were asked for, or went on
-    from what others had trained before. A fresh scorer takes the same steps again; the result stays as it is.
-
-    It prepares its batches itself, so that it can be ended at any moment.
-    """
+    """Keep the states that a finished cell lacks: it was finished or stopped before they were asked for, or continued
+    steps that others had taken. A fresh scorer takes the same steps again; the result stays as it is."""
     from menagerie.models.training.state import StateFile
 
     file = StateFile(job.folder / STATES / STATE, job.id)
@@ -62,7 +60,8 @@ def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
 
 
 def take_over_finished(job: Job, scorer: "Scorer") -> None:
-    """Keep what needs no training: the states of a cell with the same training, and the cell's last weights."""
+    """Keep the states that need no training: those of a cell with the same training, and the cell's own last
+    weights."""
     other = replace(job, cell=job.cell.trained_as)
     take_over_states(other.folder, job.folder, job.lacking, job.cell.model, scorer)
     if job.steps in job.lacking:
