@@ -1,4 +1,4 @@
-"""The page of an ablation study: claims, and of each split every row; `ablations.csv` and `ablations.tex`."""
+"""The page of an ablation study, with claims and the rows of each split; `ablations.csv` and `ablations.tex`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -73,7 +73,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
 
 def trained_on(data: Mapping[str, CellData]) -> str:
     """Say what the first row of each split is trained on: the hardest cell of the grids, with its share of animal
-    pairs, or a split that the user gave."""
+    pairs, or the user's own split."""
     if "own" in data:
         return "your own split"
     shares = sorted({source.axes["pairs"] for source in data.values()})
@@ -86,14 +86,14 @@ class Section:
     """The rows of one split."""
 
     study: Any
-    """An `AblationStudy`; not named as the type, because its file imports this one."""
+    """An `AblationStudy`. It isn't named as the type, because its file imports this one."""
     split: str
     every: Records
     """The records of all splits."""
 
     @cached_property
     def base(self) -> str:
-        """The row of the model as it is."""
+        """The name of the unchanged model's row."""
         return base_row(self.study.spec)
 
     @cached_property
@@ -120,15 +120,15 @@ class Section:
 
     @cached_property
     def differences(self) -> dict[str, Estimate]:
-        """How far each row is above the model as it is in the first column."""
+        """Each row's difference from the unchanged model in the first column."""
         return above(self.records, self.columns[:1], self.base)
 
     def missing(self, row: str) -> str:
-        """The sign in place of a row's difference."""
+        """Return the sign shown for a row without a difference."""
         return missing(replace(self.records, arms=tuple(self.arms)), row, self.base)
 
     def verdicts(self) -> list[Verdict]:
-        """The paper's claims on this split."""
+        """Return the verdicts on the paper's claims about this split."""
         return [
             verdict(
                 *(claim.text, claim.row, f"{self.split}: {tests_in_words(claim.columns)}"),
@@ -139,7 +139,7 @@ class Section:
         ]
 
     def finding(self) -> str:
-        """How many rows differ, and which is the lowest; empty where none is finished."""
+        """Say how many rows differ and which is the lowest; empty if no row has a difference yet."""
         if not self.differences:
             return ""
         lower, higher = (sum(judged(its, sign) == "confirmed" for its in self.differences.values()) for sign in (-1, 1))
@@ -150,7 +150,7 @@ class Section:
         )
 
     def bars(self) -> Bars:
-        """Every row and seed."""
+        """Return a figure of every row's accuracy, with a pale dot for each seed."""
         says = (
             f"The {self.split} split: accuracy of each row, a panel for each test, with its interval; pale dots are "
             f"seeds. Dashed line: {self.base} as it is. Dotted line, where in sight: chance."
@@ -160,7 +160,7 @@ class Section:
         return Bars(self.split, self.shown, ("row",), panels=panels, dots=True, beside=beside, says=says)
 
     def parts(self, with_bars: bool) -> Iterator[Part]:
-        """All parts of the split's section; its bars may be shown elsewhere."""
+        """Yield all parts of the split's section. Its bars are left out if they are shown elsewhere."""
         kind = self.data.kind
         yield Heading(f"The {self.split} split", f"The false caption of the task `swap`: {KINDS[kind].task}.")
         if not self.records.results:
@@ -177,7 +177,8 @@ class Section:
             yield Paragraph("Rows that change nothing where no caption states a relation aren't trained on this split.")
 
     def table(self) -> Table:
-        """Accuracies, how the first column's differs, and a ratio of weights."""
+        """Return the table of accuracies, with differences from the unchanged model in the first column and a ratio of
+        weights."""
         ablations, rows = ablations_of(self.study.spec), dict.fromkeys(arm.labels["row"] for arm in self.arms)
         first = column_name(*self.columns[0])
         every = replace(self.records, arms=tuple(self.arms))
@@ -192,7 +193,7 @@ class Section:
         return Table(f"accuracy-{self.split}", self.shown, ("row",), ("subset", "task"), beside=beside, says=says)
 
     def ratios(self, names: tuple[str, str]) -> dict[tuple[str, ...], str]:
-        """The ratio of two weights of each row, mean and deviation over seeds."""
+        """Return each row's ratio of two weights, as mean and deviation over seeds."""
         found: dict[str, list[float]] = {}
         for arm, _ in self.records.results:
             value = ratio(self.records.folder(arm), names)
@@ -201,7 +202,8 @@ class Section:
         return {(row,): number(mean(values), spread[row]) for row, values in found.items() if values}
 
     def plane(self, up: str, across: str) -> HeatMap | None:
-        """The rows that differ in two options of the model alone, if all values of both are varied together."""
+        """Return a heat map of the rows that change only these two options of the model. None unless all combinations
+        of their values are there."""
         spec, names = self.study.spec, (up, across)
         plain = asdict(spec.configured(next(arm.cell.options for arm in self.arms if arm.labels["row"] == self.base)))
         varied = {
@@ -226,7 +228,7 @@ class Section:
 
 @cache  # what is finished doesn't change, and the tables are written anew after every run
 def ratio(folder: Path, names: tuple[str, str]) -> float | None:
-    """The first of two scalar weights over the second; None where the model of this folder has no such weights."""
+    """Return the first of two scalar weights divided by the second; None if the model in this folder lacks them."""
     from menagerie.models.checkpoint import read_weights
 
     found = read_weights(folder / CHECKPOINT)

@@ -52,7 +52,7 @@ the dotted line is chance. All numbers: `cells/*/training.csv`."""
 
 
 class Point(NamedTuple):
-    """A model at one budget with which all seeds are finished."""
+    """A model's result at one budget that all seeds have finished."""
 
     steps: int
     arms: tuple[Arm, ...]
@@ -156,7 +156,7 @@ def only(points: Iterable[Point], records: Records) -> Records:
 
 
 def costs(arm: Arm, records: Records) -> dict[str, Any]:
-    """The columns of a run by which figures place it: its cost."""
+    """Return a run's costs, as the labels by which figures place it."""
     cost = noted_cost(arm)
     return {FLOPS: cost.flops / 1e12, IMAGES: cost.images / 1000, SECONDS: cost.cpu_seconds}
 
@@ -172,7 +172,7 @@ def said(study: Any, lines: Sequence[Line], gaps: Gaps) -> Iterator[Part]:
 
 
 def on_first(study: Any, line: Line) -> str:
-    """How accurate the first model becomes with compute."""
+    """Say how accurate the first model becomes, and at what cost."""
     place = "On your own split" if line.split == "own" else f"At the hardest cell of the {line.split} split"
     images, tflop, seconds = line.best.cost.texts
     spent = f"{images} images, {tflop} TFLOP" + f", {seconds} CPU-seconds" * (seconds != DASH)
@@ -185,7 +185,8 @@ def on_first(study: Any, line: Line) -> str:
 
 
 def on_other(first: Line, line: Line, gap: "Estimate") -> str:
-    """How much better another model is at its best budget, and what it needs to be as good as the first."""
+    """Say how far another model at its best budget is above the first, and which budget makes it as good on
+    validation."""
     base, best, title = first.best, line.best, title_of(first.model)
     match = next((point for point in line.points if point.validation >= base.validation), None)
     times = f"with {best.cost.flops / base.cost.flops:.2g} times the operations"
@@ -217,7 +218,8 @@ def best_rows(study: Any, lines: Sequence[Line], gaps: Gaps) -> list[list[str]]:
 
 
 def choice_rows(study: Any, records: Records) -> list[list[str]]:
-    """Validation (%) of every choice with the first seed by budget; a dash where it went no further."""
+    """Return a row for each choice: its validation accuracy (%) with the first seed after each budget. A dash marks
+    budgets that it wasn't trained for."""
     first = min(records.labels("seed"))
     scores = {
         (arm.labels["split"], arm.cell.model, study.setup_of(arm), arm.labels["steps"]): records.score(arm)
@@ -233,6 +235,6 @@ def choice_rows(study: Any, records: Records) -> list[list[str]]:
 
 
 def percent(level: "Estimate") -> str:
-    """An accuracy with its interval, which is given even if many pairs are all alike."""
+    """Return an accuracy with its interval. Many animal pairs get one even if their records are all alike."""
     bounds = f"{100 * level.low:.1f}, {100 * level.high:.1f}" if level.conclusive else level.bounds
     return f"{100 * level.value:.1f} % [{bounds}]"

@@ -14,7 +14,7 @@ from menagerie.studies.frame.records import Records
 
 TEST = "seen_2"
 """The test on which effects are measured: two things, both mentioned. Such images and captions are in every run's
-train, whatever its factors."""
+training, whatever its factors."""
 TESTED = "seen 2: swap"
 RECOGNITION = ("replace animal", "replace texture")
 # Each factor in words, and its values.
@@ -82,7 +82,7 @@ def change(name: str, levels: Levels) -> str:
 
 
 def answer(model: str, found: Mapping[Effect, Estimate], levels: Levels) -> str:
-    """Which factors raise accuracy, which lower it, and which of them interact."""
+    """Say which factors raise accuracy, which lower it, which are undecided, and which interact."""
     main = {effect[0]: its for effect, its in found.items() if len(effect) == 1}
     said = [
         f"{what}: " + ", ".join(f"{called((name,))} ({change(name, levels)}) {main[name]}" for name in names)
@@ -96,7 +96,8 @@ def answer(model: str, found: Mapping[Effect, Estimate], levels: Levels) -> str:
 
 
 def reached(swaps: Records, model: str, enough: float) -> str:
-    """How far a model's runs have come where captions are complete, without which effects say little."""
+    """Say how accurate a model's runs are, over all and where captions are complete. If the latter aren't above chance,
+    effects say little."""
     (every,) = swaps.estimates(("model",)).values()
     text = f"{title_of(model)} gets {percent(every)} of swaps right over all runs (chance is 50)"
     for its in swaps.where(**COMPLETE).estimates(("model",)).values():
@@ -113,7 +114,7 @@ def percent(its: Estimate) -> str:
 
 
 def judgements(records: Records, model: str, found: Found, levels: Levels, enough: float) -> Iterator[Verdict]:
-    """What the paper claims of CLIP, for a model."""
+    """Yield verdicts for a model on what the paper claims of CLIP."""
     title = title_of(model)
     for name, claim in HURT.items():
         its, sign = found[model].get((name,)), 1 if COMPLETE[name] else -1
@@ -129,9 +130,9 @@ def judgements(records: Records, model: str, found: Found, levels: Levels, enoug
 
 
 def of_level(claim: str, title: str, runs: Records, enough: float, sign: int) -> Verdict:
-    """A claim that the accuracy of runs is above `enough` (1), or below (-1).
+    """Return the verdict on the claim that the accuracy of runs is above `enough` (`sign` 1) or below it (-1).
 
-    Runs that don't recognise things either say nothing of binding: then it isn't decided that they are below.
+    It is undecided if the runs don't recognise things either: then low accuracy says nothing of binding.
     """
     tasks = {task: its for (task,), its in runs.where(subset=TEST).estimates(("task",)).items()}
     its, expected = tasks.get("swap"), f"{'above' if sign > 0 else 'below'} {enough:.0%}"
@@ -163,7 +164,7 @@ def in_words(records: Records) -> dict[str, dict[Any, str]]:
 
 
 def seen(records: Records) -> Iterable[str]:
-    """How many images runs train on, and how many they see, by batch."""
+    """Say on how many images runs train, and how many they see with each batch size."""
     counts = {(arm.place["batch"], result["train_images"], result["images_seen"]) for arm, result in records.results}
     trained = ", ".join(str(number) for number in sorted({images for _, images, _ in counts}))
     if counts:

@@ -69,7 +69,8 @@ class Page(Claims):
             yield Table("tasks", told, ("supervision", "coverage"), ("subset", "task"), words=words, says=line(SWAPS))
 
     def answer(self) -> Iterator[Part]:
-        """A sentence for each supervision, and one of compositions: at the least and the greatest coverage."""
+        """Yield a sentence for each supervision on animals, and one on compositions, with accuracy at the least and the
+        greatest coverage; then one on the number of images."""
         ends = list(dict.fromkeys((min(self.coverages), max(self.coverages))))
         unseen = self.main.where(subset=self.tests[UNSEEN])
         for task, names in ((ANIMAL, self.names), (COMPOSITION, [self.captions])):
@@ -85,7 +86,8 @@ class Page(Claims):
         yield from self.of_images()
 
     def of_images(self) -> Iterator[Part]:
-        """A sentence on more images of the same compositions, and on more compositions in as many images."""
+        """Yield a sentence on the gain from more images of the same compositions, and from more compositions in as many
+        images."""
         least, images = self.coverages[0], max(self.study.more_scenes, default=0)
         base = self.points(COMPOSITION, coverage=least)
         more = contrast([base, self.points(COMPOSITION, coverage=least, images=images)], gain, signed=True)
@@ -98,7 +100,7 @@ class Page(Claims):
             yield Sentence(f"Points gained on {COMPOSITION} in unseen compositions: {said}.")
 
     def robustness(self) -> Iterator[tuple[str, ...]]:
-        """Accuracy on animals, effective and relative robustness, of each supervision and coverage."""
+        """Yield a row for each supervision and coverage: accuracy on animals, effective and relative robustness."""
         base = {kind: self.curve(CLASSES, kind) for kind in (SEEN, UNSEEN)}
         for name in self.names:
             own = {kind: self.curve(name, kind) for kind in (SEEN, UNSEEN)}
@@ -112,7 +114,7 @@ class Page(Claims):
                 yield name, f"{share:.0%}", *map(text, (*levels, *gaps))
 
     def information(self) -> Iterator[tuple[str, ...]]:
-        """For each coverage, the number of textures of an animal, the information, and accuracy on unseen
+        """Yield a row for each coverage: the number of textures of an animal, the NMI, and accuracy on unseen
         compositions."""
         textures = len(load_world(self.study.world).textures)
         for share in self.coverages:

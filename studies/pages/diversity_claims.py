@@ -1,4 +1,4 @@
-"""What two papers claim of diversity and language, compared with the runs of a study; and the records of these runs."""
+"""The claims of two papers on diversity and language, compared with a study's runs, and the records of these runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -22,15 +22,15 @@ CAPTIONS, CLASSES = "captions", "classes"
 
 @dataclass(frozen=True)
 class Claims:
-    """What a study's finished runs say of both papers, and what its page shows of them."""
+    """A study's finished runs, and their verdicts on the claims of two papers. `diversity.Page` shows them."""
 
     study: Any
-    """A `Diversity`; not named as the type, because its file imports this one."""
+    """A `Diversity`. It isn't named as the type, because its file imports this one."""
     records: Records
 
     @cached_property
     def things(self) -> Recognised:
-        """What was recognised, a record for each thing."""
+        """The records of recognition, one for each thing."""
         given = {item.name: getattr(self.records, item.name) for item in fields(self.records)}
         return Recognised(**given, measure_of=self.study.recognition)
 
@@ -55,16 +55,17 @@ class Claims:
 
     @property
     def captions(self) -> str:
-        """The captions that claims are about: those of the first model."""
+        """The name of the supervision that claims are about: the captions of the first model."""
         return str(self.study.name_of(CAPTIONS, self.study.models[0]))
 
     def chance(self, world: str, task: str) -> float:
-        """Chance of a task in a world, of the tests with the fewest things."""
+        """Return the chance of a task in a world, for the tests with the fewest things."""
         names = load_world(world)
         return chances(len(names.animals), len(names.textures), min(self.study.test_things))[task]
 
     def points(self, task: str = ANIMAL, kind: str = UNSEEN, **labels: Any) -> pd.DataFrame:
-        """The records of a task on what is seen or unseen, of the runs with some labels."""
+        """Return the records of a task on seen or unseen compositions, of the runs with these labels. World, images and
+        supervision are the main ones unless `labels` names others."""
         place = {"world": self.study.world, "images": self.study.train_scenes, "supervision": self.captions} | labels
         found = self.things.points
         if not len(found):
@@ -78,14 +79,14 @@ class Claims:
         return [self.points(task, kind, supervision=supervision, coverage=share) for share in self.coverages]
 
     def nmi(self, share: float) -> float:
-        """The normalised mutual information of animals and textures in captions: all seen cells are equally
+        """Return the normalised mutual information of animals and textures in captions, as all seen cells are equally
         frequent."""
         world = load_world(self.study.world)
         shown = round_coverage(share, self.study.classes) / self.study.classes
         return abs(-2 * log(shown) / (log(len(world.animals)) + log(len(world.textures))))
 
     def verdicts(self) -> Iterator[Verdict]:
-        """What both papers claim, as far as this study has the runs."""
+        """Yield verdicts on both papers' claims, as far as this study has the runs."""
         if CAPTIONS in self.study.supervision:
             yield from self.of_language()
             yield from self.of_scale()
@@ -128,7 +129,8 @@ class Claims:
             yield self.said("jump", row, COMPOSITION, contrast(unseen, found, signed=True), 1)
 
     def quantity(self) -> Verdict:
-        """The verdict on more compositions in as many images, against more images of as few compositions."""
+        """Return the verdict on whether more compositions in as many images help more than more images of the same
+        compositions."""
         least, following = self.coverages[:2]
         images = max(self.study.more_scenes)
         both = [
@@ -139,7 +141,7 @@ class Claims:
         return self.said("quantity", row, COMPOSITION, contrast(both, gain, signed=True), 1)
 
     def grid(self) -> dict[int, tuple[str, list[float]]]:
-        """For each n, rising, its world and the values of k, rising."""
+        """Return the world and the values of k for each n, both n and k in rising order."""
         found: dict[int, tuple[str, list[float]]] = {}
         for world in dict.fromkeys((*self.study.worlds, self.study.world)):
             arms = self.things.where(world=world, images=self.study.train_scenes, supervision=self.captions).arms
@@ -148,7 +150,7 @@ class Claims:
         return dict(sorted(found.items()))
 
     def above_chance(self, world: str, k: float) -> pd.DataFrame:
-        """The records of compositions, as parts of the way from chance to 1."""
+        """Return the records of compositions, rescaled so that chance is 0 and 1 stays 1."""
         found, chance = self.points(COMPOSITION, world=world, combinations=k), self.chance(world, COMPOSITION)
         return found.assign(value=(found["value"] - chance) / (1 - chance)) if len(found) else found
 

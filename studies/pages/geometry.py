@@ -1,4 +1,5 @@
-"""The page of the study of geometry: what predicts unseen pairs, which conditions hold, and how they trade off."""
+"""The page of the study of geometry: what predicts accuracy on unseen pairs, which conditions hold, and their
+trade-off."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
@@ -73,7 +74,7 @@ class Page:
         self.lacking = len(records.where(test=(TEST,)).scores) - len(every)
 
     def parts(self) -> Iterator[Part]:
-        """The sentences, then the section of each."""
+        """Yield the sentences, then the figures and tables behind them."""
         if not len(self.held.frame):
             yield Paragraph("Nothing is measured yet.")
             return
@@ -92,7 +93,7 @@ class Page:
         yield Rows("alignment", ("model", *ALIGNED), list(self.aligned()))
 
     def answer(self, found: list[Tested]) -> Iterator[Part]:
-        """The sentences: what predicts unseen pairs, which conditions hold, and how they trade off."""
+        """Yield the sentences on what predicts accuracy on unseen pairs, which conditions hold, and their trade-off."""
         first, *others = found
         if not len(self.cells):
             yield Paragraph("No training run has a single vector for each text and records of unseen pairs to predict.")
@@ -117,7 +118,7 @@ class Page:
         )
 
     def without(self) -> str:
-        """Which cells don't count, and why."""
+        """Say how many training runs are left out, and why."""
         reasons = {
             "the measures were chosen on them": self.left_out,
             "their scorers have no one vector for a text, or their measures were refused (`geometry.csv` has why)": (
@@ -127,7 +128,7 @@ class Page:
         return " ".join(f"Training runs left out: {number}, as {why}." for why, number in reasons.items() if number)
 
     def of_conditions(self) -> Iterator[Part]:
-        """Each condition of each model, at the first place."""
+        """Yield tables of the conditions that each model meets, at the place where all models are compared."""
         yield Heading("The conditions", line(CONDITIONS_SAY))
         yield Rows("conditions-by-model", ("model", *self.held.header), list(self.held.rows()))
         yield from map(Paragraph, self.held.refusals())
@@ -146,13 +147,14 @@ class Page:
 
     @cached_property
     def traded(self) -> Correlation:
-        """The rank correlation of categorisation and binding; a model's cells of one seed are drawn together."""
+        """The rank correlation of categorisation and binding. The bootstrap draws a model's cells of a seed
+        together."""
         found = self.held.shares
         runs = list(zip(found["model"], found["seed"], strict=True))
         return correlation(*(found[name].to_numpy(float) for name in (CATEGORISATION, BINDING)), runs)
 
     def verdicts(self) -> Iterator[Verdict]:
-        """What Kang et al. claim, as far as this study has the runs."""
+        """Yield verdicts on what Kang et al. claim, as far as this study has the runs."""
         least = min(by_hand(1.0).values())
         ideal = "contradicted" if least > 0 else "confirmed"
         yield said("ideal", "code made by hand, weight 1", "least margin of all", ideal, -1, f"{least:+.2f}, exact")
@@ -173,7 +175,7 @@ class Page:
 
 @cache  # pages are drawn after every run
 def by_hand(weight: float) -> dict[str, float]:
-    """The least margins of the code made by hand."""
+    """Return the least margin of each condition for the code made by hand with this weight of conjunctions."""
     return least_margins(IdealCode(weight))
 
 
@@ -188,7 +190,7 @@ def said(claim: str, row: str, tests: str, outcome: str, sign: int, measured: st
 
 
 def over_seeds(rows: "pd.DataFrame", part: str, measure: str) -> str:
-    """The mean over seeds, places pooled, and its chance."""
+    """Return the mean over seeds, with places pooled, and its chance."""
     chosen = rows[(rows["part"] == part) & (rows["measure"] == measure)]
     if not len(chosen):
         return DASH

@@ -20,7 +20,7 @@ CHOSEN_ON: tuple[dict[str, Any], ...] = (
     {"pairs": 0.2, "hard_negatives": 0.0, "seeds": range(5)},
     *({"pairs": pairs, "hard_negatives": hard, "seeds": (0,)} for pairs in (0.2, 0.8) for hard in (0.0, 1.0)),
 )
-"""The cells of `pug` at 64 pixels among which the measures were chosen, of the models below."""
+"""The cells on which the measures were chosen: those of `CHOSEN_MODELS` on the world `pug` at 64 pixels."""
 CHOSEN_MODELS = ("clip", "oc-clip")
 
 
@@ -40,7 +40,7 @@ NEXT = (
     Predictor("swaps right after one matrix", BOTH, "after", 1),
     Predictor("cos of what a swap changes in image and text", BOTH, "cosine", 1),
 )
-"""The measures that came next to the first one, in the cells among which it was chosen."""
+"""The measures that came closest to `NAMED` on the cells on which it was chosen."""
 
 
 class Tested(NamedTuple):
@@ -58,7 +58,7 @@ class Tested(NamedTuple):
 
 
 def took_part(world: str, resolution: int, cell: Mapping[str, Any]) -> bool:
-    """Whether a cell is one of those among which the measures were chosen."""
+    """Whether a cell is one of those on which the measures were chosen."""
     if (world, resolution) != ("pug", 64) or cell["model"] not in CHOSEN_MODELS:
         return False
     return any(cell["seed"] in its["seeds"] and all(cell[name] == its[name] for name in FRACTIONS) for its in CHOSEN_ON)
@@ -81,7 +81,7 @@ def cells(records: Records, measured: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def predicted(found: "pd.DataFrame") -> list[Tested]:
-    """The measure that was named, and the next best ones, whose p values are corrected for their number."""
+    """Return the tests of `NAMED` and of `NEXT`. The p values of `NEXT` are corrected for their number (Holm)."""
     each = [correlations(found, its) for its in (NAMED, *NEXT)]
     p = [each[0][0].p, *holm([its[0].p for its in each[1:]])]
     return [
@@ -91,8 +91,8 @@ def predicted(found: "pd.DataFrame") -> list[Tested]:
 
 
 def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
-    """The rank correlations of a predictor with accuracy: over all cells, within places, and within places and models;
-    a model's cells of one seed are drawn together."""
+    """Return the rank correlations of a predictor with accuracy: over all cells, within places, and within places and
+    models. The bootstrap draws a model's cells of one seed together."""
     x, y = (found[name].to_numpy(float) for name in (its.name, ACCURACY))
     places = list(map(tuple, found[[name for name in PLACE if name in found]].itertuples(index=False)))
     models = list(found["model"])
@@ -102,7 +102,7 @@ def correlations(found: "pd.DataFrame", its: Predictor) -> list[Correlation]:
 
 
 def judged(its: Correlation, sign: int, p: float, level: float = 0.05) -> str:
-    """The verdict: "confirmed" or "contradicted" where p is below the level, else "undecided"."""
+    """Return the verdict: "confirmed" or "contradicted" if p is below the level, else "undecided"."""
     if np.isnan(p) or p >= level:
         return "undecided"
     return "confirmed" if its.value * sign > 0 else "contradicted"

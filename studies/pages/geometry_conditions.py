@@ -1,4 +1,4 @@
-"""The conditions of the study of geometry as tables: which model meets which in how many scenes, and why not."""
+"""The conditions of the study of geometry as tables: how often each model meets each, and why some have no number."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Key = tuple[str, str]
-"""A condition, and its part."""
+"""A condition and the name of its part."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Held:
     place: Mapping[str, Any]
 
     def first(self, by: str = "scores") -> "pd.DataFrame":
-        """In how many scenes conditions hold at the first place."""
+        """Return the shares of scenes in which conditions hold, at the place where all models are compared."""
         kept = (self.frame["measure"] == "holds") & (self.frame["by"] == by)
         for name, value in self.place.items():
             kept &= self.frame[name] == value
@@ -45,7 +45,7 @@ class Held:
 
     @cached_property
     def of_models(self) -> dict[str, dict[Key, Mean]]:
-        """The conditions of each model that have a number."""
+        """The mean over seeds of each condition that has a number, by model, then by condition and part."""
         found: dict[str, dict[Key, Mean]] = {}
         rows = self.first().dropna(subset="value")
         for (model, *key), its in rows.groupby(["model", "condition", "part"], sort=False):
@@ -62,7 +62,7 @@ class Held:
         return f"{condition} (chance {text})" if text else condition
 
     def chance(self, condition: str) -> str:
-        """Chance in percent; the least and the most, where models have different texts."""
+        """Return a condition's chance in percent, or the least and the greatest if models have different texts."""
         every = self.first()
         every = every[(every["condition"] == condition) & (every["part"] == EVERY)].dropna(subset="chance")
         found = sorted({*every["chance"]})
@@ -74,7 +74,7 @@ class Held:
             yield title_of(model), *(percent(its[key]) if key in its else DASH for key in keys)
 
     def refusals(self) -> list[str]:
-        """Why conditions have no number."""
+        """Return sentences that say why conditions have no number."""
         rows = self.first()
         found = rows[rows["value"].isna()].groupby(["condition", "refused"], sort=False)["model"].unique()
         return [
@@ -83,7 +83,7 @@ class Held:
         ]
 
     def parts(self, by: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Header and rows of the parts of conditions: a column for each model."""
+        """Return header and rows of a table of the conditions' parts, with a column for each model."""
         rows = self.first(by)
         rows = rows[~rows["part"].isin((EVERY, INDEPENDENT))]
         models, found = list(dict.fromkeys(rows["model"])), []
@@ -94,7 +94,8 @@ class Held:
         return ("condition", "part", "chance", *map(title_of, models)), found
 
     def gap(self, model: str, base: str, condition: str) -> Mean | None:
-        """How far a model is above another in the share of scenes, over seeds; None without both."""
+        """Return how far a model is above another in the share of scenes, over the seeds that both have; None without
+        any."""
         rows = self.first()
         rows = rows[(rows["condition"] == condition) & (rows["part"] == EVERY)].dropna(subset="value")
         one, other = (rows[rows["model"] == name].set_index("seed")["value"] for name in (model, base))

@@ -21,7 +21,8 @@ SIZE = (3.3, 2.9)
 
 @dataclass(frozen=True)
 class Dots(OwnFigure):
-    """A dot for each cell, in its model's colour: the measure along x, accuracy along y."""
+    """A panel for each measure, with a dot for each cell in its model's colour: the measure along x, accuracy along
+    y."""
 
     cells: "pd.DataFrame"
     across: Sequence[str]
@@ -48,8 +49,8 @@ class Dots(OwnFigure):
 
 @dataclass(frozen=True)
 class TradeOff(OwnFigure):
-    """Categorisation to the right, attribute binding upwards: margins, with the codes made by hand as a curve; and
-    shares of scenes."""
+    """Two panels with categorisation along x and attribute binding along y. One shows margins, with a curve for the
+    codes made by hand; the other shows shares of scenes."""
 
     margins: "pd.DataFrame"
     shares: "pd.DataFrame"
@@ -106,7 +107,7 @@ def dots(
     scale: tuple[int, int] = (1, 1),
     models: Sequence[str] = (),
 ) -> None:
-    """A dot for each cell, in its model's style."""
+    """Draw a dot for each cell, in its model's style."""
     from menagerie.envs.core.figures import line_style
     from menagerie.studies.frame.figures import dress
 

@@ -1,4 +1,4 @@
-"""The page of `studies/loss_or_architecture.py`: how much is loss, fusion and tokens, and all combinations."""
+"""The page of `studies/loss_or_architecture.py`: the shares of loss, fusion and tokens, and all combinations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
@@ -69,7 +69,7 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
 
 
 def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
-    """A sentence for each split: the share of each factor, and what it brings in points."""
+    """Yield a sentence for each split: each factor's share of the variance, and its effect in points."""
     its = swaps.where(lambda arm: arm.id in choice.arms)
     found, points = shares(its, levels, "split"), contrasts(its, levels, "split", len(levels))
     for split, share in found.items():
@@ -91,7 +91,7 @@ def percent(its: "Estimate") -> str:
 
 
 def figure(study: Any, plain: Records) -> Iterator[Part]:
-    """Accuracy of all combinations, or by the number of negatives."""
+    """Yield the figure of accuracy: of all combinations, or by the number of negatives if several are trained."""
     if len(study.negatives) > 1:
         look: dict[str, Any] = {"x": "negatives", "colour": "fusion", "panels": ("split", "tokens"), "log": True}
         contrastive = plain.where(loss="contrastive")
@@ -107,7 +107,7 @@ TASKS = ("swap", "quad text", "quad image", "quad group", "replace animal", "rep
 def combinations(
     study: Any, records: Records, whole: Runs, last: Mapping[str, int], unseen: Key
 ) -> tuple[list[str], list[list[str]]]:
-    """A row for each split, combination and prior, at equal images."""
+    """Return a table with a row for each split, combination, number of negatives and prior, at equal images."""
     arms = [arm for (split, _), budgets in whole.items() if split in last for arm in budgets[last[split]]]
     equal = {arm.cell.trained_as.id for arm in arms}
     shown = records.where(lambda arm: arm.cell.trained_as.id in equal, subset=unseen)
@@ -129,13 +129,13 @@ def combinations(
 
 
 def order(study: Any, key: Key) -> tuple[int, ...]:
-    """The place of a combination in tables."""
+    """Return the key by which tables sort combinations."""
     split, *levels, negatives, alpha = key
     return study.names.index(split), *map(ORDER.index, levels), negatives, study.alphas.index(alpha)
 
 
 def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> tuple[list[str], list[list[str]]]:
-    """A row for each split, choice and effect."""
+    """Return a table with a row for each split, choice and effect."""
     rows = []
     for choice in chosen:
         its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
@@ -150,7 +150,8 @@ def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> 
 def equally_dear(
     study: Any, swaps: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
-    """A row for each combination: how many steps the operations of CLIP buy it, and what it reaches with them."""
+    """Return a table with a row for each combination: how many steps it can take for the operations of each number of
+    CLIP's steps, and its accuracy after them."""
     rows = []
     for (split, kind), budgets in whole.items():
         chosen, texts = courses[split, kind].chosen, []
@@ -168,7 +169,8 @@ def equally_dear(
 def by_budget(
     study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
-    """A table of each combination's validation accuracy after each budget, and whether a larger budget would help."""
+    """Return a table of each combination's validation accuracy after each budget, and whether a larger one would
+    help."""
     rows = []
     for (split, kind), budgets in whole.items():
         means = {steps: records.mean(arms) for steps, arms in budgets.items()}

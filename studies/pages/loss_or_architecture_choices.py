@@ -14,11 +14,11 @@ FACTORS = ("loss", "fusion", "tokens")
 ORDER = ("contrastive", "generative", "late", "early", "pooled", "patches")
 Key = tuple[Any, ...]
 Runs = Mapping[tuple[str, Any], Mapping[int, Sequence[Arm]]]
-"""By split and combination, then by budget: the runs of the budgets of which all seeds are finished."""
+"""The runs of each split and combination, by budget, for the budgets that all seeds have finished."""
 
 
 class Choice(NamedTuple):
-    """Which runs are compared: at one number of negatives and one weight of the prior."""
+    """The runs that are compared with one another, for one number of negatives; `arms` has their ids."""
 
     name: str
     negatives: int
@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 
 
 def whole_budgets(study: Any, records: Records, courses: Mapping[Key, Course]) -> Runs:
-    """The budgets of each combination that are finished with all seeds, at the rate that was chosen for it."""
+    """Return each combination's budgets that all seeds have finished, at the learning rate that was chosen for it."""
     found: dict[Key, dict[int, list[Arm]]] = {key: {} for key in courses}
     for arm, _ in records.results:
         key = arm.labels["split"], kind_of(study, arm)
@@ -37,7 +37,7 @@ def whole_budgets(study: Any, records: Records, courses: Mapping[Key, Course]) -
 
 
 def kind_of(study: Any, arm: Arm) -> Any:
-    """The combination of a run."""
+    """Return the combination of a run."""
     named = {kind: kind._asdict() for kind in study.kinds}
     return next(kind for kind, labels in named.items() if labels.items() <= arm.labels.items())
 
@@ -51,7 +51,7 @@ def last_equal(whole: Runs) -> dict[str, int]:
 
 
 def levels_of(study: Any) -> Levels:
-    """The factors that vary, with their levels; none where not all combinations of them are trained."""
+    """Return the factors that vary, with their levels; empty unless all combinations of them are trained."""
     named = {tuple(name.split("-")) for name in study.combinations}
     found = [dict.fromkeys(column) for column in zip(*sorted(named), strict=True)]
     if len(named) != len(list(product(*found))):
@@ -62,8 +62,8 @@ def levels_of(study: Any) -> Levels:
 def choices(
     study: Any, records: Records, courses: Mapping[Key, Course], whole: Runs, last: Mapping[str, int]
 ) -> list[Choice]:
-    """What is compared for each number of negatives: equal images, priors, equal operations, and each combination's
-    best budget."""
+    """Return what is compared for each number of negatives: equal images, priors, equal operations, and each
+    combination's best budget."""
     found, setups = [], {key: course.chosen for key, course in courses.items()}
     for count in study.negatives:
         its = {key: budgets for key, budgets in whole.items() if key[1].negatives in (0, count) and key[0] in last}
@@ -84,13 +84,13 @@ def choices(
 
 
 def with_prior(records: Records, arms: Iterable[Arm], alpha: float) -> frozenset[str]:
-    """The ids of the same runs, with the prior subtracted from generative ones by weight `alpha`; none where no run has
-    it."""
+    """Return the ids of these runs, with each generative one replaced by its twin that subtracts the prior with weight
+    `alpha`. Empty if no run has this weight."""
     twins = {arm.cell.trained_as.id: arm.id for arm in records.arms if arm.labels["alpha"] == alpha}
     found = (twins.get(arm.cell.trained_as.id) if arm.labels["loss"] == "generative" else arm.id for arm in arms)
     return frozenset(filter(None, found)) if twins else frozenset()
 
 
 def best_of(records: Records, budgets: Mapping[int, Sequence[Arm]], given: Sequence[int]) -> int:
-    """The budget that is best on validation, of equal ones the smallest."""
+    """Return the budget, among `given`, that is best on validation; of equal ones the smallest."""
     return max(budgets.keys() & {*given}, key=lambda steps: (records.mean(budgets[steps]) or 0.0, -steps))

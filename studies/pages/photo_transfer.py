@@ -114,7 +114,7 @@ def counted(study: Any, rows: Mapping[str, Sequence[Any]]) -> str:
 
 
 def of_photographs(study: Any) -> Iterator[Part]:
-    """What photographs there are, that none is both trained on and tested, and images of the tests."""
+    """Yield the numbers of photographs, the check that none is both trained on and tested, and images of the tests."""
     prepared = study.prepared
     several, others = len(prepared.photographs.several), len(prepared.photographs.others)
     text = f"Photographs of each tested animal, of which {several} animals have several; and {others} other animals."
@@ -136,7 +136,7 @@ def said(its: Estimate) -> str:
 
 
 def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
-    """The findings on models of rendered animals, a sentence for each model and test."""
+    """Yield a sentence for each model and test on how a model of rendered animals does on photographs."""
     for model, test in dict.fromkeys(row[:2] for row in rows):
         gaps = {row.measure: row for row in rows if row[:2] == (model, test)}
         recognition, swaps = gaps[RECOGNITION], gaps[SWAPS]
@@ -149,7 +149,7 @@ def gap_words(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def step_words(rows: Sequence[Compared]) -> Iterator[str]:
-    """The findings on photographs in training, for the largest number of photographs of the tested animals."""
+    """Yield sentences on photographs in training, for the largest number of photographs of the tested animals."""
     of_tested = [row for row in rows if row.place.world == OWN and row.place.count]
     most = max((row.place.count for row in of_tested), default=0)
     for row in of_tested:
@@ -162,7 +162,7 @@ def step_words(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
-    """The table of a question; for the question how many images photographs are worth, a row for each target."""
+    """Return the table of a question. That of what a synthetic image is worth has a row for each target."""
     if part == WORTH:
         return Rows(part, HEADERS[part], [worth_cells(row) for row in worths(rows, study.targets)], says=WORTHS)
     cells = ((short(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)
@@ -170,7 +170,7 @@ def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
 
 
 def placed(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
-    """Where a row belongs, beside its model."""
+    """Return the cells that say what a row is about, after its model."""
     if part == ZERO_SHOT:
         return row.place, row.measure
     if part == FACTORS_PART:
@@ -181,8 +181,8 @@ def placed(part: str, row: Compared) -> tuple[str, str] | tuple[str, str, str]:
 
 
 def worth_cells(row: Worth) -> list[str]:
-    """The fewest images with which a model reaches a target, and how many times more it needs from scratch: a bound
-    where it never reaches the target in one of the two ways."""
+    """Return a row of the table of worth: the fewest images with which a model reaches a target, and how many times
+    more it needs from scratch. That ratio is a bound if the target is never reached in one of the two ways."""
     tuned, ratio = "0" if str(row.tuned) == "1" else str(row.tuned), row.scratch.images / row.tuned.images
     sign = "≥ " if row.scratch.censored else "≤ " if row.tuned.censored else ""
     neither = row.scratch.censored and row.tuned.censored

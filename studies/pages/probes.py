@@ -23,7 +23,7 @@ STAGES = {
     ("text", "code", "mean"): "text code",
     ("image and text", "score", "score"): "score",
 }
-"""Where binding may be lost, by part, layer and what is read of it: the stages of the sentences."""
+"""The names of the stages at which binding may be lost, by part, layer, and what is read of the layer."""
 IMAGE_CODE, TEXT_CODE = ("image", "code", "mean"), ("text", "code", "mean")
 SIDES = {("image", "mean"): "images", ("text", "mean"): "texts"}
 LAYERS_SAYS = """Which animal has which texture is exactly 1 bit. A linear probe reads it from the mean token of each
@@ -37,7 +37,7 @@ the left side and which texture, and are combined. Means over seeds with 95 % in
 
 
 class Mean(NamedTuple):
-    """The mean of seeds, and its 95 % interval by Student's t; without one where there is one seed."""
+    """The mean over seeds and its 95 % interval by Student's t, which is NaN for a single seed."""
 
     value: float
     low: float
@@ -53,8 +53,8 @@ Panels = dict[str, dict[str, dict[Any, Mean]]]
 
 
 def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> Mean:
-    """The mean over seeds of a number that each seed has. Its interval is cut at `least` and `most`: those of bits are
-    0 and 1."""
+    """Return the mean of the seeds' values. Its interval is cut at `least` and `most`, by default the bounds of
+    bits."""
     from scipy.special import stdtrit
 
     from menagerie.studies.analysis.two_levels import CONFIDENCE
@@ -67,7 +67,7 @@ def mean_of(values: Sequence[float], least: float = 0.0, most: float = 1.0) -> M
 
 
 def found(records: Records, bits: Measure, states: Sequence[int] = ()) -> "pd.DataFrame":
-    """All rows of the measure: after the last step, whose "step" is None, and at the states that were kept."""
+    """Return all rows of the measure, after the last step (their "step" is None) and at the steps of kept states."""
     rows = records.measured(bits, (None, *states))
     return rows if "step" in rows else rows.assign(step=None)
 
@@ -82,8 +82,9 @@ def write_rows(path: Path, rows: "pd.DataFrame") -> None:
 def parts(
     found: "pd.DataFrame", axes: Sequence[str], lengths: Mapping[str, int], names: Mapping[str, str] | None = None
 ) -> Iterator[Part]:
-    """The parts of a page on the rows of the measure. `axes` tell places of the grid apart, and `lengths` are the steps
-    of each model. `names` are the models' names in the page; by default the titles of the scorers."""
+    """Yield the parts of a page on the rows of the measure. `axes` are the labels that tell places of the grid apart,
+    and `lengths` has each model's number of steps. `names` are the models' names in the page, by default the scorers'
+    titles."""
     if not len(found):
         return
     names = names or {model: title_of(model) for model in dict.fromkeys(found["model"])}
@@ -105,7 +106,7 @@ def parts(
 
 
 def placed(bits: "pd.DataFrame", axes: Sequence[str]) -> "Iterator[tuple[str, pd.DataFrame]]":
-    """The rows of each place of the grid, and what sentences say of it where there are several."""
+    """Yield each place of the grid in words, for sentences, with its rows. Without axes the text is empty."""
     if not axes:
         yield "", bits
         return
@@ -115,7 +116,7 @@ def placed(bits: "pd.DataFrame", axes: Sequence[str]) -> "Iterator[tuple[str, pd
 
 
 def by_seed(rows: "pd.DataFrame", keys: Sequence[str]) -> dict[Any, Mean]:
-    """The mean over seeds for each combination of keys; places of a grid are pooled within a seed."""
+    """Return the mean over seeds for each combination of keys; places of a grid are pooled within a seed."""
     each = rows.groupby([*keys, "seed"], sort=False)["value"].mean()
     return {key: mean_of(list(values)) for key, values in each.groupby(level=list(range(len(keys))), sort=False)}
 
@@ -140,7 +141,7 @@ def narrow(image: Mean | None, text: Mean | None) -> str:
 
 
 def table(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """A row for each layer of each model: what is read of textures of animals, and by place."""
+    """Return a row for each layer of each model: the bits of an animal's texture, and the bits by place."""
     means = by_seed(last, ("model", "part", "layer", "read", "measure"))
     rows = dict.fromkeys(key[:-1] for key in means)
     return [
@@ -155,7 +156,7 @@ def table(last: "pd.DataFrame", names: Mapping[str, str]) -> list[tuple[str, ...
 
 
 def by_layer(rows: "pd.DataFrame") -> Panels:
-    """The lines of models over the layers of images, and of texts."""
+    """Return each model's line over the layers of images, and over those of texts."""
     found: Panels = {}
     for (model, part, layer, read), its in by_seed(rows, ("model", "part", "layer", "read")).items():
         if side := SIDES.get((part, read)):
@@ -164,7 +165,7 @@ def by_layer(rows: "pd.DataFrame") -> Panels:
 
 
 def by_step(rows: "pd.DataFrame") -> Panels:
-    """The lines of models over the steps of training, for each stage."""
+    """Return each model's line over the steps of training, for each stage."""
     found: Panels = {stage: {} for stage in STAGES.values()}
     for (model, part, layer, read, step), its in by_seed(rows, ("model", "part", "layer", "read", "step")).items():
         if stage := STAGES.get((part, layer, read)):

@@ -53,7 +53,7 @@ TRAINED = (
 
 @dataclass(frozen=True)
 class RealPage:
-    """What the finished runs of a study say, as files and as parts of its page."""
+    """The results of a study's finished runs, as files and as parts of its page."""
 
     study: Any
     records: Records
@@ -79,14 +79,14 @@ class RealPage:
 
     @property
     def varying(self) -> list[str]:
-        """What differs between cells, beside model and seed."""
+        """The fields that differ between cells, apart from model and seed."""
         return [name for name in AXES[1:] if self.table[name].nunique() > 1]
 
     @cached_property
     def headlines(self) -> pd.DataFrame:
-        """A row for each model and place with means over seeds and deviations, in percent, a column for each headline.
+        """A row for each model and place, a column for each headline: means over seeds and deviations, in percent.
 
-        Rows of papers are marked as theirs. Columns that say where are left out where they say the same in all rows.
+        Rows of papers are marked as theirs. Columns of a place that have one value in all rows are left out.
         """
         shown = self.table[self.table.kind == HEADLINE]
         shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
@@ -102,7 +102,7 @@ class RealPage:
 
     @cached_property
     def published(self) -> dict[str, Mapping[str, Mapping[str, float]]]:
-        """What papers report, by benchmark, model and name; nothing for a rehearsal, whose files only have the
+        """The numbers in papers, by benchmark, model and name. Empty for a rehearsal, whose files share only the
         benchmarks' names."""
         subjects = () if self.study.rehearse else self.study.prepared.subjects.values()
         return {subject.label: subject.published for some in subjects for subject in some}
@@ -129,7 +129,7 @@ class RealPage:
             benchmark_page.write_latex(inner)
 
     def print_results(self) -> None:
-        """Print what was carried over, and a row for each headline: there may be few places and many headlines."""
+        """Print what was carried over, and the headlines as rows, because there may be many of them and few places."""
         for name, text in self.carried.items():
             print(f"{name}: {text}")
         table = self.headlines
@@ -192,7 +192,7 @@ class RealPage:
         return {arm.cell.name: Carried.recorded(its["carried"]).text for arm, its in results if "carried" in its}
 
     def data_table(self) -> pd.DataFrame:
-        """How many photographs and captions each set of sources has with each parser."""
+        """Return a table of the numbers of photographs and captions, for each set of sources and parser."""
         rows = []
         for (sources, parser), there in self.study.prepared.photos.items():
             its = there.numbers
@@ -204,7 +204,7 @@ class RealPage:
 
 
 def rows_of_cell(arm: Arm, result: Mapping[str, Any], scores: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows of a cell, whose results on benchmarks are `scores`."""
+    """Yield the rows of a cell; `scores` are its results on benchmarks."""
     place = {name: arm.place.get(name, NONE) for name in AXES} | {"seed": arm.cell.seed, "cell": arm.id}
     test = result["subsets"]["validation"][GROUP]
     held = {"official": test["official"], "neutral": test["accuracy"], "tie_rate": test["tie_rate"], "n": test["n"]}

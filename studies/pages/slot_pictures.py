@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
     images: UInt8[np.ndarray, "n h w 3"]
     maps: Float[np.ndarray, "n l h w"]
-    """Share of a patch over the mean share, at the image's resolution."""
+    """A patch's share of the attention divided by the mean share, at the image's resolution."""
     words: list[list[str]]
     shares: list[Float[np.ndarray, "l words"]]
     """The attention of each slot to each word of the caption; the rest goes to the end token."""
@@ -68,7 +68,7 @@ def seen(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Seen:
 def words_and_shares(
     tokenizer: Tokenizer, caption: str, tokens: Float[np.ndarray, "l context"]
 ) -> tuple[list[str], Float[np.ndarray, "l words"]]:
-    """The words of a caption, and what each slot attends to in the tokens of each."""
+    """Return the words of a caption, and each slot's attention to the tokens of each word."""
     words = caption.split()
     ends = [min(tokenizer.length(" ".join(words[:k])) - 1, tokens.shape[1]) for k in range(len(words) + 1)]
     shares = [tokens[:, start:end].sum(1) for start, end in pairwise(ends)]
@@ -76,9 +76,11 @@ def words_and_shares(
 
 
 def chosen_slots(scenes: Seen, most: int = 3) -> list[int]:
-    """Slots whose text attention is sharp, each with another favourite word, and whose image and text agree.
+    """Return up to `most` slots with the sharpest text attention, each with another favourite word, of those whose
+    image and text agree.
 
-    Sharp: the mean over scenes of the largest share of a word. The favourite has most of the attention over all scenes.
+    A slot's sharpness is the mean over scenes of its largest share of a word. Its favourite word gets most of its
+    attention over all scenes. If no slot agrees, all are candidates.
     """
     sharpness = np.mean([words.max(1) for words in scenes.shares], 0)
     agree = scenes.cosines.mean(0) >= AGREE
@@ -104,8 +106,9 @@ def spread(count: int, most: int) -> list[int]:
 
 
 def slot_sheet(scenes: Seen, slots: Mapping[int, str]) -> Figure:
-    """Plain images, a column per scene, and below them a line per slot: the image under the slot's map, and the
-    caption's words. `slots` gives each its favourite word. All maps have one scale, and so have all words."""
+    """Draw the plain images, a column for each scene, and below them a line for each slot: the image under the slot's
+    map, and the caption's words. `slots` gives each slot its favourite word. All maps have one scale, and so have all
+    words."""
     columns, chosen = len(scenes.images), list(slots)
     lines = max(len(lines_of(words)) for words in scenes.words)
     figure = Figure((2.3 * columns + 0.5, 2.1 + (2.1 + 0.24 * lines) * len(slots)), layout="constrained")
@@ -129,14 +132,14 @@ def slot_sheet(scenes: Seen, slots: Mapping[int, str]) -> Figure:
 
 
 def draw_map(axis: Axes, image: UInt8[np.ndarray, "h w 3"], values: Float[np.ndarray, "h w"], most: float) -> AxesImage:
-    """An image in grey under a slot's map, whose colours go from 0 to `most`."""
+    """Draw an image in grey under a slot's map, whose colours go from 0 to `most`."""
     axis.imshow(image.mean(-1), cmap="gray", vmin=0, vmax=255)
     axis.axis("off")
     return axis.imshow(values, cmap="inferno", alpha=0.7, vmin=0, vmax=max(most, 1e-6))
 
 
 def lines_of(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
-    """The numbers of the words of each line."""
+    """Break words into lines of up to `width` letters, and return the indices of each line's words."""
     lines, length = [[]], 0
     for k, word in enumerate(words):
         if lines[-1] and length + len(word) > width:
@@ -148,7 +151,7 @@ def lines_of(words: Sequence[str], width: int = LETTERS) -> list[list[int]]:
 
 
 def draw_words(axis: Axes, words: Sequence[str], shares: Float[np.ndarray, " words"], lines: int) -> None:
-    """A caption, each word as dark as its share of the attention."""
+    """Draw a caption, each word as dark as its share of the attention."""
     axis.axis("off")
     for row, line in enumerate(lines_of(words)):
         place = 0.0
@@ -176,13 +179,13 @@ class SlotPictures(OwnFigure):
     scenes: int = field(default=4, kw_only=True)
 
     def figure(self) -> Figure:
-        """The slots that are chosen on validation, on scenes of the first test that has any."""
+        """Draw the slots that are chosen on validation, on scenes of the first test that has any."""
         return slot_sheet(*chosen(self.cell.model, self.folder, self.file, self.cell.tests, self.scenes))
 
 
 @lru_cache(maxsize=2)  # what is finished doesn't change, and pages are written anew after every run
 def chosen(model: str, folder: Path, file: Path, tests: tuple[str, ...], scenes: int) -> tuple[Seen, dict[int, str]]:
-    """What slots attend to in some scenes, and the chosen slots, each with its favourite word."""
+    """Return what slots attend to in some scenes, and the chosen slots with their favourite words."""
     scorer, validation = load_checkpoint(folder / CHECKPOINT, model), SplitDataset(file, "validation")
     test = next(data for data in (SplitDataset(validation.split, name) for name in tests) if len(data))
     ranked = seen(scorer, validation, spread(len(validation), MOST))

@@ -75,7 +75,7 @@ class Page:
     """The page of a study as far as its runs have come."""
 
     study: Any
-    """A `SlotStudy`; not named as the type, because its file imports this one."""
+    """A `SlotStudy`. It isn't named as the type, because its file imports this one."""
     records: Records
 
     @cached_property
@@ -97,20 +97,20 @@ class Page:
         return [title_of(model) for model in self.study.models if model != self.study.spec.name]
 
     def measured(self, kind: type[Measure], row: str) -> pd.DataFrame:
-        """What was measured of a row's finished runs."""
+        """Return the rows of a kind of measure for a row's finished runs."""
         records = self.records.where(row=row)
         measure = next(its for its in self.study.measurements(records.arms[0]) if isinstance(its, kind))
         return records.measured(measure)
 
     @cached_property
     def selections(self) -> pd.DataFrame | None:
-        """The items of table 4; None where it isn't wanted."""
+        """The items of table 4; None if that part isn't wanted."""
         wanted = "selection" in self.study.parts
         return selection_points(self.measured(Selection, self.unchanged)) if wanted else None
 
     @cached_property
     def masks(self) -> dict[MaskRow, pd.DataFrame] | None:
-        """The masks of table 5, of all models that have finished; None where it isn't wanted."""
+        """The masks of table 5, of all models that have finished; None if that part isn't wanted."""
         if "masks" not in self.study.parts:
             return None
         names = {
@@ -120,7 +120,7 @@ class Page:
         return {place: items for masks in found for place, items in masks.items()}
 
     def verdicts(self) -> list[Verdict]:
-        """All claims of the parts that are wanted."""
+        """Return the verdicts on the claims of all wanted parts."""
         found = [] if self.selections is None else list(selection_verdicts(self.selections))
         found += [] if self.masks is None else mask_verdicts(self.masks, self.study.mask_tasks[0])
         for claim in ablations_of(self.study.spec).claims if self.study.ladder else ():
@@ -131,12 +131,12 @@ class Page:
         return [*found, *self.sweep_verdicts()]
 
     def shown_as(self, row: str) -> str:
-        """A row as reports call it: "dim=4" is a width of slots."""
+        """Return a row's name in reports: "dim=4" becomes a width of slots."""
         field, given, value = row.partition("=")
         return f"{self.study.swept[field]}: {value}" if given and field in self.study.swept else row
 
     def sweep_verdicts(self) -> Iterator[Verdict]:
-        """Claims of figure 3: accuracy by number and width of slots."""
+        """Yield verdicts on the claims of figure 3, on accuracy by number and width of slots."""
         counts, widths = (sorted(self.study.sweeps.get(name, ())) for name in self.study.swept)
         if len(counts) > 1:
             yield self.sweep_verdict("Accuracy rises with the number of slots", "slots", counts[0], counts[-1], 1)
@@ -146,7 +146,7 @@ class Page:
             yield self.sweep_verdict("... and falls again", "dim", middle, widths[-1], -1)
 
     def sweep_verdict(self, claim: str, field: str, first: int, second: int, sign: int) -> Verdict:
-        """A claim on two values of a field that is swept."""
+        """Return the verdict on a claim about two values of a swept field."""
         delta = above(self.records, self.columns, f"{field}={first}").get(f"{field}={second}")
         row = f"{self.study.swept[field]}: {second} − {first}"
         return verdict(f"{claim}, {first} to {second} (figure 3)", row, tests_in_words(self.columns), delta, sign)
@@ -165,7 +165,7 @@ class Page:
         return tables
 
     def rows_table(self, name: str, rows: Sequence[str]) -> Table:
-        """A row for each of some rows: accuracies, how the first of these differs from SPARO's, and parameters."""
+        """Return a table of some rows: accuracies, the first column's difference from SPARO's, and parameters."""
         first, base = column_name(*self.columns[0]), self.unchanged
         counts = {(arm.labels["row"],): f"{result['parameters']:,}" for arm, result in self.records.results}
         gaps = differences(self.records, rows, self.columns, base)
@@ -196,7 +196,7 @@ class Page:
         yield Curves("training", self.trained, ("row",), panels="table", says=said("training"))
 
     def figures(self) -> Iterator[Part]:
-        """Accuracy by number and width of slots and by parameters, and of each row of table 6."""
+        """Yield figures of accuracy by number and width of slots, by parameters, and of each row of table 6."""
         panels, study = ("subset", "task"), self.study
         beside = self.shown.where(row=tuple(self.beside)) if self.beside else None
         for field, values in study.sweeps.items():
@@ -213,7 +213,7 @@ class Page:
 
     @property
     def trained(self) -> Records:
-        """The runs in the figure of how all trained, each once, in the words of reports."""
+        """The runs in the figure of training, each once, with their rows named as in reports."""
         once = {arm.id: arm for arm in reversed(self.records.arms)}
         arms = [arm for arm in self.records.arms if once[arm.id] is arm]
         words = (arm._replace(labels=arm.labels | {"row": self.shown_as(arm.labels["row"])}) for arm in arms)

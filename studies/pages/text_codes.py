@@ -1,4 +1,4 @@
-"""The page of remedies for text codes: how much of a lead each recovers, and what codes and score hold."""
+"""The page of remedies for text codes: how much of the upper row's lead each recovers, and the bits that codes hold."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ of their own kind."""
 
 
 class Remedy(NamedTuple):
-    """What a row recovers of a lead, on one split."""
+    """A row's accuracy on one split, and the share that it recovers of the upper row's lead over the base row."""
 
     split: str
     row: str
@@ -52,19 +52,20 @@ class Remedy(NamedTuple):
 def recovered(
     means: Float64[np.ndarray, "rows points"], base: int, row: int, upper: int
 ) -> Float64[np.ndarray, " rows"]:
-    """For each row of means, how far the one of `row` is on the way from that of `base` (0) to that of `upper` (1)."""
+    """Return, for each row of means, how far column `row` is on the way from column `base` (0) to column `upper` (1);
+    NaN if these two are equal."""
     lead = means[:, upper] - means[:, base]
     return np.divide(means[:, row] - means[:, base], lead, out=np.full(len(means), np.nan), where=lead != 0)
 
 
 def unseen(columns: Columns) -> Columns:
-    """The tests of swaps on pairs that no training shows; of splits without any, all tests of swaps."""
+    """Return the swap tests on pairs that no training shows; all swap tests if a split has none of these."""
     swaps = [column for column in columns if column[1] == "swap"]
     return [column for column in swaps if column[0].endswith("unseen_pairs")] or swaps
 
 
 def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy]]:
-    """The lead of a split's upper row, and what each other row recovers of it."""
+    """Return the upper row's lead on a split, and what each other row recovers of it."""
     tests = section.records.where(test=tuple(unseen(section.columns)))
     levels = {row: its for (row,), its in tests.estimates(("row",)).items()}
     lead = tests.estimates(("row",), {"row": section.base}).get((upper,))
@@ -77,8 +78,8 @@ def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy
 
 
 def share_of(tests: Records, base: str, row: str, upper: str) -> Estimate:
-    """The share of the lead that a row recovers. The three rows' records are drawn together, by seeds and their animal
-    pairs."""
+    """Return the share of the lead that a row recovers. The bootstrap draws the three rows' records together, by seeds
+    and their animal pairs."""
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))
@@ -112,7 +113,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
 
 
 def sentence(base: str, upper: str, split: str, lead: Estimate | None, rows: Sequence[Remedy]) -> str:
-    """What the remedies recover of a lead, the most first."""
+    """Say how much of a lead the remedies recover, those that recover most first."""
     where = f"On swaps of unseen pairs ({split} split, chance 50 %)"
     if lead is None:
         return f"{where} {base} and {upper} aren't both finished."
@@ -134,7 +135,7 @@ HEADER = ("row", "swaps on unseen pairs (%)", "share of the lead (%)", *STAGES.v
 
 
 def table(section: Section, measure: Any, rows: dict[str, Remedy]) -> list[tuple[str, ...]]:
-    """A row each: accuracy, share of the lead, and the bits of each stage."""
+    """Return a line for each row: accuracy, share of the lead, and the bits of each stage."""
     tests = section.records.where(test=tuple(unseen(section.columns))).estimates(("row",))
     held = stages(section.records, measure)
     return [
@@ -149,7 +150,7 @@ def table(section: Section, measure: Any, rows: dict[str, Remedy]) -> list[tuple
 
 
 def of_row(remedy: Remedy | None) -> str:
-    """The share of a row, or why it has none."""
+    """Return a row's share as text, or what stands in its place."""
     if remedy is None:
         return "–"
     if remedy.share is None:

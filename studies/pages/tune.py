@@ -44,7 +44,7 @@ that weren't repeated. `trials.csv` has both as fractions of 1. ✓: the trial w
 
 
 class Searched(NamedTuple):
-    """What came of a model's search so far."""
+    """The state of a model's search so far."""
 
     model: str
     trials: "Sequence[FrozenTrial]"
@@ -67,8 +67,8 @@ class Searched(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """The interval of the chosen trial's mean over its validation pairs; empty where trials were judged by
-        something else."""
+        """The interval of the chosen trial's mean over its validation pairs; empty if trials were judged by something
+        else."""
         trial, mean = self.chosen or (None, nan)
         if trial is None or trial.number not in self.records:
             return ""
@@ -93,12 +93,12 @@ def own_options(params: Mapping[str, Any]) -> Row:
 
 
 def leaders(trials: "Sequence[FrozenTrial]", number: int) -> "list[FrozenTrial]":
-    """The best of the trials that have a value, the best one first."""
+    """Return up to `number` of the trials that have a value, the best first."""
     return sorted((trial for trial in trials if trial.values), key=lambda trial: -trial.values[0])[:number]
 
 
 def entry(study: SplitStudy, searched: Searched) -> Row:
-    """The recipe that was chosen for a model, with the conditions of the search, as `--tuned` reads it."""
+    """Return the recipe that was chosen for a model, with the conditions of the search, as `--tuned` reads it."""
     assert searched.chosen
     trial, mean = searched.chosen
     own = own_options(trial.params)
@@ -112,7 +112,7 @@ def entry(study: SplitStudy, searched: Searched) -> Row:
 
 
 def rows_of(searched: Sequence[Searched]) -> list[Row]:
-    """The rows of all models, in the same columns; without options of their own where no model has any."""
+    """Return the rows of all models with the same columns, without that of own options if no model has any."""
     rows = [row for its in searched for row in its.rows]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name != "options"]
     names += ["options"] * any(row["options"] for row in rows)
@@ -156,8 +156,8 @@ def parts(searched: Sequence[Searched], seeds: int) -> Iterator[Part]:
 
 
 def course(rows: Sequence[Row], winners: Mapping[str, int], says: str = "") -> Part:
-    """Validation accuracy of every trial with its one seed, the best so far, and the means over seeds; a ring round the
-    one that was chosen, a number in `winners`."""
+    """Return the figure of the search: validation accuracy of every trial's one seed, the best so far, and means over
+    seeds. `winners` has the number of each model's chosen trial, which gets a ring."""
     from menagerie.studies.frame.search_figures import CHOSEN, DASHES, FAINT, STEPS, ByModel, Side
 
     one = [(row["model"], row["trial"], 100 * (row["validation"] or 0.0)) for row in rows]
@@ -182,7 +182,7 @@ KNOWN = {"model", "trial", *ACCURACIES, "architecture", "options"}
 
 
 def sentence(searched: Searched, seeds: int) -> Sentence:
-    """What was chosen for a model, or why nothing was yet."""
+    """Say what was chosen for a model, or why nothing was yet."""
     model = searched.model
     if searched.chosen and searched.over:
         trial, mean = searched.chosen
@@ -198,14 +198,14 @@ def sentence(searched: Searched, seeds: int) -> Sentence:
 
 
 def ties(searched: Sequence[Searched]) -> list[str]:
-    """The models whose chosen trials have the same mean, as it is shown."""
+    """Return a sentence for each group of models whose chosen trials have the same mean, as it is shown."""
     means = {its.model: f"{100 * its.chosen[1]:.1f}" for its in searched if its.chosen}
     groups = {mean: [model for model in means if means[model] == mean] for mean in means.values()}
     return [f"The chosen trials of {' and '.join(g)} have the same mean." for g in groups.values() if len(g) > 1]
 
 
 def table(rows: Sequence[Row], winners: Mapping[str, int]) -> Rows:
-    """All trials as texts, each model's best first; accuracies in percent."""
+    """Return a table of all trials as texts, each model's best first; accuracies are in percent."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     names = list(rows[0])[1:] if rows else []
     ordered = sorted(rows, key=lambda r: (-(r["repeated"] or 0), -(r["validation"] or 0), r["trial"]))
@@ -218,7 +218,7 @@ def table(rows: Sequence[Row], winners: Mapping[str, int]) -> Rows:
 
 
 def shown(value: Any, percent: bool = False) -> str:
-    """A value as people read it."""
+    """Return a value as text for the page."""
     if percent and value is not None:
         return f"{100 * value:.1f}"
     if isinstance(value, dict):
