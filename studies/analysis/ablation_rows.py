@@ -1,16 +1,16 @@
-"""The rows of an ablation study: what differs from a model as it is, one line of configuration each.
+"""The rows of an ablation study: what differs from the unchanged model, one line of configuration each.
 
-They come from a model's paper (`papers.py`), from the study (`groups`), or from the command line. A line sets fields
-of the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of the split's recipe,
-or the towers' `architecture`, and `model=NAME` takes another model in place of the ablated one.
+They come from a model's paper (`papers.py`), from the study (`groups`), or from the command line. A line sets fields of
+the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of the split's recipe, or
+the towers' `architecture`; `model=NAME` takes another model in place of the ablated one.
 
-The study's groups ask: is it the graph, are the negatives fair, does a model fit at all?
+The study has four groups of its own:
 
-`oracle`: a model that reads scene graphs has something that CLIP hasn't. Rows with CLIP, with other models that read
-the same graphs, with errors in the graphs, and with graphs that a parser makes of the caption alone.
+`oracle`: is it the scene graphs, which CLIP doesn't read? Rows with CLIP, with other models that read the same graphs,
+with errors in the graphs, and with graphs that a parser makes of the caption alone.
 
 `negatives`: every system with swapped captions as negatives beside the same system without; what masks and the first
-phase bring; and single animals that are all in one place. Controls are left out but for those of `oracle`.
+phase bring; and single animals that all stand in the centre. Of the controls only those of `oracle` are included.
 
 `losses`: CLIP and SigLIP with the losses that others add to them, for the same towers and the same scores.
 
@@ -114,25 +114,24 @@ def ablated(model: str) -> ScorerSpec:
 
 
 def base_row(spec: ScorerSpec) -> str:
-    """The name of the model as it is."""
+    """Return the name of the unchanged model's row."""
     return spec.title or spec.name
 
 
 def groups_of(spec: ScorerSpec) -> dict[str, Mapping[str, str]]:
-    """The groups of rows that are requested together: those of the model's paper, and those of the study."""
+    """Return the groups of rows that can be requested by a name: those of the model's paper and those of the study."""
     return dict(ablations_of(spec).more) | groups(spec)
 
 
 def all_rows(spec: ScorerSpec) -> dict[str, str]:
-    """Every row that has a name, those of groups too."""
+    """Return every row that has a name, including those of groups."""
     grouped = {name: line for group in groups_of(spec).values() for name, line in group.items()}
     return dict(ablations_of(spec).rows) | grouped
 
 
 def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
-    """The requested rows by name: a request is a line such as "dim=32 relation_dim=16" or a group such as
-    "coefficients" or "oracle", and no request means all rows of the model. The first row is always the model as it
-    is."""
+    """Return the requested rows by name. A request is a line such as "dim=32 relation_dim=16", a row, or a group such
+    as "oracle"; without requests, all rows of the model are chosen. The first row is always the unchanged model."""
     together, rows = groups_of(spec), {base_row(spec): ""}
     for name in requested or ablations_of(spec).rows:
         if name in together:
@@ -188,7 +187,7 @@ def changes(spec: ScorerSpec, line: str) -> dict[str, Any]:
 
 
 def value_of(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
-    """A field's value, of the field's type."""
+    """Return a field's value; raise if it isn't of the field's type."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -202,7 +201,7 @@ def value_of(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
 
 
 def matters(spec: ScorerSpec, line: str, kind: str) -> bool:
-    """Whether a row can differ from the model as it is on splits of a kind."""
+    """Whether a row can differ from the unchanged model on splits of a kind."""
     names, recipe = changes(spec, line).keys(), kinds()[kind]
     trained_with = {item.name for owner in (Recipe, spec_of(model_of(spec, line)).config) for item in fields(owner)}
     of_splits = {name for one in kinds().values() for name in split_fields(one)} - trained_with
@@ -225,7 +224,7 @@ class Rows(NamedTuple):
     lines: Mapping[str, str]
     """The options that each row changes, by the row's name."""
     left_out: Mapping[str, str]
-    """The reason why each row that is missing in `lines` is left out, by the row's name: its parser can't work here."""
+    """Why rows are left out of `lines`, by their names: their parsers can't work here."""
 
 
 @lru_cache(maxsize=4)  # opening a parser may take seconds

@@ -38,8 +38,8 @@ class Source(NamedTuple):
 
 
 def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
-    """The properties that a scene shows, as distinct (factor, value); for two things also the slot of the one mentioned
-    first."""
+    """Return the properties that a scene shows, as distinct (factor, value). With several things, the slot of the one
+    mentioned first is among them, without its facing."""
     found = [("background", scene.background)]
     for thing in scene.things:
         found += [("animal", thing.animal), ("texture", thing.texture), ("size", thing.size)]
@@ -119,7 +119,7 @@ def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
 
 
 def numbered(*columns: pd.Series) -> tuple[list[tuple[str, ...]], Int64[np.ndarray, " n"]]:
-    """The distinct rows of some columns, in the order in which they appear, and the index among these of each row."""
+    """Return the distinct rows of some columns in order of appearance, and for each row its index among these."""
     codes, found = pd.factorize(pd.MultiIndex.from_arrays([column.astype(str) for column in columns]))
     return [tuple(row) for row in found], codes.astype(np.int64)
 
@@ -127,7 +127,8 @@ def numbered(*columns: pd.Series) -> tuple[list[tuple[str, ...]], Int64[np.ndarr
 def tabled(
     clusters: Shaped[np.ndarray, " n"], columns: Int64[np.ndarray, " n"], sums: Float64[np.ndarray, "n 2"]
 ) -> pd.DataFrame:
-    """Accuracy, interval, clusters and records by column, of points and numbers of records in each cluster."""
+    """Return accuracy, interval, and numbers of clusters and records for each distinct value of `columns`. Each row of
+    `sums` has the points and the number of records of one cluster there."""
     names, row = np.unique(clusters, return_inverse=True)
     kept, column = np.unique(columns, return_inverse=True)
     points, n = np.zeros((2, len(names), len(kept)))

@@ -1,9 +1,9 @@
 """Two-level factorial designs: which level of each factor a run has, so that effects can be told apart.
 
-Up to four factors all combinations are run. From five on it is half of them, those in which the product of all signs is
-1 (Box and Hunter 1961, "The 2^(k-p) fractional factorial designs"): of resolution V with five factors and VI with six.
-So no main effect shares its contrast with another one or with a pair, and no pair with another pair. What an effect of
-j factors can't be told from is the interaction of all the others, k - j of k.
+For up to four factors, all combinations are run. For five or more it is half of them, those in which the product of all
+signs is 1 (Box and Hunter 1961, "The 2^(k-p) fractional factorial designs"): of resolution V with five factors and VI
+with six. So no main effect shares its contrast with another one or with a pair, and no pair with another pair. With k
+factors, an effect of j of them can't be told from the interaction of the k - j others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ Effect = tuple[str, ...]
 
 
 def design(factors: int) -> list[Signs]:
-    """The runs of a design of at least one factor."""
+    """Return the signs of each run of a design of at least one factor."""
     if factors <= ALL:
         return list(product((-1, 1), repeat=factors))
     return [(*signs, prod(signs)) for signs in product((-1, 1), repeat=factors - 1)]
@@ -38,8 +38,8 @@ def effects(factors: Sequence[str], most: int = 2) -> Iterator[Effect]:
 def share_of(
     means: "Float64[np.ndarray, 'r runs']", some: Sequence[Effect], factors: Sequence[str]
 ) -> "Float64[np.ndarray, ' r']":
-    """The share of some effects together in the variance between the means of all runs of a whole design, which stand
-    in the order of `design`; nan where they are all equal.
+    """Return the share of some effects together in the variance between the means of all runs; NaN if all means are
+    equal. The runs are those of a whole design, in the order of `design`.
 
     The contrasts of all effects of such a design are orthogonal, so that their squares add up to the variance.
     """

@@ -1,7 +1,7 @@
 """Measures how time and memory grow with the amount of data, for `studies/throughput.py growth`.
 
-Times are processor time. An exponent e says that twice the amount takes 2^e times as long; it is taken between the last
-two amounts, because a constant share hides it in small ones.
+Times are processor time. An exponent e says that twice the amount takes 2^e times as long. It is computed from the last
+two amounts, because at small ones a constant part hides it.
 """
 
 import sys
@@ -23,7 +23,7 @@ Measure = Callable[[Growth, Path, int], Iterator[tuple[str, float]]]
 
 
 def growth(config: Growth, report: Measure) -> int:
-    """Measure and print. `report` measures reports, of which this folder knows nothing."""
+    """Measure all parts and print their tables. `report` measures reports, which this folder doesn't import."""
     from menagerie.studies.runs.machine import processor
 
     print(f"processor time; {processor()}")
@@ -55,7 +55,7 @@ def print_table(title: str, amounts: Sequence[int], rows: Sequence[Row]) -> None
 
 
 def exponent(amounts: Sequence[int], values: Sequence[float]) -> float:
-    """The e of value ~ amount^e between two amounts."""
+    """Return the e of value ~ amount^e from two amounts; NaN if a value isn't positive."""
     (few, many), (small, large) = amounts, values
     return log(large / small) / log(many / few) if min(values) > 0 else float("nan")
 

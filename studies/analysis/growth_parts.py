@@ -53,14 +53,14 @@ class Growth:
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The processor time of a call, and what it gives."""
+    """Return a call's processor time in seconds, and its result."""
     start = time.process_time()
     found = call()
     return time.process_time() - start, found
 
 
 class Peak:
-    """The largest growth of this process's memory since it was first looked at, in MB; not a number off Linux."""
+    """The largest growth of this process's memory since this object was made, in MiB; NaN where there is no /proc."""
 
     def __init__(self) -> None:
         with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ def found(index: Any, wanted: np.ndarray) -> Any:
 
 
 def synthetic(start: int, rows: int) -> np.ndarray:
-    """Scene records that are all different: 64 in each view, of two animals side by side."""
+    """Return scene records that are all different, of two animals side by side, 64 in each view."""
     from menagerie.generators.vocabulary import SCENE_TYPE
 
     number, table = np.arange(start, start + rows), np.full(rows, -1, SCENE_TYPE)
@@ -127,7 +127,7 @@ def synthetic(start: int, rows: int) -> np.ndarray:
 
 
 def sampler_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Time calls of the sampler: the first of a pass, and apart from it the median of later ones."""
+    """Time calls of the sampler: the first one, and the median of the later ones."""
     from menagerie.models.training.sampling import Stream
 
     for shuffle in (None, "feistel"):
@@ -141,7 +141,7 @@ def sampler_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[
 
 
 def file_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Measure a split of all rows of a store of synthetic shards."""
+    """Measure a split of some rows of a store of synthetic shards."""
     import resource
 
     from menagerie.generators.storage.image_store import ImageStore
@@ -185,7 +185,7 @@ def write_synthetic(store: "ImageStore", amount: int) -> None:
 
 
 def split_of_some(store: "ImageStore", amount: int) -> Path:
-    """A split of some rows of all shards."""
+    """Write a split of up to `MOST_SHOWN` random rows of a store; return its path."""
     from menagerie.generators.captions.graph import SceneGraph
     from menagerie.generators.storage.split_file import Records, write_split
 
@@ -198,7 +198,7 @@ def split_of_some(store: "ImageStore", amount: int) -> Path:
 
 
 def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Measure a split of crowds: planned, rendered, written, opened, loaded, audited."""
+    """Measure how a split of crowds is planned, rendered, written, opened, loaded and audited."""
     from menagerie.generators.audit.run import audit
     from menagerie.generators.splits.crowd import CrowdRecipe
     from menagerie.generators.storage.dataset import SplitDataset

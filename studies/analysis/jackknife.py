@@ -13,13 +13,13 @@ PARTS = 20  # more take longer, and change Student's quantile little
 def intervals(
     clusters: Sequence[Hashable], numbers: Callable[[Sequence[int]], Mapping[str, Summary]]
 ) -> dict[str, tuple[float, float]]:
-    """Intervals, nominally of 95 %, of official accuracies; `numbers` gives these for the records with the given
+    """Return intervals, nominally of 95 %, of official accuracies. `numbers` computes these for the records at some
     indices.
 
     A delete-a-group jackknife (Kott 2001, "The delete-a-group jackknife", J. Official Statistics 17, section 2):
     clusters are shuffled (always alike) and dealt out to parts, and each number is computed without one part after
-    another. They speak of new records for the same model. A number of fewer than five parts with records has none, nor
-    has one without spread.
+    another. The intervals are about new records for the same model. A number has none if fewer than five parts have
+    records of it, or if leaving parts out never changes it.
     """
     from scipy.special import stdtrit
 

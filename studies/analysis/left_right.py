@@ -1,4 +1,4 @@
-"""The rungs of the ladder from one-dimensional images to ours: what each changes, and how often a batch tells orders
+"""The rungs of the ladder from one-dimensional images to ours: what each changes, and how often batches tell orders
 apart."""
 
 from collections.abc import Mapping
@@ -76,10 +76,10 @@ def changes(name: str) -> dict[str, Any]:
 
 
 def met(split: SpatialRecipe, training: Recipe) -> float:
-    """The share of images of pairs whose batch has the opposite caption too: that of the same things, exchanged.
+    """Return the share of images of pairs whose batch also has the opposite caption, with the same things exchanged.
 
-    Only such a caption differs in nothing but the order: all others name other things. It's the expected
-    share where images are drawn evenly; false captions of the recipe count too.
+    Only that caption differs in the order alone; all others name other things. The share is the expected one if images
+    are drawn evenly; the recipe's false captions count too.
     """
     if "swap" in training.text_negatives:
         return 1.0

@@ -1,8 +1,8 @@
 """Measures the scores of all images with all texts, forward and backward, for `studies/throughput.py pairs`.
 
-Codes of images are noise and texts are of words of their own, so that no phrase occurs twice: the largest case. In
-training all pairs are scored at once up to a bound of memory, beyond it in chunks (menagerie.models.chunks); both are
-measured where all at once is asked for.
+Image codes are noise, and each text has words of its own, so that no phrase occurs twice: the most costly case.
+Training scores all pairs at once up to a bound of memory, and in chunks beyond it (menagerie.models.chunks). Up to
+`at_once` images, both ways are measured.
 """
 
 import math
@@ -70,7 +70,7 @@ class Cost(NamedTuple):
 
 
 def codes_of(config: Pairs, model: str, count: int) -> tuple["Scorer", "Tensors", "Tensors"]:
-    """A scorer, and the codes that it makes of so many images and texts."""
+    """Return a scorer, random image codes, and its codes of texts, `count` of each."""
     import torch
 
     from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -119,8 +119,7 @@ def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
 
 
 def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
-    """The cost of scoring so many images, for each way of doing it: in chunks, and all at once if they aren't too
-    many."""
+    """Return the cost of each way of scoring so many images: in chunks, and all at once if they aren't too many."""
     import torch
 
     from menagerie.models import chunks

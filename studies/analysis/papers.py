@@ -1,8 +1,8 @@
 """The parts of models that the ablation study varies, and what the papers claim about these parts: OC-CLIP's tables 6
 and 7 and figures 3 and 4; SPARO's table 6, between attentional pooling and SPARO; DCSM's functional words.
 
-Rows and claims are in `ablations.toml`, but for OC-CLIP's weights (appendix A.1) and sizes (figure 4), of which there
-are many. SPARO's paper keeps the last blocks in the rows of its table 6, not in SPARO; here each row changes one thing.
+Rows and claims are in `ablations.toml`, except the many rows of OC-CLIP's weights (appendix A.1) and sizes (figure 4).
+In table 6 of SPARO's paper the towers keep their last blocks in all rows but SPARO; here each row changes one thing.
 """
 
 from collections.abc import Mapping
@@ -58,14 +58,14 @@ SMALL = {name: oc_clip.OC_CLIP.small[name] for name in SIZES}
 
 
 def sized(**sizes: int) -> tuple[str, str]:
-    """The name and the line of a row with these sizes, as far as they differ from those for small towers."""
+    """Return the name and the line of a row with these sizes; both leave out sizes that small towers have anyway."""
     others = {name: size for name, size in sizes.items() if size != SMALL[name]}
     name = ", ".join(f"{WORDS[name][0]} in {size}" for name, size in others.items())
     return name, " ".join(f"{name}={size}" for name, size in others.items())
 
 
 def of_sizes() -> dict[str, Any]:
-    """OC-CLIP's rows that vary one size, and its groups of rows: coefficients, and both sizes together."""
+    """Return OC-CLIP's rows that vary one size, and its groups of rows: coefficients, and both sizes together."""
     alone = {sized(**{name: size})[0]: (name, size) for name, sizes in SIZES.items() for size in sizes}
     alone.pop("")  # as it is
     coefficients = [pair for pair in product(INITIAL, INITIAL) if pair != DEFAULTS]
@@ -81,7 +81,7 @@ def of_sizes() -> dict[str, Any]:
 
 
 def ablations_in(given: Mapping[str, Any], tests: Mapping[str, Any], more: Mapping[str, Any]) -> Ablations:
-    """A model's part of the file, with further rows."""
+    """Make a model's ablations from its part of the file and from further rows."""
     claims = (Claim(its["row"], its["split"], tests[its["on"]], its["sign"], its["text"]) for its in given["claims"])
     return Ablations(
         rows={row: line for row, (line, _) in given["rows"].items()} | more.get("rows", {}),
@@ -97,7 +97,7 @@ def ablations_in(given: Mapping[str, Any], tests: Mapping[str, Any], more: Mappi
 
 
 def read_ablations() -> dict[str, Ablations]:
-    """The content of the file, by the names of the models."""
+    """Read `ablations.toml`; returns each model's ablations by its name."""
     given, more = read_toml(Path(__file__).with_name("ablations.toml")), {"oc-clip": of_sizes()}
     tests = {name: tuple(map(tuple, columns)) for name, columns in given.pop("tests").items()}
     nothing = {"planes": [], "axes": {}, "relational": [], "ratio": [], "ratio_says": "", "claims": []}

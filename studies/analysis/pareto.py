@@ -103,7 +103,7 @@ class Volume(NamedTuple):
     low: float
     high: float
     pairs: int
-    """Number of animal pairs in the test, over all seeds; they are drawn within their seed."""
+    """The largest number of animal pairs that a seed has in the test; they are drawn within their seed."""
 
     @property
     def interval(self) -> str:
@@ -218,7 +218,8 @@ def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> Ima
 
 
 def ratios(first: Curve, other: Curve, reached: Bool[np.ndarray, "r v"]) -> Float64[np.ndarray, " r"]:
-    """The ratio in each draw, given which settings of both models (first, then other) reach the target in it."""
+    """Return the ratio in each draw; `reached` says which settings reach the target in it, those of `first` before
+    those of `other`."""
     count = len(first.images)
     fewest = [
         np.where(mask, np.array(images, np.float64), math.inf).min(1)

@@ -100,8 +100,9 @@ def rates() -> Rates:
 
 
 def reading(config: Peers, data: "SplitDataset", folder: Path, copied: float) -> Iterator[Part]:
-    """A batch of images and captions in random order: of a split in memory and of one in shards. webdataset reads the
-    same images one after another, as `menagerie export` writes them, and draws from those that it holds."""
+    """Yield the reading of a batch of images and captions in random order: from a split in memory, and from one in
+    shards. webdataset reads the same images one after another, as `menagerie export` writes them, and draws from those
+    that it holds."""
     from menagerie.generators.storage.dataset import SplitDataset
 
     peer = from_tar_files(data, folder, config.batch)
@@ -178,7 +179,8 @@ def open_clip_step(
 
 
 def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
-    """A step from a batch that is prepared: ours has images in uint8, open_clip's what its loader gives, floats."""
+    """Return a training step from a prepared batch: of images in uint8 for ours, of floats, as its loader gives, for
+    open_clip."""
 
     from menagerie.models.registry import spec_of
     from menagerie.models.training.batch_loss import pixels_of
@@ -203,7 +205,7 @@ def training(config: Peers, data: "SplitDataset", operations: float) -> Part:
 
 
 def counted(call: Callable[[int], object]) -> int:
-    """The floating-point operations of a call."""
+    """Return the floating-point operations of `call(0)`."""
     from torch.utils.flop_counter import FlopCounterMode
 
     with FlopCounterMode(display=False) as counter:
@@ -212,7 +214,8 @@ def counted(call: Callable[[int], object]) -> int:
 
 
 def scoring(config: Peers, data: "SplitDataset", operations: float) -> Part:
-    """Scores of all of some images with all of as many captions; open_clip's encoders get as large blocks as ours."""
+    """Return the scoring of up to `SCORED` images with as many captions, all with all. open_clip's encoders get blocks
+    as large as ours."""
     import torch
 
     from menagerie.generators.benchmarks.matrix import Pool

@@ -15,7 +15,7 @@ Columns = Float64[np.ndarray, "draws n"]
 
 
 class Correlation(NamedTuple):
-    """Spearman's rank correlation; interval and p are nan where too few clusters, or none, could be drawn."""
+    """Spearman's rank correlation; interval and p are NaN with too few clusters, or if the correlation is undefined."""
 
     value: float
     low: float
@@ -39,10 +39,10 @@ def correlation(
     groups: Sequence[Any] = (),
     seed: int = 0,
 ) -> Correlation:
-    """Spearman's rank correlation of x and y with a bootstrap that draws whole clusters.
+    """Return Spearman's rank correlation of x and y, with a bootstrap that draws whole clusters.
 
-    With groups, ranks are those within a group, less their mean there, and pooled: what differs between groups counts
-    no more.
+    With groups, ranks are taken within each group, less their mean there, and pooled, so that differences between
+    groups don't count.
     """
     own = numbered(groups) if len(groups) else np.zeros(len(x), int)
     number = numbered(clusters)
@@ -56,7 +56,7 @@ def correlation(
 
 
 def student(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:
-    """Interval and p by Student's t on Fisher's scale: quantiles of few clusters' draws are too narrow."""
+    """Return interval and p by Student's t on Fisher's scale; quantiles of few clusters' draws would be too narrow."""
     from scipy.stats import t
 
     centre, others = fisher(np.array([value])), fisher(drawn[np.isfinite(drawn)])
@@ -92,15 +92,15 @@ def spearman(
 def centred_ranks(
     values: Num[np.ndarray, " n"], weights: Columns, same: Float64[np.ndarray, "n n"], size: Columns
 ) -> Columns:
-    """Ranks within groups, ties in the middle, less the mean of their group."""
+    """Return ranks within groups, less the mean of their group; tied values share the middle rank."""
     below = ((values[:, None] < values) + 0.5 * (values[:, None] == values)) * same
     ranks = weights @ below
     return ranks - ((weights * ranks) @ same) / np.maximum(size, 1)
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """p values corrected for their number (Holm 1979): p in rising order times m, m - 1, ..., none below one before
-    it, and 1 at most; nan stays nan and isn't counted."""
+    """Return p values corrected for their number (Holm 1979). In rising order they are multiplied by m, m - 1, ...;
+    none falls below the one before it or exceeds 1. NaN stays NaN and isn't counted."""
     known = sorted((value, k) for k, value in enumerate(p) if not np.isnan(value))
     found, highest = [float("nan")] * len(p), 0.0
     for done, (value, k) in enumerate(known):

@@ -75,7 +75,7 @@ class Cost(NamedTuple):
 
 
 def setting(text: str, config: Scale) -> Training:
-    """Read TOWERS/RESOLUTION/BATCH; raises for towers that there aren't."""
+    """Read TOWERS/RESOLUTION/BATCH; raise if it has another form or the towers are unknown."""
     from menagerie.models.towers.build import check_towers
     from menagerie.models.towers.config import TowerConfig
 
@@ -121,7 +121,7 @@ def code_size(scorer: "Scorer", captions: list["Caption"]) -> int:
 
 
 class Counts(NamedTuple):
-    """What is counted once for any number of devices."""
+    """What is counted once, whatever the number of devices."""
 
     multiplications: tuple[int, int, int]
     """Of `COUNTED` images, of as many texts, and of comparing them."""
@@ -131,7 +131,7 @@ class Counts(NamedTuple):
 
 
 def counts(row: Row, resolution: int) -> Counts:
-    """Count a few images and texts: all images are alike, and so are all texts."""
+    """Count the costs of a few images and texts: all images cost the same, and so do all texts."""
     captions = distinct_captions(2, COUNTED)
     scorer = build(row, resolution, captions)
     products = multiplications(scorer, captions, resolution)
@@ -139,7 +139,7 @@ def counts(row: Row, resolution: int) -> Counts:
 
 
 def cost(config: Scale, counted: Counts, devices: int) -> Cost:
-    """What a step of the long training costs each of several devices."""
+    """Return what a step of the long training costs each of so many devices."""
     images, texts, compared = counted.multiplications
     share = config.batch / devices
     whole = (images + texts) * share / COUNTED + compared * share * config.batch / COUNTED**2

@@ -51,14 +51,14 @@ class Stages:
 
 
 def cut(code: "Tensors") -> "Tensors":
-    """A code that belongs to no graph, and collects its gradient."""
+    """Detach a code from its graph, so that it collects a gradient of its own."""
     from menagerie.models.texts import mapped
 
     return mapped(code, lambda part: part.detach().requires_grad_() if part.requires_grad else part)
 
 
 def continue_backward(code: "Tensors", its_cut: "Tensors") -> None:
-    """The backward pass through whatever made a code, from the gradient that its cut has collected."""
+    """Run the backward pass through what made a code, from the gradient that its cut has collected."""
     import torch
 
     from menagerie.models.texts import leaves
@@ -71,8 +71,8 @@ def continue_backward(code: "Tensors", its_cut: "Tensors") -> None:
 def staged_step(
     scorer: "Scorer", optimizer: "torch.optim.Optimizer", batch: "Batch", recipe: Recipe, step: int
 ) -> dict[str, float]:
-    """Take an optimiser step, as `menagerie.models.training.loop.train_step` does; the processor time (s) of each
-    stage."""
+    """Take an optimiser step, as `menagerie.models.training.loop.train_step` does; return the processor time (s) of
+    each stage."""
     from menagerie.models.training.batch_loss import pixels_of
     from menagerie.models.training.loop import set_rates, update
 
@@ -101,7 +101,7 @@ def staged_step(
 
 
 def steps_in_turns(config: Stages, data: "SplitDataset") -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield each model and the times of a step of it, round by round, without those of the first rounds."""
+    """Yield each model with the times of one of its steps, round by round, without the first `WARM_UP` rounds."""
     import torch
 
     from menagerie.models.checkpoint import build_scorer

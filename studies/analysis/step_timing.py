@@ -93,7 +93,7 @@ def clock_of(device: "torch.device") -> Callable[[], float]:
 
 
 def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[], float] = time.process_time) -> float:
-    """Median time of `call(number)`."""
+    """Return the median time of `call(number)`, after calls that warm up."""
     spans = []
     for number in range(-WARM_UP, repeats):
         start = clock()

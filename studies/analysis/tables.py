@@ -1,7 +1,7 @@
 """Results as pandas frames: a tidy row for each score, and tables of any columns against any others.
 
 Conversion to text comes last (`described`): compute with frames of numbers, and write frames of texts to CSV, LaTeX and
-pages. Accuracies of models that prefer the same caption whatever the image are flagged (`flagged`), high or low.
+pages. Accuracies of models that prefer the same caption whatever the image are flagged (`FLAG`), high or low.
 """
 
 import math
@@ -43,7 +43,7 @@ def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], val
 
 
 def mean(values: pd.Series) -> float:
-    """The mean of the defined values, rounded once: pandas' sums may round differently from the figures."""
+    """Return the mean of the defined values, rounded once: pandas' sums may round otherwise than those of figures."""
     defined = values.dropna().tolist()
     return statistics.mean(defined) if defined else math.nan
 

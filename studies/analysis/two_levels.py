@@ -164,9 +164,8 @@ def pair_variance(
     means: Float64[np.ndarray, "s v"],
     member: Float64[np.ndarray, "s k"],
 ) -> Float64[np.ndarray, "s v"]:
-    """The variance of each seed's mean that its clusters explain (of a ratio of sums); 0 for fewer than two
-    clusters.
-    """
+    """Return the variance of each seed's mean that its clusters explain (as of a ratio of sums); 0 for fewer than
+    two."""
     number, size = member @ counts, member @ (counts > 0)
     owner = member.argmax(0)
     squares = member @ ((sums - counts * means[owner]) ** 2)

@@ -1,4 +1,4 @@
-"""Explanations in reports: terms, models with their papers, tests and tasks; and the warning on smoke runs."""
+"""Explanations in reports: terms, models with their papers, tests and tasks; and the warning about smoke runs."""
 
 import re
 import textwrap
@@ -65,7 +65,7 @@ def smoke_words(steps: Iterable[int], records: Iterable[int] = ()) -> str:
 
 
 def records_in(results: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The number of records in each test of each finished run, by task, and in each benchmark."""
+    """Return the numbers of records of all finished runs: in each test, by task, and in each benchmark."""
     parts = [tasks.values() for result in results for tasks in result.get("subsets", {}).values()]
     whole = [sum(group["n"] for group in result["groups"].values()) for result in results if "groups" in result]
     return [scores["n"] for tasks in parts for scores in tasks] + whole
@@ -147,8 +147,8 @@ TITLES = {
 
 
 def subsets_explained(tests: Sequence[str]) -> dict[str, str]:
-    """The tests in a report, each with its scenes; tests of relations are listed once, tests of single rules are left
-    out."""
+    """Return the tests in a report, each with its scenes. Tests that differ only in their relation are listed once;
+    tests of single hold-out rules are left out."""
     starts = {test: re.sub(r"_\d+$", "", test) for test in tests}
     numbered = {start + NUMBERED[start] if start in NUMBERED else test for test, start in starts.items()}
     shown = [name for name in SUBSETS if any(test == name or test.endswith(f"_{name}") for test in numbered)]

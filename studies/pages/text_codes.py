@@ -1,4 +1,5 @@
-"""The page of remedies for text codes: how much of the upper row's lead each recovers, and the bits that codes hold."""
+"""The page of remedies for text codes: how much of the upper row's lead each recovers, and what codes and scores
+hold."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
