@@ -123,7 +123,7 @@ def rows_of(name: str, frame: pd.DataFrame, says: str) -> Rows:
 
 
 def gaps(scored: Scored) -> Iterator[Part]:
-    """What wasn't scored, and what wasn't read."""
+    """Yield sections on what wasn't scored and what wasn't read."""
     results = {piece.name: result for piece, result in named_results(scored.records)}
     for title, says, found in (
         ("Left out", "", left_out(scored.records)),
@@ -137,7 +137,7 @@ def gaps(scored: Scored) -> Iterator[Part]:
 
 
 def beside_papers(scored: Scored) -> Iterator[Part]:
-    """The paper's tables of which any benchmark was scored."""
+    """Yield the paper's tables for which any benchmark was scored."""
     if found := paper_tables(scored):
         yield Heading("Beside the paper", PAPERS)
     for layout, frame in found:

@@ -1,4 +1,4 @@
-"""One model on one benchmark of photographs: each test rated under the model, scored once, kept as a finished piece."""
+"""One model on one benchmark of photographs: all its tests are scored once, and the result is kept in a folder."""
 
 import csv
 import hashlib
@@ -91,7 +91,7 @@ class BenchmarkPiece(Piece):
     skip: bool
     """Whether words that a model doesn't know are left out."""
     codes: Path | None = field(default=None, kw_only=True)
-    """Folder of images' codes that are kept."""
+    """Folder in which codes of images are kept; None keeps none."""
     codes_limit: int = field(default=0, kw_only=True)
     """Largest size of these codes together, in bytes."""
     first: FirstPass | None = field(default=None, kw_only=True)
@@ -103,7 +103,7 @@ class BenchmarkPiece(Piece):
         return questions_to(self.tested.source, [self.subject.bench])
 
     def prepared(self) -> tuple[LoadedScorer, Codes] | Judge:
-        """The model, with the codes of images that are kept, or the judge."""
+        """Return the model with its codes of images, or the judge."""
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # such images are refused, with a line of ours
         loaded = super().prepared()
         if isinstance(loaded, Judge):
@@ -111,7 +111,7 @@ class BenchmarkPiece(Piece):
         return loaded, attempt(self.model, "fails", lambda: self.codes_of(loaded, self.tested))
 
     def codes_of(self, loaded: LoadedScorer, model: Model) -> Codes:
-        """The codes of images that are kept of a model."""
+        """Return a model's codes of images, which are kept in the folder `codes` if there is one."""
         folder = CodeFolder(self.codes, self.codes_limit) if self.codes else None
         return Codes(loaded.scorer, model.weights, loaded.framing.resolution, folder)
 
@@ -171,7 +171,7 @@ def own_files_in(pickled: bytes) -> tuple[str, ...]:
 
 
 def subjects_of(read: Sequence[tuple[BenchmarkSpec, PhotographSet]], parser: str, parses: Path) -> list[Subject]:
-    """Benchmarks that were read, with the graphs of a parser, which are kept in the folder `parses`."""
+    """Return the benchmarks that were read, with a parser's graphs, which are kept in the folder `parses`."""
     if not read:
         return []
     opened, benches = parsed([bench for _, bench in read], parser, parses)
@@ -190,8 +190,8 @@ def piece_of(model: Model, subject: Subject, skip: bool, **how: Any) -> Benchmar
 def rated(
     rater: Codes | Judge, bench: PhotographSet, report: Callable[[int], None], reranker: Reranker | None = None
 ) -> list[Result]:
-    """All tests of a benchmark, by a scorer's codes or by a judge; `report` is called with the number of images that
-    are encoded at once."""
+    """Return the results of all tests of a benchmark, by a scorer's codes or by a judge. `report` receives numbers of
+    images as a scorer's codes of them are made."""
     if isinstance(rater, Judge):
         of_items, of_pool = partial(score_items, rater), partial(judged_pool, rater, bench)
     else:
@@ -205,7 +205,7 @@ def rated(
 
 
 def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Result]:
-    """The tests of a pool, by a judge."""
+    """Yield the tests of a pool, as a judge scores them."""
     return bench.results(pool, judge.pool(bench, pool))
 
 
@@ -220,7 +220,8 @@ def scored_pool(
 
 
 def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """The numbers of each group, and how many of its tests were left out for want of their images or of a word."""
+    """Return the numbers of each group, and how many of its tests were left out because an image, or all words of a
+    text, are missing."""
     parts = by_group([result.item for result in results], [result.outcome for result in results])
     every, missing = bench.tests(), bench.untested()
     return {
@@ -231,9 +232,10 @@ def groups_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict
 
 
 def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, dict[str, Any]]:
-    """The numbers that papers report, the official one with an interval over new records; None where it has none.
+    """Return the numbers that papers report, with an interval of the official one; its bounds are None if there is
+    none.
 
-    `bench` has just the items that were scored.
+    `bench` has just the items that were scored. Intervals are over new records.
     """
 
     def of(chosen: Sequence[int]) -> Mapping[str, Summary]:
@@ -251,9 +253,10 @@ def headlines_of(bench: PhotographSet, results: Sequence[Result]) -> dict[str, d
 
 
 def cluster_of(item: Item, pooled: bool) -> tuple[str, str | int]:
-    """What records share that resemble each other; without any, groups may still use the same names.
+    """Return the key that records share if they resemble each other. Without a cluster it is a record's group and name,
+    because groups may use the same names.
 
-    In a pool all queries of an image and of its texts belong together: there, clusters may be classes.
+    In a pool all queries of an image and of its texts share a key; there, an item's cluster may be a class.
     """
     if pooled:
         return "", item.images[0]
@@ -261,7 +264,7 @@ def cluster_of(item: Item, pooled: bool) -> tuple[str, str | int]:
 
 
 def score_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
-    """A row for each test: how it went, and the scores of its texts, an image after another."""
+    """Yield a row for each test: its outcome, and the scores of its texts, one image after another."""
     for item, scores, outcome in results:
         texts = "; ".join(" ".join(f"{score:.9g}" for score in row) for row in scores)
         yield item.record, item.group, f"{outcome.official:g}", f"{outcome.neutral:.6g}", int(outcome.tied), texts
@@ -286,7 +289,8 @@ def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
 
 
 def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
-    """The images of a test that prefer a false text to their own, or have both level: both texts with their scores."""
+    """Yield images of a test that score a false text as high as one of their own, or higher, with both texts and
+    scores."""
     item, scores, _ = result
     if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
         return

@@ -1,6 +1,6 @@
-"""What models do on benchmarks of photographs, as tables: every number, headlines, and ours in the layout of a paper's.
+"""Results of models on benchmarks of photographs, as tables: every number, headlines, and ours in a paper's layout.
 
-Each column of the paper's says which number of ours it is. Where the paper doesn't say what a figure is of, the table's
+Each column of a paper's table names our number for it. Where the paper doesn't say what a figure is of, the table's
 note does.
 """
 
@@ -64,7 +64,7 @@ def measured(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str,
 
 @dataclass(frozen=True)
 class Scored:
-    """Models on benchmarks, those that can't be scored and those that aren't yet among them."""
+    """The pieces of models on benchmarks, including those that can't be scored or aren't scored yet."""
 
     records: Records
 
@@ -74,7 +74,7 @@ class Scored:
 
     @property
     def titles(self) -> dict[str, str]:
-        """What models are called in tables: the name says it where weights are random."""
+        """The models' names in tables, which say if weights are random or if many items have no verdict."""
         return {piece.model: flagged(self.records, piece.model, piece.tested.title) for piece in self.pieces}
 
     @cached_property
@@ -115,10 +115,10 @@ def percent(value: float | None) -> str:
 
 
 def headline_table(scored: Scored, counts: bool = False) -> pd.DataFrame:
-    """A column for each headline of each benchmark, percent; a row a model, those of papers marked as theirs.
+    """Return a table with a column for each headline of each benchmark, in percent, and a row for each model; papers'
+    rows are marked as theirs.
 
-    A model that scores things equal has another row, of its ties. `counts` puts behind our numbers of how many records
-    they are.
+    A model with ties has a second row, which shows their rate. `counts` adds n, the number of records, to our numbers.
     """
     headlines = scored.table[scored.table.kind == "headline"]
     columns = list(dict.fromkeys(zip(headlines.benchmark, headlines.name, strict=True)))
@@ -141,7 +141,7 @@ def headline_table(scored: Scored, counts: bool = False) -> pd.DataFrame:
 
 
 def benchmark_table(scored: Scored, label: str) -> pd.DataFrame:
-    """Every number of one benchmark: official rule, tie-neutral and ties, in percent."""
+    """Return a table of every number of one benchmark, in percent: official rule, ties shared, ties and chance."""
     rows = []
     for row in scored.table[scored.table.benchmark == label].itertuples(index=False):
         left = [f"{int(count)} {word}" for word in ("missing", "unread") if (count := getattr(row, word)) > 0]
@@ -181,21 +181,21 @@ def paper_tables(scored: Scored) -> list[tuple[PaperTable, pd.DataFrame]]:
 
 
 def chance_of(scored: Scored, column: Column) -> float | None:
-    """Chance for a column, whose number is a headline or that of a group."""
+    """Return chance for a column, which shows a headline or a group."""
     both = (scored.chances.get((column.benchmark, kind, column.name)) for kind in ("headline", "group"))
     return next(filter(None, both), None)
 
 
 def their_rows(layout: PaperTable) -> Iterator[list[str]]:
-    """The paper's figures; a row may end where it has no further columns."""
+    """Yield the paper's figures; rows that end early are filled with dashes."""
     for model, *figures in layout.rows:
         shown = [figure for _, figure in zip_longest(layout.columns, figures, fillvalue=DASH)]
         yield [model + THEIRS, f"OC-CLIP paper, table {layout.number}", *shown]
 
 
 def our_rows(scored: Scored, layout: PaperTable) -> Iterator[list[str]]:
-    """Three rows a model: by the official rule, with ties shared, and its ties; where there is no number, a dash and a
-    word."""
+    """Yield three rows for each model: by the official rule, with ties shared, and its ties. A missing number is a dash
+    with the reason."""
     gone, names = left_out(scored.records), {(piece.model, piece.label): piece.name for piece in scored.pieces}
     for model, title in scored.titles.items():
         rows = scored.table[scored.table.model == model]

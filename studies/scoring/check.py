@@ -1,4 +1,4 @@
-"""Which benchmarks are complete on disk: found out without a model, and without decoding an image."""
+"""Finds out which benchmarks are complete on disk, without a model and without decoding an image."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ def states(specs: Iterable[BenchmarkSpec], place: Place) -> Iterator[State]:
 
 
 def reported(name: str, state: State | SourceState, count: str = "") -> bool:
-    """Print what is known of a benchmark or a source, and what to get for it; returns whether it is complete."""
+    """Print the state of a benchmark or a source, and what to get for it; return whether it is complete."""
     print(f"{name}: {'complete' if state.complete else 'incomplete'}{count}", flush=True)
     if not state.complete:
         print(f"  {state.problem}\n  get it: {state.get}\n  licence: {state.licence}", flush=True)
@@ -60,13 +60,12 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tup
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
 ) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """The benchmarks of a command line: all of those that it names, else the complete ones."""
+    """Return the benchmarks of a command line: all that it names, or else the complete ones."""
     return [(spec, spec.build(place)) for spec in specs] if named else usable(specs, place)
 
 
 def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Choose the benchmarks whose files are complete, and read them; prints which they are, and why other complete
-    ones can't be used."""
+    """Read the benchmarks whose files are complete. Prints their names, and why other complete ones can't be used."""
     found = []
     for spec in specs:
         if absent(spec, place):
@@ -84,7 +83,7 @@ def usable(specs: Iterable[BenchmarkSpec], place: Place) -> list[tuple[Benchmark
 
 
 def state_of(spec: BenchmarkSpec, place: Place) -> tuple[str, int]:
-    """What is missing or wrong of a benchmark, in words, and its number of records."""
+    """Return in words what is missing or wrong in a benchmark, and its number of records."""
     if problem := absent(spec, place):
         return "; ".join(filter(None, (problem, instead(spec, place)))), 0
     try:
@@ -107,13 +106,13 @@ def absent(spec: BenchmarkSpec, place: Place) -> str:
 
 
 def instead(spec: BenchmarkSpec, place: Place) -> str:
-    """What lies in the benchmark's folders in place of its files, if that is known."""
+    """Return what lies in the benchmark's folders in place of its files, if that is known."""
     names = (*spec.files, *spec.one_of, *spec.images)
     return next(filter(None, (found_instead(place.path(name)) for name in names)), "")
 
 
 def near(name: str, place: Place) -> str:
-    """A clause that says where a missing file or folder lies instead, if that is near; a place in the data root is
+    """Return a clause that says where a missing file or folder lies nearby, if it does. A place in the data root is
     given relative to it."""
     path = place.path(name)
     return hint(place.root, name) if path == place.root / name else hint(path.parent, path.name)
@@ -130,15 +129,16 @@ def problem_of(spec: BenchmarkSpec, bench: PhotographSet) -> str:
 
 
 def counted(bench: PhotographSet) -> Counter[str]:
-    """Records by group, those without images too; and all of them."""
+    """Count records by group, and all of them as "all", including those without images."""
     records = Counter(record.group for record in bench.records) + bench.missing
     return records + Counter({"all": records.total()})
 
 
 def differing(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
-    """Groups whose number of records isn't the official one: of a group, or of all that begin with its name.
+    """Yield each name whose number of records isn't the official one, with the official number and ours. A name stands
+    for the group, or else for all groups that begin with it.
 
-    Sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
+    Names of sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
     """
     there = {name: spec.sets[key_of(name)] for name, found in records.items() if found and key_of(name) in spec.sets}
     for name, count in (spec.counts | there).items():

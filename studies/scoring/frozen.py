@@ -37,7 +37,7 @@ class FrozenPiece(SplitPiece):
     kept: ClassVar[tuple[str, ...]] = (FILE, SCORES)
 
     def evaluated(self, tests: Mapping[str, Benchmark], scorer: Scorer | Judge) -> Results:
-        """The results; writes all scores beside the predictions."""
+        """Return the results, and write all scores beside the predictions."""
         rows: list[tuple[object, ...]] = []
 
         def keep(subset: str, items: Sequence[Item], scores: Sequence[Scores]) -> None:
@@ -105,7 +105,7 @@ def write_cards(records: Records) -> list[Path]:
 
 
 def portable(model: Model) -> str:
-    """A model's label for others to read: without the folders of its file on this machine, or the address of a
+    """Return a model's label for others to read, without the folders of its file on this machine or the address of a
     server."""
     label = model.cell if isinstance(model.source, Judged) else model.label
     return re.sub(r"(^|[:/])/(?:[^/:]+/)*", r"\1", label)

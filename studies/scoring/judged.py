@@ -1,5 +1,5 @@
-"""What judges answered, beside their scores: how much has no verdict, how much the order of captions decided, and what
-it cost."""
+"""What judges answered, beside their scores: how many items have no verdict, how often the order of captions decided,
+and what it cost."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,8 @@ ANSWERS = (
 
 
 def questions_to(source: Source, benchmarks: Iterable[Benchmark]) -> int:
-    """The number of questions that a judge is asked about benchmarks, if it has answered none; 0 of a scorer, and of
-    what can't be asked in its form."""
+    """Return the number of questions that a judge is asked about benchmarks, if it has answered none before; 0 for a
+    scorer, and for benchmarks that can't be asked about in its form."""
     if not isinstance(source, Judged):
         return 0
     form = form_of(source.form, source.options, source.blind)
@@ -61,7 +61,7 @@ def undecided(result: Mapping[str, Any]) -> float:
 
 
 def flagged(records: "Records", model: str, name: str) -> str:
-    """A model's name in tables; it says so if too many of its items have no verdict."""
+    """Return a model's name in tables, which says so if too many of its items have no verdict."""
     worst = max((undecided(result) for arm, result in records.results if arm.cell.model == model), default=0.0)
     return f"{name}, {worst:.0%} without a verdict" if worst > MOST_UNDECIDED else name
 

@@ -32,7 +32,8 @@ def level_of(row: Mapping[str, Any]) -> Estimate:
 
 
 def binomial(share: float, n: int) -> dict[str, float | None]:
-    """The interval of a share of n records that don't depend on one another (Wilson 1927); None without spread."""
+    """Return the interval of a share of n records that don't depend on one another (Wilson 1927); None for fewer than
+    `FEWEST` records and for a share of 0 or 1."""
     from scipy.stats import binomtest
 
     if n < FEWEST or share in (0, 1):
@@ -42,7 +43,7 @@ def binomial(share: float, n: int) -> dict[str, float | None]:
 
 
 def in_percent(share: float) -> str:
-    """With one digit behind the point; less than 0.1 % with its first digit that isn't 0."""
+    """Return a share in percent with one decimal; below 0.1 %, with one significant digit."""
     return f"{100 * share:.1g}" if 0 < share < 0.001 else f"{100 * share:.1f}"
 
 
@@ -91,7 +92,7 @@ class Levels(OwnFigure):
         return sorted(better, key=lambda row: statistics.mean(better[row]))
 
     def sentences(self) -> Iterator[str]:
-        """Which row is best by each of the first panels."""
+        """Yield sentences that say which row is best in each of the first panels."""
         for panel in self.panels[:MOST_SAID]:
             its = {row: level for (at, row), level in self.levels.items() if at == panel}
             top = max(its.values(), key=lambda level: level.value)
@@ -138,19 +139,19 @@ class Levels(OwnFigure):
 
 
 def named(benchmark: str, headline: str) -> str:
-    """The name of a headline; the mean of all records is called by its benchmark alone."""
+    """Return the name of a headline; that of all records is just its benchmark's name."""
     return benchmark if headline in ("", "all") else f"{benchmark}, {headline}"
 
 
 def answer(part: Levels) -> Iterator[Part]:
-    """The beginning of a page: sentences, then the figure; nothing where nothing is scored."""
+    """Yield the beginning of a page: sentences, then the figure; nothing if nothing is scored."""
     yield from map(Sentence, part.sentences())
     if part.levels:
         yield part
 
 
 def levels(found: Mapping[tuple[str, str], Estimate], chances: Mapping[str, float]) -> Levels:
-    """The figure, which says what it leaves out."""
+    """Make the figure, with a note on what it leaves out."""
     part = Levels("first-headlines", found, chances)
     left = [
         f"Of {len(its)} {name} the {shown} are shown."

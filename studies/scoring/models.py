@@ -1,4 +1,4 @@
-"""The models of a command line: each a source of one scorer; a run of many cells is as many models."""
+"""The models of a command line. Each is a source of one scorer; a run of many cells gives a model for each cell."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,8 +69,9 @@ def models_of(
 
 
 def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None) -> list[Model]:
-    """One model, a judge for each form of questions, or all cells of a run. Cells are labelled by what they differ in:
-    their places in the study, and where that is not enough (another recipe, the base of another cell) their ids."""
+    """Return what a name stands for: one model, a judge for each form of questions, or all cells of a run. The labels
+    of cells say in what these differ: their places in the study, and, if that isn't enough (another recipe, the base of
+    another cell), their ids."""
     if judge and (judges := judges_named(name, judge)):
         return [Model(f"{name} ({one.asked})", one, name, f"{one.model} ({one.asked})") for one in judges]
     folders = checkpoints_in(Path(name)) if Path(name).is_dir() else []
@@ -101,7 +102,7 @@ def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
 
 
 def less_seed(model: Model) -> tuple[Model, int]:
-    """A model without the seed in its place, and the seed."""
+    """Return a model without the seed in its place, and that seed, 0 if there is none."""
     place = dict(model.place)
     seed = place.pop("seed", 0)
     same = isinstance(model.source, Checkpoint) and "seed" in dict(model.place)
@@ -133,22 +134,22 @@ def without_seeds(settings: Any) -> Any:
 
 
 def world_of(model: Model) -> str:
-    """The world that a study here trained a model in; empty where none did, or where that isn't recorded."""
+    """Return the world that a study here trained a model in; empty if none did, or if that isn't recorded."""
     data = trained(model).get("settings", {}).get("data", {})
     kind = KINDS.get(data.get("kind", ""))
     return data["split"].get("world", kind.world) if kind and "split" in data else ""
 
 
 def worded(axis: str, value: Any) -> str:
-    """A value of an axis as people read it."""
+    """Return a value of an axis as text."""
     if axis in FRACTIONS and isinstance(value, float):
         return f"{value:.0%}"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def short_labels(models: Sequence[Model]) -> dict[str, str]:
-    """For each label a shorter one for tables, unlike all others: where that is possible a cell's label loses its run,
-    or the run's folders but the last."""
+    """Return a shorter label for each label, unlike all others, for tables. If possible, a cell's label loses its run,
+    or at least all but the last of the run's folders."""
     for shorten in (
         lambda model: model.cell or model.title,
         lambda model: f"{Path(model.run).name}: {model.cell}" if model.cell else model.title,

@@ -1,7 +1,7 @@
 """A piece of an evaluation: a model and what it is scored on, scored once, here or on a cluster.
 
-Pieces of one model are of one group, so that a worker loads it once. A piece that fails by a mistake is left out: the
-reason stays in its folder until the next command tries again, and other pieces go on.
+Pieces of one model form a group, so that a worker loads the model once. A piece that raises `UserError` is left out:
+the reason stays in its folder until the next command tries again, and other pieces go on.
 """
 
 import warnings
@@ -22,7 +22,7 @@ from menagerie.studies.scoring.models import Model
 
 @dataclass(frozen=True)
 class Piece(AnyJob, ABC):
-    """What an arm of an evaluation is; in the folder of a study it is its own job."""
+    """The cell of an evaluation's arm. In the folder of a study it is its own job."""
 
     tested: Model
     label: str
@@ -104,19 +104,19 @@ class Piece(AnyJob, ABC):
         return 0
 
     def prepared(self) -> Any:
-        """The model, ready to score; made once for all pieces of it."""
+        """Return the model, ready to score; it is made once for all its pieces."""
         return load(self.tested, self.device)
 
     @abstractmethod
     def score(self, prepared: Any, report: Callable[[int], None]) -> None:
-        """Score all, and write what came out into the folder, the result last; `report` receives numbers of images.
+        """Score all, and write the scores into the folder, the result last; `report` receives numbers of images.
 
-        Raises `UserError` where the model can't, or where its scores are no numbers.
+        Raises `UserError` if the model fails, or if its scores are no numbers.
         """
 
 
 def images_of(test: Benchmark) -> set[int]:
-    """The numbers of the images that one reads to score a test's items."""
+    """Return the numbers of the images that are read to score a test's items."""
     return {number for item in test.items for number in item.images}
 
 
@@ -125,7 +125,7 @@ HELD: dict[str, Any] = {}
 
 
 def held(group: str, prepare: Callable[[], Any]) -> Any:
-    """The result of `prepare` for a model, or its error. It is kept until another model is wanted."""
+    """Return the result of `prepare` for a model, or raise its error. Either is kept until another model is wanted."""
     if group not in HELD:
         HELD.clear()  # before the next one needs the memory
         try:
@@ -138,7 +138,7 @@ def held(group: str, prepare: Callable[[], Any]) -> Any:
 
 
 def load(model: Model, device: str) -> LoadedScorer:
-    """Load a model; what it warns of, such as random weights, is printed as a line."""
+    """Load a model; print its warnings, such as that of random weights, as lines."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
         loaded = model.source.load(device)

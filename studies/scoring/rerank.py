@@ -1,5 +1,5 @@
 """A first pass for models that read each pair by itself: a named model with vectors ranks all candidates of a large
-pool, and the tested one ranks the best of each query again."""
+pool, and the tested model ranks each query's best candidates again."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class FirstPass:
 
 
 class Reranker:
-    """The first pass on the pools of a benchmark, whose texts are those that the tested model reads."""
+    """The first pass on the pools of a benchmark, whose texts are as the tested model reads them."""
 
     def __init__(
         self, first: FirstPass, bench: PhotographSet, device: str, codes_of: Callable[[LoadedScorer, Model], Codes]
@@ -50,7 +50,7 @@ class Reranker:
         """For each pool, the record of what was ranked again, for the result."""
 
     def __call__(self, scorer: Scorer, pool: Pool, encode: Encode) -> Reranked:
-        """Rank the best candidates of each query by `scorer`."""
+        """Rank each query's best candidates of the first pass again by `scorer`."""
         codes, bench = self._opened
         first = score_pool(codes.scorer, pool, partial(codes.encode, bench, report=lambda images: None))
         ranking = reranked(scorer, pool, encode, first, self.first.top)
@@ -60,7 +60,7 @@ class Reranker:
 
     @cached_property
     def _opened(self) -> tuple[Codes, PhotographSet]:
-        """The model's codes of images, and the benchmark as the model reads it. Raises if the model reads pairs itself,
+        """The first model's codes of images, and the benchmark as that model reads it. Raises if it reads pairs itself,
         or doesn't know a word."""
         model = self.first.model
         loaded = load(model, self.device)
@@ -72,7 +72,7 @@ class Reranker:
 
 
 def reranked_pools(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """By the name of each result in which not all pairs were read: the sentence for pages."""
+    """Return a sentence for pages for each result in which not all pairs were read, by its name."""
     return {name: "; ".join(map(said, its.values())) for name, one in results.items() if (its := one.get("reranked"))}
 
 

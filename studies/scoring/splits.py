@@ -1,4 +1,4 @@
-"""Models on splits: the splits of a command line, files or recipes; each model on each, scored once; and the page."""
+"""Models on splits: the splits of a command line, files or recipes; each model on each, scored once; and their page."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,7 +94,7 @@ class SplitPiece(Piece):
         write_result(self.folder, result, self.kept)
 
     def evaluated(self, tests: Tests, scorer: Scorer | Judge) -> Results:
-        """The results of all tests; writes the predictions."""
+        """Return the results of all tests, and write the predictions."""
         return evaluate(self.folder, tests, scorer)
 
 
@@ -116,8 +116,8 @@ def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = Spli
 
 
 def labels_of(names: Sequence[str]) -> dict[str, str]:
-    """For each split of a command line its name in tables: the name of its file, if no other split has that name.
-    Raises for a split that is given twice."""
+    """Return each split's name in tables: that of its file, if no other split has it. Raises for a split that is given
+    twice."""
     stems = [Path(name).stem for name in names]
     if len(set(names)) < len(names):
         raise UserError(f"one of --splits is given twice: {' '.join(names)}")
@@ -206,7 +206,7 @@ def write_latex(records: Records) -> None:
 
 
 def scored_splits(records: Records) -> dict[str, Records]:
-    """The splits that any model was scored on, with their records."""
+    """Return the splits that any model was scored on, with their records."""
     return {label: records.where(split=label) for label in dict.fromkeys(arm.cell.label for arm, _ in records.results)}
 
 
@@ -231,14 +231,14 @@ def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) 
 
 
 def swap_table(records: Records, file: str, names: Mapping[str, str]) -> Table:
-    """A row a model, a column a subset."""
+    """Return a table of swaps with a row for each model and a column for each subset."""
     says = f"Accuracy in percent with the hard negative, the task `swap`, on {records.labels('split')[0]}."
     return Table(f"swaps-{file}", records.where(task="swap"), ("model",), words={"model": names}, says=says)
 
 
 def differences(swaps: Records, file: str, names: Mapping[str, str]) -> Part:
-    """How far each further model is above the first, on the same records; if no number has an interval, the page says
-    so once."""
+    """Return a table of how far each further model is above the first, on the same records. If no number has an
+    interval, it says so once."""
     first = swaps.results[0][0].cell.model
     says = f"Percentage points above {names[first]}, the first model, on the same records"
     found = swaps.estimates(("model", "subset"), {"model": first})

@@ -57,7 +57,8 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """All options: what decides a piece is part of its name. Older folders have a `check` among their options."""
+        """Return all options, as what decides a piece is part of its name. Older folders have a `check` among their
+        options."""
         return frozenset({item.name for item in fields(cls)} | {"check"})
 
     @property
@@ -78,7 +79,7 @@ class ScoringStudy(AnyStudy):
 
     @property
     def how(self) -> dict[str, Any]:
-        """How pieces are scored; no result depends on it but in last digits."""
+        """How pieces are scored; results depend on it only in their last digits."""
         return {"device": self.device, "threads": self.threads}
 
     @abstractmethod
@@ -127,7 +128,7 @@ class ScoringStudy(AnyStudy):
 
 
 def forget_left_out(out: Path) -> None:
-    """Forget why pieces in a folder were left out: they are tried again."""
+    """Forget why pieces in a folder were left out, so that they are tried again."""
     for folder in ("cells", "pieces"):
         for file in out.glob(f"{folder}/*/{LEFT_OUT}"):
             file.unlink()
@@ -136,13 +137,13 @@ def forget_left_out(out: Path) -> None:
 
 
 def left_out(records: "Records") -> dict[str, str]:
-    """Why pieces have no result, by name."""
+    """Return why pieces were left out, by the pieces' names."""
     return {arm.cell.name: why for arm in records.arms if (why := records.left_out(arm))}
 
 
 def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]:
-    """The finished pieces with their results, under the labels of this command: another command may have given the same
-    files other labels."""
+    """Return the finished pieces with their results, under the labels of this command; another command may have given
+    the same files other labels."""
     return [
         (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
         for arm, result in records.results

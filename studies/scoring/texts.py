@@ -1,7 +1,7 @@
-"""Texts of benchmarks as models read them: with scene graphs of a parser, with the words that a model knows, and to the
+"""Texts of benchmarks as models read them: with a parser's scene graphs, with the words that a model knows, and to the
 end or not.
 
-Of a scorer with a vocabulary of its own unknown words are refused, or left out.
+Words that a scorer with a vocabulary of its own doesn't know are refused, or left out.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ from menagerie.models.scorer import Scorer
 def parsed(
     benches: Sequence[PhotographSet], name: str, parses: Path
 ) -> tuple[CaptionParser | None, Sequence[PhotographSet]]:
-    """The parser of a command line, and the benchmarks with its graphs, all their texts parsed at once.
+    """Return the parser of a command line, and the benchmarks with its graphs, all their texts parsed at once.
 
-    The default is none: every text is one node. Raises for captions without an answer.
+    The default is no parser: every text is one node. Raises for captions that the parser has no answer for.
     """
     if name == DEFAULT:
         return None, benches
@@ -45,7 +45,7 @@ def texts_of(bench: PhotographSet) -> list[str]:
 
 
 def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
-    """The entries for a parser and its graphs in the identity of a result; none where each text is one node."""
+    """Return what a parser and its graphs add to the identity of a result; empty if each text is one node."""
     if parser is None:
         return {}
     graphs = repr([tuple(parser.graph(text)) for text in texts_of(bench)])
@@ -53,7 +53,7 @@ def identity_of(bench: PhotographSet, parser: CaptionParser | None) -> dict[str,
 
 
 def parsed_by(bench: PhotographSet, parser: CaptionParser | None) -> dict[str, Any]:
-    """The record of a result's graphs: the parser, and how many texts of the benchmark are one node."""
+    """Return the record of a result's graphs: the parser, and how many texts of the benchmark are one node."""
     if parser is None:
         return {}
     texts = texts_of(bench)
@@ -76,15 +76,15 @@ class Skipped(NamedTuple):
     texts: int = 0
     """Number of texts that have any of these words, or are longer than the scorer reads."""
     records: int = 0
-    """Number of tests of which a text has no word left."""
+    """Number of tests that were left out because a text has no word left."""
 
 
 def readable(
     bench: PhotographSet, words: Sequence[str], context: int, skip: bool, model: str
 ) -> tuple[PhotographSet, Skipped]:
-    """The benchmark with texts that a scorer of these words can read, and counts of what was left out.
+    """Return the benchmark with texts that a scorer of these words can read, and counts of what was left out.
 
-    Raises for unknown words unless `skip`, and says how many there are. With no `words` the scorer reads any text.
+    Raises for unknown words unless `skip`, and says how many there are. Without `words` the scorer reads any text.
     """
     if not words:
         return bench, Skipped()
@@ -115,13 +115,13 @@ def words_in(text: str) -> list[str]:
 
 
 def shortened(text: Caption, known: set[str], most: int) -> Caption:
-    """A text and its graph with the first `most` known words alone."""
+    """Return a text of only the first `most` known words, and its graph of only known words."""
     plain = " ".join([word for word in words_in(text.text) if word in known][:most])
     return Caption(plain, pruned(text.graph, known) or SceneGraph((plain,)))
 
 
 def pruned(graph: SceneGraph, known: set[str]) -> SceneGraph | None:
-    """A graph whose nodes and predicates have known words alone; None where no node is left."""
+    """Return the graph with only known words in nodes, and only predicates of known words; None if no node is left."""
     nodes = [" ".join(word for word in words_in(node) if word in known) for node in graph.nodes]
     place = {old: new for new, old in enumerate(k for k, node in enumerate(nodes) if node)}
     edges = tuple(
@@ -136,7 +136,7 @@ SHOWN = 60  # characters of a text that pages name
 
 
 def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, Any]:
-    """Count the texts that are longer than the scorer's context, for a result; also gives the first. Empty if the
+    """Count, for a result, the texts that are longer than the scorer's context, and give the first. Empty if the
     scorer's reader can't tell; a judge is asked about whole texts."""
     if isinstance(scorer, Judge):
         return {"texts": 0, "of": len(texts)}
@@ -148,7 +148,7 @@ def cut_record(scorer: Scorer | Judge, texts: Sequence[Caption]) -> dict[str, An
 
 
 def unread_texts(results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """By the name of each result whose texts weren't all read whole: the sentence for pages."""
+    """Return a sentence for pages for each result whose texts weren't all read whole, by its name."""
     said = {name: words_of(result) for name, result in results.items()}
     return {name: text for name, text in said.items() if text}
 
