@@ -21,15 +21,15 @@ MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n")
 
 @dataclass(frozen=True)
 class Attention(Measure):
-    """A row of `MEASURED` for validation and for each test, at the threshold that is best on validation. One row has
-    the maps of some scenes too. A scorer without attention gives no rows."""
+    """A row of `MEASURED` for validation and for each test, at the threshold that is best on validation. One of the
+    rows also has the maps of some scenes. A scorer without attention gives no rows."""
 
     scenes: int = 4
     """Scenes whose maps are kept."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        """Overlap (intersection over union) of each query's map with the mask of its own animal, and the share of
-        queries that look at it more than at the other."""
+        """Yield the overlap (intersection over union) of each query's map with the mask of its own animal, and the
+        share of queries whose map overlaps it more than the other animal's mask."""
         if "attention" not in scorer.capabilities:
             return
         from menagerie.generators.storage.dataset import SplitDataset
@@ -52,13 +52,13 @@ class Attention(Measure):
 
 
 def spread(scenes: int, count: int) -> list[int]:
-    """The numbers of some scenes, evenly apart."""
+    """Return the numbers of `count` scenes, evenly apart."""
     return [scenes * (2 * k + 1) // (2 * count) for k in range(count)]
 
 
 @dataclass(frozen=True)
 class Looking(AnyJob):
-    """The job of measuring the attention of a finished run of another command."""
+    """The job that measures the attention of a finished run of another command."""
 
     cell: Path
     """Folder of the finished run."""
@@ -91,7 +91,7 @@ class Looking(AnyJob):
         return measured(self.cell, self.measure) is not None
 
     def run(self, report: Report, release: Callable[[], None]) -> None:
-        """Measure, and write the rows."""
+        """Measure the run, and write the rows."""
         import torch
 
         from menagerie.models.checkpoint import load_checkpoint

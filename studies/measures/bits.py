@@ -30,12 +30,12 @@ Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
 
 @dataclass(frozen=True)
 class Bits(ProbeMeasure):
-    """Rows of (part, layer, read, measure, value, chance, refused): what probes read of the mean token of each layer of
-    images and of texts, and of all tokens of images side by side; the geometry of codes; and the bits of scores,
+    """Rows of (part, layer, read, measure, value, chance, refused): what probes read from the mean token of each layer
+    of images and of texts, and from all tokens of images side by side; the geometry of codes; and the bits of scores,
     s(x, c) - s(x, c') for an image x, its caption c and the swapped one c'."""
 
     layers: tuple[str, ...] = ()
-    """Layers that are read, as far as a scorer has them, of images and of texts; empty: all."""
+    """Names of the layers of images and of texts that are read; those that a scorer lacks are skipped. Empty: all."""
     relation: bool = False
     """Ask which of two known things is left, and not which animal has which texture; for captions that state the
     relation."""
@@ -63,7 +63,7 @@ class Bits(ProbeMeasure):
 
 
 def chosen_layers(scorer: "Scorer", named: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The layers of images and of texts that a scorer has: all, or those of these names."""
+    """Return a scorer's layers of images and of texts: all, or those with these names."""
     image, text = scorer.layers, scorer.text_layers
     return [name for name in image if not named or name in named], [name for name in text if not named or name in named]
 
@@ -88,8 +88,8 @@ def text_rows(
     layers: Sequence[str],
     probe: Probe,
 ) -> Iterator[Row]:
-    """Yield what probes read from each of these layers of texts. Texts in both orders of mention are further views: a
-    probe of "left" can't read what is named first."""
+    """Yield what probes read from each of these layers of texts. The two orders of mention count as different views, so
+    that a probe of "left" can't read what is named first."""
     from menagerie.studies.codes.axes import ProbeAxes
 
     wanted = [(layer, MEAN) for layer in layers]
@@ -102,7 +102,7 @@ def text_rows(
 def read_captions(
     scorer: "Scorer", data: "SplitDataset", some: range, layers: Sequence[str] | None = None
 ) -> "Features":
-    """The layers of the captions of some records: those in `layers`, or all if that is None."""
+    """Return the layers of the captions of some records: those in `layers`, or all if it is None."""
     from menagerie.models.texts import Texts
 
     captions, graphs = zip(*data.captions(some, [0] * len(some)), strict=True)
@@ -112,7 +112,8 @@ def read_captions(
 def read_layers(
     encode: "Callable[[range], Features]", count: int, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Float[np.ndarray, "n d"]]:
-    """By layer and what is read of it: the mean token, or all tokens side by side, of which each image has as many."""
+    """Return codes by layer and what is read of it: the mean token, or all tokens side by side, as many for each
+    image."""
     parts: dict[tuple[str, str], list[np.ndarray]] = {place: [] for place in wanted}
     for start in range(0, count, BLOCK) if parts else ():
         found = encode(range(start, min(start + BLOCK, count)))
@@ -139,7 +140,7 @@ def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[
 
 
 def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Bits of scores, and the share of scenes whose true caption has a higher one than the false caption."""
+    """Yield the bits of scores, and the share of scenes whose true caption scores above the false one."""
     from menagerie.studies.codes.bits import bits
 
     margins = margins_of(scorer, both)
@@ -151,7 +152,8 @@ def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> I
 
 
 def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:
-    """The score of each image with its caption, less its score with the swapped caption, in both orders of mention."""
+    """Return the score of each image with its caption less that with the swapped caption, for both orders of
+    mention."""
     import torch
 
     def score(images: "Tensors", texts: Sequence[Any]) -> "torch.Tensor":

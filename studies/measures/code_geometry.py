@@ -1,4 +1,4 @@
-"""The geometry of a scorer's codes, how far they are aligned, and edits, on a probe set, as a measure of finished
+"""The geometry of a scorer's codes, their alignment, and edits of them, on a probe set, as a measure of finished
 runs."""
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +29,9 @@ SHARE = "share"  # the text's binding share S, which is to predict unseen pairs
 
 @dataclass(frozen=True)
 class CodeGeometry(ProbeMeasure):
-    """Rows of (part, layer, read, measure, value, chance, refused), as those of `Bits`: of the code of images and of
-    texts, of both together, and of image codes that are edited. One row, refused, where a scorer has no such codes."""
+    """Rows of (part, layer, read, measure, value, chance, refused), as those of `Bits`: of the codes of images and of
+    texts, of both together, and of image codes that are edited. A single refused row if a scorer has no such codes, or
+    if the captions have words that no training text has."""
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         both = self.opened(scorer)
@@ -55,7 +56,7 @@ class Refused(NamedTuple):
 
 
 def without_codes(scorer: "Scorer") -> str:
-    """Why there are no codes to measure; "" if there are."""
+    """Return the reason why there are no codes to measure; "" if there are some."""
     if CODE in scorer.layers and CODE in scorer.text_layers:
         return ""
     return f"{type(scorer).__name__} has no single vector for each image and each text"

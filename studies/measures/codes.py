@@ -1,7 +1,7 @@
 """What each part of a scorer's vectors adds to the scores of the items of tests; slots chosen after the fact.
 
-Slots are ranked one by one on validation, and half of them kept (SPARO, section 5.1, table 4): the measure, its table,
-and the paper's claim.
+Slots are ranked by the accuracy of each alone on validation, and half of them are kept (SPARO, section 5.1, table 4).
+Here are the measure, its table, and the paper's claim.
 """
 
 import math
@@ -48,7 +48,7 @@ Random: the mean over several halves."""
 
 
 class Record(NamedTuple):
-    """The columns of predictions by which an item is known."""
+    """The columns of predictions that identify an item."""
 
     subset: str
     task: str
@@ -62,10 +62,10 @@ class Coded(NamedTuple):
 
     records: list[Record]
     products: Float[np.ndarray, "n 2 d"]
-    """The products, number by number, of the image's vector with that of the true and of the false text: they sum to
-    the scores."""
+    """The elementwise products of the image's vector with that of the true and of the false text, which sum to the
+    scores."""
     squares: Float[np.ndarray, "n d"]
-    """The squares of the numbers of the image's vector."""
+    """The squares of the elements of the image's vector."""
 
     def of_tasks(self, tasks: Iterable[str]) -> "Coded":
         wanted = set(tasks)
@@ -76,13 +76,13 @@ class Coded(NamedTuple):
         return Coded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
 
     def in_parts(self, parts: int) -> "Coded":
-        """The same with each vector divided into so many equal, contiguous parts, whose numbers are summed."""
+        """Return the same items with vectors cut into so many equal, contiguous parts, whose elements are summed."""
         n, texts, width = self.products.shape
         products = self.products.reshape(n, texts, parts, width // parts).sum(-1)
         return self._replace(products=products, squares=self.squares.reshape(n, parts, width // parts).sum(-1))
 
     def values(self, weights: Float[np.ndarray, "d v"]) -> Float[np.ndarray, "n v"]:
-        """1 for each item that is right if the vectors' parts are weighted so, one half for a tie, else 0."""
+        """Return 1 for each item that is right with these weights of the parts, one half for a tie, else 0."""
         scores = np.einsum("nkd,dv->nkv", self.products, weights)
         return (scores[:, 0] > scores[:, 1]) + 0.5 * (scores[:, 0] == scores[:, 1])
 
@@ -93,7 +93,7 @@ class Coded(NamedTuple):
 
 
 def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Coded:
-    """The items of all binary tasks of some tests. Raises if the scorer doesn't give one vector for each image and
+    """Return the items of all tasks of some tests but quads. Raises if the scorer hasn't one vector for each image and
     text."""
     each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
     records = [record for part in each for record in part.records]
@@ -101,7 +101,7 @@ def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) 
 
 
 def binary(test: Benchmark) -> list[Item]:
-    """The items of one image and two texts."""
+    """Return the items of one image: all but quads. Only their first two texts are compared."""
     return [item for item in test.items if item.group != QUAD]
 
 
@@ -132,8 +132,7 @@ def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, 
 
 
 def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> None:
-    """Raise unless the scores of a model are products of a vector of the image and one of the text, number by number:
-    masks leave some of these out."""
+    """Raise unless a model's scores are dot products of an image's and a text's vector: masks leave terms out."""
     captions, graphs = zip(*TEXTS, strict=True)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
@@ -167,7 +166,7 @@ def tasks_of(items: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Selection(Measure):
-    """The accuracy of some of the slots: a row for each item of the tests, a column for each selection, such as
+    """The accuracy of parts of the slots: a row for each item of the tests, a column for each selection, such as
     "recognition | best half".
 
     A random half is the mean over `random_halves` of them. Rankings that validation has no items for are left out.
@@ -190,7 +189,7 @@ def selected(validation: Coded, tests: Coded, random_halves: int, seed: int) -> 
 def selections(
     validation: Coded, slots: int, random_halves: int, seed: int
 ) -> dict[Kept, Float[np.ndarray, "slots halves"]]:
-    """The weights of each selection. A selection with several weights counts with their mean."""
+    """Return the weights of slots for each selection. If there are several columns, their mean accuracy counts."""
     draws = generator(seed, "halves of slots")
     random = [half(draws.permutation(slots)) for _ in range(random_halves)]
     found = {("", ALL): np.ones((slots, 1)), ("", RANDOM): np.stack(random, 1)}
@@ -207,7 +206,7 @@ def slot_accuracies(validation: Coded, tasks: Sequence[str]) -> Float[np.ndarray
 
 
 def half(order: Shaped[np.ndarray, " slots"]) -> Float[np.ndarray, " slots"]:
-    """Weight 1 for the first half of slots in an order, else 0."""
+    """Return weight 1 for the first half of the slots in an order, else 0."""
     weights = np.zeros(len(order))
     weights[order[: max(1, len(order) // 2)]] = 1
     return weights
@@ -223,8 +222,8 @@ def selection_points(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def selection_table(points: pd.DataFrame) -> Rows:
-    """A table with a row for each selection of slots: its accuracy on each task, the average over tasks, and how much
-    that differs from the average with all slots."""
+    """Return a table with a row for each selection of slots: its accuracy on each task, their average, and how far its
+    accuracy over all records is above that of all slots."""
     tasks, deltas = tasks_of(points), estimates(points, ("ranked", "kept"), NOT_RANKED)
     rows = []
     for (ranked, kept), items in points.groupby(["ranked", "kept"], sort=False):

@@ -1,4 +1,4 @@
-"""The conditions on an ideal CLIP in which a trained scorer succeeds, on a probe set, as a measure of finished runs."""
+"""The conditions on an ideal CLIP that a trained scorer meets, on a probe set, as a measure of finished runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -108,7 +108,7 @@ def absent(one: Thing, other: Thing, animals: Sequence[str]) -> tuple[Thing, Thi
 
 
 def lacking_words(texts: Iterable[Named], known: Iterable[str]) -> dict[str, str]:
-    """The conditions whose texts have a word that no text of training has, and which words."""
+    """Return the conditions whose texts have words that no text of training has, each with a text that names them."""
     every: dict[str, set[str]] = {part.condition: set() for part in PARTS}
     for its in texts:
         for part in PARTS:
@@ -132,7 +132,7 @@ class ProbeScenes(Benchmark):
 def scored(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], names: Sequence[str]
 ) -> dict[str, Float[np.ndarray, " n"]]:
-    """The score of each scene with its text of each name."""
+    """Return, by name of texts, the score of each scene with its text of this name."""
     from menagerie.models.evaluation.scoring import score_items
 
     bench = ProbeScenes(data, [tuple(its[name] for name in names) for its in texts])
@@ -143,7 +143,7 @@ def scored(
 def code_rows(
     scorer: "Scorer", data: "SplitDataset", texts: Sequence[Named], axes: "ProbeAxes", numbers: np.ndarray
 ) -> Iterator[Row]:
-    """The conditions between images, and between texts where there are any."""
+    """Yield the conditions between codes of images, and those between codes of texts if there are texts."""
     wanted = [(CODE, MEAN)]
     images = read_layers(lambda some: scorer.features(data.images(some), [CODE]), len(data), wanted)[CODE, MEAN]
     codes = {}

@@ -42,8 +42,8 @@ lose half of what it gains; `–`: it gains less than {LEAST_GAIN:g} point, and 
 
 
 def trained_mask(items: Coded, seed: int) -> Float[np.ndarray, " parts"]:
-    """The mask, between 0 and 1, of the epoch in which most true texts score above false ones; of equal epochs the
-    first.
+    """Return the mask, between 0 and 1, of the epoch in which most true texts score above false ones, the first of
+    equal ones.
 
     sigmoid(s theta / 4), s = max(100, e^alpha); cross-entropy over s times the two cosines of the masked image.
     """
@@ -82,12 +82,12 @@ def mask_loss(theta: Tensor, alpha: Tensor, products: Tensor, squares: Tensor) -
 
 @dataclass(frozen=True)
 class Masks(Measure):
-    """What masks of a model's vectors change: for each task a mask in `slots` parts and one in single numbers, trained
-    on validation's items of that task.
+    """What masks of a model's vectors change. For each task, one mask with a weight for each of `slots` parts and one
+    with a weight for each number are trained on validation's items of that task.
 
     A row for each item of validation's trained tasks and of the tests: its value before and after each mask, in columns
-    such as "slots | swap | after". The vectors are whole. Parts of models without slots are contiguous and equal; one
-    whose vectors have no such parts is left out there.
+    such as "slots | swap | after". Parts of models without slots are contiguous and equal; a model whose vectors can't
+    be cut into such parts has no masks of parts.
     """
 
     slots: int
@@ -107,7 +107,8 @@ Columns = dict[str, Float[np.ndarray, " _"]]
 
 
 def masked(validation: Coded, tests: Coded, slots: int, tasks: Sequence[str], seed: int) -> tuple[Columns, Columns]:
-    """The values of all items before and after each mask; of tasks that validation has items of."""
+    """Return the values of all items before and after each mask, for validation and for tests. Tasks without items in
+    validation have no masks."""
     found: tuple[Columns, Columns] = ({}, {})
     width = tests.products.shape[-1]
     for shape, parts in {"slots": slots, "numbers": width}.items():
@@ -175,8 +176,8 @@ def change_of(items: pd.DataFrame) -> Estimate | None:
 
 
 def for_each_gained(fit: pd.DataFrame, rest: pd.DataFrame) -> float | None:
-    """The relative change of the accuracy on other tasks over the relative rise on the task that the mask was trained
-    on: the paper's measure. None where the rise is below `LEAST_GAIN` points."""
+    """Return the paper's measure: the relative change of accuracy on other tasks, divided by the relative rise on the
+    task that the mask was trained on. None if the rise is below `LEAST_GAIN` points."""
     before, after = accuracy(fit.before), accuracy(fit.after)
     if not before or not after - before >= LEAST_GAIN:
         return None
@@ -184,12 +185,12 @@ def for_each_gained(fit: pd.DataFrame, rest: pd.DataFrame) -> float | None:
 
 
 def relative(before: float, after: float) -> float:
-    """A change as a share of what was before."""
+    """Return a change as a share of the value before it."""
     return (after - before) / before if before else 0.0
 
 
 def mask_verdicts(masks: Mapping[MaskRow, pd.DataFrame], task: str) -> Iterator[Verdict]:
-    """Claims of table 5: masks trained on one task, and what they change of all others."""
+    """Yield verdicts on the claims of table 5, about what masks trained on one task change on all others."""
     slots = MaskRow("sparo", "slots", task)
     yield mask_verdict(
         f"A mask of slots, trained on {task}, harms other tasks less than one of single numbers (table 5, in % of "
@@ -205,9 +206,9 @@ def mask_verdicts(masks: Mapping[MaskRow, pd.DataFrame], task: str) -> Iterator[
 
 
 def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, ours: pd.DataFrame | None) -> Verdict:
-    """Judge a claim on how the second of two masks differs from the first. The interval in points decides, but the
-    claim is undecided if the paper's measure points the other way. If too little was gained to compute that measure,
-    the interval decides alone."""
+    """Return the verdict on a claim about how the second of two masks differs from the first. The interval in points
+    decides, but the claim is undecided if the paper's measure points the other way. If too little was gained to compute
+    that measure, the interval decides alone."""
     if theirs is None or ours is None:
         return verdict(claim, row, DASH, None, 1)
     sides = [sides_of(items, task) for items in (theirs, ours)]

@@ -37,7 +37,7 @@ class ProbeMeasure(Measure):
 
     @cached_property
     def settings(self) -> Row:
-        """The probe set by what it shows, wherever its file lies."""
+        """All that decides the numbers. The probe set counts by what it shows, wherever its file lies."""
         images = store_identity(self.store, self.recipe.world, self.resolution)
         shown = {"recipe": differing(self.recipe), "images": images}
         return {"name": type(self).__qualname__, "version": self.version, "settings": plain(shown)}
@@ -57,8 +57,8 @@ class ProbeMeasure(Measure):
         make_splits(self.images, [self.recipe], workers)
 
     def opened(self, scorer: "Scorer", kind: "type[FramedSplit] | None" = None) -> "tuple[FramedSplit, FramedSplit]":
-        """The scenes with captions from left to right, and the same with captions from right to left; images are framed
-        for the scorer."""
+        """Return the scenes with captions from left to right, and the same scenes with captions from right to left;
+        images are framed for the scorer."""
         from menagerie.generators.storage.pixels import open_split
         from menagerie.generators.storage.split_file import split_name
         from menagerie.models.library.pictures import FramedSplit, framing_for
@@ -69,7 +69,7 @@ class ProbeMeasure(Measure):
 
 
 def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
-    """The axes of a probe set, and the number of the record of each scene (v, p, q)."""
+    """Return the axes of a probe set, and the number of each scene's record, of shape (v, p, q)."""
     from menagerie.generators.splits.probe_scenes import from_left
     from menagerie.studies.codes.axes import axes_of
 
@@ -82,8 +82,7 @@ def scenes_of(data: "SplitDataset") -> "tuple[ProbeAxes, np.ndarray]":
 
 
 def lacking(texts: Iterable[str], known: Iterable[str]) -> str:
-    """Name the words of texts that no training text has, as the reason why nothing is measured; "" if training has all
-    of them."""
+    """Name the words of texts that no training text has, as the reason why nothing is measured; "" without any."""
     odd = sorted(words_of(texts) - words_of(known))
     return f"no text of training says {', '.join(map(repr, odd))}" if odd else ""
 

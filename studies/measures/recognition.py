@@ -1,4 +1,4 @@
-"""What a scorer recognises in the images of tests: which animals stand there, and which animals with which textures.
+"""What a scorer recognises in the images of tests: which animals there are, and which animals with which textures.
 
 Each thing is a record: right if its own class scores above all classes that the image doesn't show. The texts are
 captions of one thing on the image's background, as training words them.
@@ -34,15 +34,15 @@ Class = tuple[str, str]
 
 @dataclass(frozen=True)
 class Recognition(Measure):
-    """A row for each thing and task: value 1 where it is recognised, less where others tie, else 0.
+    """A row for each thing and task: value 1 if the thing is recognised, less if others tie with it, else 0.
 
     Tasks are `ANIMAL`, one of all animals, and with `textures` also `COMPOSITION`, one of all animals in all textures,
     and `NAME`.
     """
 
     textures: bool = True
-    """Whether captions of training name textures. Then no caption named an animal alone, so that its score is the mean
-    over all textures; the task `NAME` tests the animal alone."""
+    """Whether captions of training name textures. If so, no caption named an animal alone, so that an animal's score is
+    the mean over all textures; the task `NAME` tests the animal alone."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
         words, telling = material.words, telling_of(material.train.split.recipe)
@@ -58,7 +58,7 @@ class Recognition(Measure):
     def of_scene(
         self, scene: Scene, names: Sequence[Class], cells: Sequence[Class], scores: Float[np.ndarray, " classes"]
     ) -> Iterator[dict[str, Any]]:
-        """The rows of one image, whose scores are those of the names and then of the cells."""
+        """Yield the rows of one image. `scores` are its scores with the names, then with the cells."""
         from menagerie.generators.benchmarks.split_tests import cluster_of
 
         alone, composed = scores[: len(names)], scores[len(names) :]
@@ -76,7 +76,7 @@ class Recognition(Measure):
 
 
 def recognised(own: float, scores: Float[np.ndarray, " n"], shown: Bool[np.ndarray, " n"]) -> float:
-    """The probability that a class is chosen before all that aren't shown, if ties are broken at random."""
+    """Return the probability that a class scores above all that aren't shown, if ties are broken at random."""
     others = scores[~shown]
     return 0.0 if (others > own).any() else 1 / (1 + int((others == own).sum()))
 
@@ -101,14 +101,14 @@ def scored(
 
 
 def chances(animals: int, textures: int, things: int) -> dict[str, float]:
-    """Chance of each task on images of so many different things."""
+    """Return the chance of each task on images of so many different things."""
     of_animals = 1 / (animals - things + 1)
     return {ANIMAL: of_animals, NAME: of_animals, COMPOSITION: 1 / (animals * textures - things + 1)}
 
 
 @dataclass(frozen=True)
 class Recognised(Records):
-    """The records of `Recognition`, in place of those of the tests' own tasks, for the parts of a page."""
+    """The records of `Recognition` for the parts of a page, in place of the records of the tests' own tasks."""
 
     measure_of: "Callable[[Arm], Recognition]" = lambda arm: Recognition()
 

@@ -22,8 +22,8 @@ TEMPLATE = "relation"
 
 
 class RelatedSplit(FramedSplit):
-    """A probe set whose captions state which thing is left, "a red cat to the left of a white dog", or right where the
-    right one is mentioned first. In the false caption the things are exchanged."""
+    """A probe set whose captions state which thing is left, "a red cat to the left of a white dog", or which is right
+    if the right thing is mentioned first. In the false caption the things are exchanged."""
 
     def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
         return [self._stated(self.records.scenes[i]) for i in indices]
@@ -40,8 +40,8 @@ class RelatedSplit(FramedSplit):
 def which_is_left(
     part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield the bits that a layer holds of which thing is left, by a probe of each animal that says whether it is left;
-    and the share of scenes told rightly."""
+    """Yield the bits that a layer holds of which thing is left, and the share of scenes told rightly. For each animal a
+    probe says whether it is left."""
     axes.check(codes)
     margins, _ = left_margins(readable(codes), axes)
     held = bits(margins)

@@ -21,7 +21,7 @@ Statistic = Callable[[Means], Values]
 
 
 def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = False) -> Estimate | None:
-    """A statistic of the means of several groups of records, drawn together; None where one has no records."""
+    """Return a statistic of the means of several groups of records, drawn together; None if a group is empty."""
     if not all(map(len, parts)):
         return None
     return curve_estimate(parts, function)._replace(signed=signed)
@@ -38,17 +38,17 @@ def gain(means: Means) -> Values:
 
 
 def mean_gain(means: Means) -> Values:
-    """How far the second half of the groups is above the first, in the mean."""
+    """Return how far the second half of the groups is above the first half, on average."""
     first, second = np.split(means, 2, axis=1)
     return (second - first).mean(1)
 
 
 def effective(models: int) -> Statistic:
-    """Effective robustness: accuracy on what is unseen minus what the baseline's fit predicts of that on what is seen,
-    in the mean over some models (Taori et al. 2020, section 2: rho(f) = acc2(f) - beta(acc1(f)), where beta is linear
-    in log-odds).
+    """Return effective robustness, averaged over some models: the accuracy on what is unseen minus what the baseline's
+    fit predicts from the accuracy on what is seen (Taori et al. 2020, section 2: rho(f) = acc2(f) - beta(acc1(f)),
+    where beta is linear in log-odds).
 
-    Groups are the models' accuracies on what is seen and then on what is unseen, and those of the baseline's.
+    The groups are the models' accuracies on what is seen, those on what is unseen, and likewise the baseline's.
     """
 
     def above(means: Means) -> Values:
@@ -75,8 +75,8 @@ def slope_along(x: Sequence[float]) -> Statistic:
 
 
 def jump_along(coverages: Sequence[float]) -> Statistic | None:
-    """How much more the means rise per `STEP` of coverage inside the nearest coverages that enclose 30 to 40 % than
-    outside them; None where none enclose these, or none are outside."""
+    """Return how much more the means rise per `STEP` of coverage between the nearest coverages that enclose 30 to 40 %
+    than elsewhere; None if no coverages enclose these, or none lie elsewhere."""
     low = [k for k, share in enumerate(coverages) if share <= BEFORE]
     high = [k for k, share in enumerate(coverages) if share >= AFTER]
     if not low or not high or len(coverages) < 3 or (low[-1], high[0]) == (0, len(coverages) - 1):
