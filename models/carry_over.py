@@ -57,7 +57,7 @@ def widened(texts: TextSpace, before: TextSpace) -> TextSpace:
 
 
 def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
-    """Read a checkpoint's description; raises unless its scorer is a `model` with these towers and these options."""
+    """Return a checkpoint's description; raise unless its scorer is a `model` with these towers and these options."""
     config = read_config(folder)
     checked_name(folder, config.model, model)
     check_options(folder, model, config)
@@ -78,7 +78,7 @@ def options_of(model: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Write an option for messages."""
+    """Return an option's value as text for messages, the empty string in quotes."""
     return repr(value) if value == "" else str(value)
 
 
@@ -113,15 +113,15 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
 
 
 def what_differs(weight: Tensor, before: TextSpace, now: TextSpace) -> str:
-    """Say on what of the texts a weight's shape depends: on the words, each of which it predicts, or on the longest
-    text."""
+    """Say what a weight's shape depends on: the number of words, each of which the weight predicts, or the length of
+    the longest text."""
     if before.words and len(weight) == len(before.words) + 2:
         return f"the words of texts, of which there are {len(before.words)} there and {len(now.words)} here"
     return f"the longest text, of which there are {before.context} tokens there and {now.context} here"
 
 
 def word_rows(before: tuple[str, ...], now: tuple[str, ...]) -> dict[int, int]:
-    """Map rows of the old table of words to rows of the new one: row 0 is padding, the last row the end token."""
+    """Map rows of the old table of words to rows of the new one. In both, row 0 is padding and the last is the end."""
     new_rows = {word: row for row, word in enumerate(now, start=1)}
     kept = {row: new_rows[word] for row, word in enumerate(before, start=1)}
     return {0: 0, **kept, len(before) + 1: len(now) + 1}

@@ -1,6 +1,6 @@
 """A checkpoint is a folder with `config.json` and `model.safetensors`; neither can run code.
 
-In a cell's folder the result records the digest of the weights, so that another cell's weights don't pass for them.
+The result in a cell's folder also records the digest of the weights, so that weights of another cell are noticed.
 """
 
 import os
@@ -73,12 +73,12 @@ def save_checkpoint(folder: Path, model: str, scorer: Scorer) -> None:
 
 
 def save_config(folder: Path, model: str, scorer: Scorer) -> None:
-    """Describe a scorer in `folder`, which has the file of its weights already."""
+    """Write the description of a scorer to `folder`, which must already have the file of its weights."""
     write_record(folder / CONFIG, described(model, scorer) | {"weights": file_digest(folder / WEIGHTS)}, indent=1)
 
 
 def described(model: str, scorer: Scorer) -> dict[str, Any]:
-    """Everything about a scorer except its weights and their digest."""
+    """Return everything about a scorer except its weights and their digest."""
     config = {
         "model": model,
         "towers": asdict(recorded(scorer.towers_config, elsewhere=True)),
@@ -99,8 +99,8 @@ def system_error(error: SafetensorError) -> Exception:
 
 
 def read_config(folder: Path) -> CheckpointConfig:
-    """Read the description of the scorer in `folder`; raises if the checkpoint is damaged, of another project, or
-    differs from the result beside it."""
+    """Read the description of the scorer in `folder`. Raise if this program didn't write it, if it is damaged, or if
+    the cell's result records other weights."""
     config = config_in(folder)
     check_place(folder, config.weights)
     return config
@@ -126,8 +126,8 @@ def config_in(folder: Path) -> CheckpointConfig:
 
 
 def config_of(description: Mapping[str, Any]) -> CheckpointConfig:
-    """The config of a scorer from what `described` gave. The scorer is built without weights, which the checkpoint
-    has."""
+    """Convert what `described` gave into a config. Its towers don't `load` pretrained weights, because the checkpoint
+    has all weights."""
     towers = TowerConfig(**description["towers"] | {"load": False})
     return msgspec.convert({"weights": "", **description, "towers": asdict(towers)}, CheckpointConfig)
 
@@ -145,9 +145,9 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def load_checkpoint(folder: Path, model: str | None = None, options: Mapping[str, Any] | None = None) -> Scorer:
-    """Load the scorer in `folder`; raises if weights are missing or left over, or if the checkpoint isn't of `model`.
+    """Load the scorer in `folder`; raise if its weights don't fit exactly, or if the checkpoint isn't of `model`.
 
-    `options` take the place of its own; only those in `ScorerSpec.scored` fit any weights.
+    `options` replace those of the checkpoint. Options in `ScorerSpec.scored` always fit the weights, others may not.
 
     For a user's class, `model` must name it (`file.py:Class`, in any folder): a checkpoint alone never decides what
     code runs.
@@ -165,7 +165,7 @@ def load_checkpoint(folder: Path, model: str | None = None, options: Mapping[str
 
 
 def foreign(folder: Path, name: str) -> str:
-    """The message for weights whose names or shapes don't fit the checkpoint's scorer."""
+    """Return the message for weights whose names or shapes don't fit the checkpoint's scorer."""
     return (
         f"the weights in {folder} are not those of {name!r} as this version builds it (if an earlier one trained it, "
         "load it with that, or train it again)"
@@ -190,7 +190,10 @@ def built(folder: Path, name: str, config: CheckpointConfig) -> Scorer:
 
 
 def checked_name(folder: Path, recorded: str, model: str | None) -> str:
-    """The name under which to build a checkpoint's scorer; raises for a user's class that the caller didn't name."""
+    """Return the name under which to build a checkpoint's scorer.
+
+    Raise if `model` is another scorer, or if `recorded` is a user's class and the caller gave no `model`.
+    """
     if model is not None and not same_scorer(recorded, model):
         raise UserError(f"{folder} is a checkpoint of {recorded!r}, not of {model!r}")
     if is_own(recorded) and model is None:

@@ -1,7 +1,7 @@
 """Scores of all images with all texts, chunk by chunk where all at once would need too much memory.
 
-The backward pass computes each chunk again. Scores and gradients are those of all at once up to rounding, so what fits
-is still computed at once.
+The backward pass computes each chunk again. Chunks change scores and gradients by rounding, so images that fit into
+memory are still compared all at once.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,20 +20,20 @@ CHUNK_BYTES = 256 << 20
 
 
 def fits(images: int, bytes_each: int) -> bool:
-    """Whether so many images can be compared at once, if each needs `bytes_each` bytes."""
+    """Whether this many images can be compared at once, if the backward pass needs `bytes_each` bytes of each."""
     return images * bytes_each <= MOST_BYTES
 
 
 def rows_in_chunk(bytes_each: int) -> int:
-    """Number of images in a chunk."""
+    """Return the number of images in a chunk, if each takes `bytes_each` bytes."""
     return max(1, CHUNK_BYTES // max(1, bytes_each))
 
 
 def by_images(score: Callable[[Tensors], Tensors], images: Tensors, bytes_each: int) -> Tensors:
-    """What `score` gives for images: a row for each. Their code has a row for each too, and `score` draws no random
-    numbers.
+    """Return `score(images)`, computed chunk by chunk if all images at once wouldn't fit.
 
-    `bytes_each` is what it keeps of an image for the backward pass.
+    `images` and the result must have a row for each image. `score` must draw no random numbers, because the backward
+    pass computes it again. `bytes_each` is the number of bytes that it keeps of each image for the backward pass.
     """
     parts = list(leaves(images))
     if fits(len(parts[0]), bytes_each):
@@ -45,11 +45,11 @@ def by_images(score: Callable[[Tensors], Tensors], images: Tensors, bytes_each: 
 
 
 def joined(parts: Sequence[Tensors]) -> Tensors:
-    """The rows of several codes as one."""
+    """Concatenate the rows of several codes."""
     return filled(parts[0], map(torch.cat, zip(*map(leaves, parts), strict=True)))
 
 
 def filled(code: Tensors, parts: Iterable[Tensor]) -> Tensors:
-    """A code whose tensors are replaced by others."""
+    """Return a code of the same structure, with `parts` in place of its tensors."""
     others = iter(parts)
     return mapped(code, lambda _: next(others))

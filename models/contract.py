@@ -45,7 +45,7 @@ def build(model: str, towers: TowerConfig, options: dict[str, Any]) -> Scorer:
 
 
 def attempt(model: str, what: str, call: Callable[[], Result]) -> Result:
-    """Run `call`; any exception of a library or a user's class becomes a one-line error that names the model."""
+    """Run `call`; turn any exception of a library or a user's class into a one-line error that names the model."""
     try:
         return call()
     except UserError:
@@ -66,7 +66,7 @@ def check_config(subject: Subject) -> None:
 
 
 def check_names(subject: Subject) -> None:
-    """Check that the class has the scorer's own `read`, `cut_texts` and `logit_scale`, which others call."""
+    """Check that the class doesn't override `read`, `cut_texts` and `logit_scale`, which other code calls."""
     for name in ("read", "cut_texts", "logit_scale"):
         if getattr(type(subject.scorer), name) is not getattr(Scorer, name):
             subject.refuse(f"self.{name} of a scorer is taken (models/scorer.py); call yours otherwise")
@@ -95,7 +95,8 @@ def check_neighbours(subject: Subject) -> None:
 
 
 def check_pairs(subject: Subject) -> None:
-    """Check that `paired` gives the diagonal of `similarity`."""
+    """Check that `paired` gives the diagonal of `similarity`, and with `pairs_only` that codes have a row for each
+    image or text."""
     scorer, everything = subject.scorer, list(range(len(TEXTS)))
     with torch.no_grad():
         order = torch.tensor([2, 0, 3, 1])
@@ -110,7 +111,7 @@ def check_pairs(subject: Subject) -> None:
 
 
 def check_features(subject: Subject) -> None:
-    """Check the shapes of all layers by name, and that they don't depend on what else is in the batch."""
+    """Check the shape of each layer of images and texts, and that it doesn't depend on what else is in the batch."""
     scorer, one = subject.scorer, Texts(CAPTIONS[1:2], GRAPHS[1:2])
     for side, together, alone in (
         ("image", scorer.features(subject.images), scorer.features(subject.images[1:2])),
@@ -121,7 +122,8 @@ def check_features(subject: Subject) -> None:
 
 
 def check_layer(subject: Subject, what: str, together: Features, alone: Features, name: str) -> None:
-    """Check a layer of all images or texts against that of the second alone."""
+    """Check the shape of a layer of all images or texts, and that the second one's tokens are the same as when it is
+    encoded alone."""
     states, present = together[name], together.present[name]
     if (
         states.ndim != 3

@@ -31,7 +31,7 @@ def check_gradients(subject: Subject) -> None:
 
 
 def training_loss(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Tensor, ""]:
-    """The loss of the contract's texts, in training mode and with draws that are always the same."""
+    """Compute the loss of the contract's texts in training mode, with a fixed seed for all random draws."""
     n = len(TEXTS)
     targets = Targets(torch.eye(n, dtype=torch.bool), torch.zeros(n, n, dtype=torch.bool), n)
     scorer.train()
@@ -45,7 +45,7 @@ def training_loss(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Float[Ten
 
 
 def check_scored(subject: Subject) -> None:
-    """Check that no option of scores alone changes weights or the loss."""
+    """Check that no option in `ScorerSpec.scored` changes weights or the loss."""
     scorer, spec = subject.scorer, spec_of(subject.model)
     hints = get_type_hints(spec.config)
     for name in spec.scored:
@@ -63,8 +63,8 @@ def check_scored(subject: Subject) -> None:
 
 
 def another(value: Any, hint: Any) -> Any:
-    """Another value for an option: a truth value, a number, or one of several words; the same value if none can be
-    derived."""
+    """Return another value for an option that is a truth value, a number, or one of several words. Options of other
+    kinds keep their value."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -73,7 +73,7 @@ def another(value: Any, hint: Any) -> Any:
 
 
 def check_negatives(subject: Subject) -> None:
-    """Check that texts after the images' own count as negatives of all images."""
+    """Check that the loss uses texts after the images' own as negatives."""
     scorer, pixels = subject.scorer, subject.scorer.pixel_scale(subject.images[:2])
 
     def loss(n_texts: int) -> Tensor:
@@ -92,8 +92,10 @@ def check_negatives(subject: Subject) -> None:
 
 
 def lowers_negatives(subject: Subject, draws: int = 8) -> bool:
-    """Whether a step down the loss lowers the scores of texts that belong to no image: where a loss is a mean over some
-    pairs, more of them may make it smaller."""
+    """Whether the loss's gradient lowers the scores of texts that belong to no image, over several draws.
+
+    The loss itself doesn't tell: if it is a mean over some pairs, it may be smaller with more of them.
+    """
     scorer, n = subject.scorer, 2
     read = scorer.reader(Texts(CAPTIONS, GRAPHS, matched=n), torch.Generator().manual_seed(0))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The weights of a run at the steps that `--keep-states` names, each a checkpoint of its own beside the last one."""
+"""The weights of a run after the steps that `--keep-states` names: a checkpoint for each, beside the final one."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -19,19 +19,20 @@ STATES, RECORD = "states", "state.json"
 
 
 class StateRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """The last file of a state; its digest also covers the state's owner and step."""
+    """The content of `state.json`, the last file of a state to be written. Its digest also covers `owner`."""
 
     weights: str
     """Digest of the file of weights."""
 
 
 def state_folder(folder: Path, step: int) -> Path:
-    """Where a cell's folder has the state after a step."""
+    """Return the folder of a cell's state after a step."""
     return folder / STATES / str(step)
 
 
 def owner(folder: Path, step: int) -> str:
-    """The owner of a state: its cell, known by its result or, while there is none, by the name of its folder."""
+    """Name the owner of a state by its cell and step. The cell is the id in the folder's result or, while there is
+    none, the folder's name."""
     try:
         name = read_record(folder / RESULT)["id"]
     except (Unreadable, KeyError):
@@ -40,12 +41,12 @@ def owner(folder: Path, step: int) -> str:
 
 
 def lacking(folder: Path, steps: Iterable[int]) -> list[int]:
-    """The steps after which no state was kept."""
+    """Return those of the steps after which no state was kept."""
     return [step for step in steps if not (state_folder(folder, step) / RECORD).exists()]
 
 
 def kept_steps(folder: Path) -> list[int]:
-    """The steps after which a state was kept, in their order."""
+    """Return the steps after which a state was kept, in ascending order."""
     names = [path.parent.name for path in (folder / STATES).glob(f"*/{RECORD}")]
     return sorted(int(name) for name in names if name.isdecimal())
 
@@ -72,8 +73,10 @@ def keeper(
     scorer: "Scorer",
     aside: Callable[[Callable[[], None]], object] = lambda action: action(),
 ) -> Callable[[int], None]:
-    """Make a function to be called after each step, which keeps the states of some; `aside` calls what takes time but
-    isn't training."""
+    """Make a function to call after each step, which keeps the state if it is one of `steps`.
+
+    `aside` runs the saving, so that a caller can leave it out of the training time.
+    """
 
     def keep(step: int) -> None:
         if step in steps:
@@ -83,8 +86,8 @@ def keeper(
 
 
 def take_over_states(source: Path, folder: Path, steps: Iterable[int], model: str, scorer: "Scorer") -> None:
-    """Keep the states that the folder `source` has of these steps as a cell's own: both have taken these steps
-    alike."""
+    """Copy the states of these steps from the folder `source` to a cell's folder. Both must have taken these steps in
+    the same way. States that are missing or unusable are skipped."""
     for step in steps:
         if not lacking(source, [step]):
             with contextlib.suppress(Unusable):
@@ -92,10 +95,10 @@ def take_over_states(source: Path, folder: Path, steps: Iterable[int], model: st
 
 
 def take_over(checkpoint: Path, folder: Path, step: int, model: str, scorer: "Scorer") -> None:
-    """Keep the weights of a checkpoint as a cell's state after a step; raises `Unusable` if they are damaged.
+    """Copy the weights of a checkpoint to a cell's state after a step; raise `Unusable` if they are damaged.
 
-    They are described by the cell's `scorer`, whatever its weights: two cells that begin alike may differ in options
-    of later steps.
+    The state's description is written for the cell's `scorer`, not copied: two cells that begin alike may differ in
+    options that matter only later. The weights of `scorer` aren't used.
     """
     from menagerie.models.checkpoint import WEIGHTS, read_config, save_config
 
@@ -108,12 +111,13 @@ def take_over(checkpoint: Path, folder: Path, step: int, model: str, scorer: "Sc
 
 
 class Unusable(UserError):
-    """Raised for a state that is damaged or another's."""
+    """Raised for a state that is damaged, or that belongs to another cell or step."""
 
 
 @contextlib.contextmanager
 def damaged_state(place: Path, step: int) -> Iterator[None]:
-    """Turn any mistake in a state's files into an error that says how to make it anew."""
+    """Turn a `UserError` about a state's files into `Unusable`, which says how to make the state again. `Inaccessible`
+    passes through."""
     try:
         yield
     except Inaccessible:
@@ -126,7 +130,7 @@ def damaged_state(place: Path, step: int) -> Iterator[None]:
 
 
 def checked_state(folder: Path, step: int) -> Path:
-    """The checkpoint of a cell after a step; raises if none was kept, if it is another's, or if it is damaged."""
+    """Return the folder of a cell's state after a step; raise if it is missing, damaged, or of another cell or step."""
     from menagerie.models.checkpoint import WEIGHTS, read_config
 
     place = state_folder(folder, step)
@@ -143,7 +147,7 @@ def checked_state(folder: Path, step: int) -> Path:
 
 
 def load_state(folder: Path, step: int, model: str) -> "Scorer":
-    """The scorer that a cell was after a step."""
+    """Load a cell's scorer as it was after a step."""
     from menagerie.models.checkpoint import load_checkpoint
 
     place = checked_state(folder, step)

@@ -1,4 +1,5 @@
-"""What scorers give by the names of layers: `features` of images, `text_features`, and `slots` of texts on images."""
+"""A scorer's layers by name: `features` of images, `text_features` of texts, and the `slots` that texts take from
+images."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ PUBLIC = {"features", "text_features", "slots", "layers", "text_layers", "grid"}
 
 
 class Layered(nn.Module):
-    """The part of a scorer that gives layers by name, in the order in which they are computed.
+    """The part of a scorer that gives its layers by name, in the order in which they are computed.
 
     Those of the towers are "stem" (the input of the first block, positions added), "block 1" to the last, and "tokens"
     (the last block's output, after the tower's last LayerNorm where the scorer applies that to all tokens). Then come
@@ -30,7 +31,7 @@ class Layered(nn.Module):
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse attributes with the names of the methods below: these couldn't be called any more."""
+        """Raise for an attribute with the name of a public method or property, which it would hide."""
         if name in PUBLIC:
             raise UserError(f"self.{name} of a scorer is taken (models/layers.py); call yours otherwise")
         super().__setattr__(name, value)
@@ -72,8 +73,8 @@ class Layered(nn.Module):
     def slots(
         self, images: UInt8[Tensor, "n 3 h w"] | Float[Tensor, "n 3 h w"], texts: Texts, gradients: bool = False
     ) -> Features:
-        """The layer "slots" (n, q, d): the vector that each of the q phrases of text i takes from image i; `present`
-        tells phrases from padding. Raises for a scorer in which texts take nothing from images."""
+        """The layer "slots" (n, q, d): the vector that each of the q phrases of text i takes from image i. `present`
+        tells phrases from padding. Raises for a scorer whose texts take nothing from images."""
         if len(images) != len(texts.captions):
             raise UserError(f"{len(images)} images and {len(texts.captions)} texts; slots take as many of each")
         with evaluated(self, gradients):
@@ -102,8 +103,8 @@ class Layered(nn.Module):
         return grid_of(towers.image) if towers else None
 
     def image_parts(self, code: Tensors, tokens: Layer | None) -> Parts:
-        """The layers of images that the scorer adds to its tower's; override it to add yours. Gets what
-        `encode_images` gave, and the layer "tokens", None without a plain ViT."""
+        """The layers of images that the scorer adds to its tower's; override it to add yours. It gets what
+        `encode_images` gave, and the layer "tokens", which is None unless the tower is a plain ViT."""
         return {}
 
     def text_parts(self, code: Tensors, tokens: Layer | None) -> Parts:
@@ -111,11 +112,12 @@ class Layered(nn.Module):
         return {}
 
     def text_rows(self, texts: Tensors) -> Rows | None:
-        """Which rows of the tower make up each text that `reader` gave; override it if they aren't one for one."""
+        """Which rows of the text tower's output make up each text, from what `reader` gave. None means one row for each
+        text; override it for other scorers."""
         return None
 
     def paired_slots(self, images: Tensors, texts: Tensors) -> Layer:
-        """The slots of text i on image i, from their codes; override it if texts take parts of images."""
+        """The slots that text i takes from image i, given their codes; override it if texts take parts of images."""
         raise UserError(f"in {type(self).__name__} texts take no slots of images; see its layers in `features`")
 
     def _towers(self) -> Towers | None:
@@ -151,7 +153,7 @@ class Layered(nn.Module):
         return Features({name: found[name] for name in (found if wanted is None else wanted)})
 
     def _check(self, side: str, name: str, known: Sequence[str], places: Places | None) -> None:
-        """Raise, with the reason, for a layer that there isn't."""
+        """Raise for a layer that doesn't exist, and say why."""
         if name in known:
             return
         if name == CODE:
@@ -179,7 +181,7 @@ def watched(
     count: int,
     rows: Rows | None = None,
 ) -> tuple[Tensors, Parts]:
-    """The code of `count` images or texts, and the tower's layers that were seen while it was encoded."""
+    """Encode `count` images or texts; return their code, and the tower's layers as recorded on the way."""
     if places is None:
         return encode(), {}
     passes = Passes(places, wanted)

@@ -13,11 +13,11 @@ class Block(NamedTuple):
     """Which rows of a batch's targets a process has, if several share the batch."""
 
     first: int
-    """Number of the process's first image in the batch."""
+    """Index of the process's first image in the batch."""
     images: int
     """Number of images in the batch."""
     right: Int64[Tensor, " m"]
-    """Number of the batch's images of which each text is a positive."""
+    """For each text, the number of images in the batch of which it is a positive."""
 
 
 class Targets(NamedTuple):
@@ -30,13 +30,14 @@ class Targets(NamedTuple):
     matched: int
     """Number of texts that belong to images; they come first, and all later ones are only negatives."""
     owner: Int64[Tensor, " k"] | None = None
-    """The text of which each later text is a false version: of an image's caption, which has the image's number, or of
-    text i + jn, a further caption of image i of n. For a phrase, the caption that it is from. None if that isn't known.
-    """
+    """Index of the text to which each later text belongs. A false caption belongs to the text of which it is a false
+    version: the caption of image i, which is text i, or its further caption i + jn. A phrase belongs to the caption
+    that it is from. None if that isn't known."""
     phrases: int = 0
-    """Number of the last texts that are phrases of captions: true of their owner, not false."""
+    """Number of texts at the end that are phrases of captions. Unlike false captions, they are true of their owner."""
     block: Block | None = None
-    """The place of these n images among the batch's, if other processes have the others; the texts are the batch's."""
+    """Which images of the batch these n are, if other processes have the rest; None if there are no others. The texts
+    are those of the whole batch."""
 
     @property
     def images(self) -> int:
@@ -45,13 +46,13 @@ class Targets(NamedTuple):
 
     @property
     def rows(self) -> slice:
-        """The numbers of the n images among the batch's."""
+        """The indices of the n images in the batch."""
         first = self.block.first if self.block else 0
         return slice(first, first + len(self.same))
 
     @property
     def portion(self) -> float:
-        """What portion of the batch the n images are: a mean over them times this is their share of its mean."""
+        """The n images as a fraction of the batch. A mean over them, times this, is their part of the batch's mean."""
         return len(self.same) / self.images
 
     def of(self, rows: slice) -> "Targets":
@@ -80,7 +81,7 @@ def contrastive_losses(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """The two halves of `contrastive_loss`: images among texts, and images' texts among images.
 
-    Where several processes share the batch, this one's shares of both.
+    If several processes share the batch, these are this process's shares of both.
     """
     logits, same = scale * similarity, targets.same
     if targets.masked is not None:
@@ -100,7 +101,7 @@ def sigmoid_loss(
 ) -> Float[Tensor, ""]:
     """SigLIP's loss: a binary classification of each pair of an image and a text, summed and divided by `terms`.
 
-    Pairs that are `left_out` don't count. The sum runs over all pairs, but SigLIP divides by the number of images.
+    Pairs that are `left_out` don't count. For SigLIP `terms` is the number of images, not of pairs.
     """
     signs = 2 * right.to(logits.dtype) - 1
     losses = -torch.nn.functional.logsigmoid(signs * logits)
@@ -110,7 +111,7 @@ def sigmoid_loss(
 
 
 def shares(same: Bool[Tensor, "n m"]) -> Float[Tensor, "n m"]:
-    """Targets for each row, spread equally over its positives."""
+    """Return target probabilities for each row, spread equally over its positives."""
     return same / same.sum(1, keepdim=True)
 
 

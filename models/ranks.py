@@ -1,14 +1,14 @@
-"""What the processes of one training exchange within a step: codes of texts, and one number for each text.
+"""What the processes of one training exchange within a step: codes of texts and, for some scorers, of images; a number
+for each text; and gradients.
 
-Each of W ranks has the n/W images of its share of the batch, and encodes 1/W of the texts. Codes of texts are gathered
-with their gradient, so that a rank has the whole rows of its images in the matrix of logits l. All ranks know, for
-each column j,
+Each of W ranks has n/W images of the batch, and encodes 1/W of the texts. Codes of texts are gathered with their
+gradient, so that a rank has the whole rows of its images in the matrix of logits l. All ranks know, for each column j,
 
     lse_j = log sum_i exp l_ij,     d lse_j / d l_ij = exp(l_ij - lse_j),
 
 where i runs over the images of all ranks. A rank's loss is its share of the batch's: the sum of the shares is the
-loss, and the sum of their gradients is its gradient. Collectives are of torch.distributed; every rank calls the same
-ones in the same order, which follows from all ranks knowing all texts.
+loss, and the sum of their gradients is its gradient. Collectives are those of torch.distributed. Every rank calls the
+same ones in the same order, because all ranks know all texts.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +29,7 @@ class Share(NamedTuple):
     count: int = 1
 
     def of(self, n: int) -> slice:
-        """The process's rows of n; where `count` doesn't divide n, the last ones have fewer or none."""
+        """Return the process's rows out of n. If `count` doesn't divide n, the last processes have fewer or none."""
         each = -(-n // self.count)
         return slice(min(n, self.rank * each), min(n, (self.rank + 1) * each))
 
@@ -45,27 +45,29 @@ class Ranks:
     """torch's group for tensors on the CPU. In it a process may wait for others as long as it takes."""
 
     def gather(self, part: Tensor) -> Tensor:
-        """The rows of all ranks, in the order of ranks; each rank must give equally many. Without gradient."""
+        """Return the rows of all ranks, in the order of ranks. Each rank must give the same number of rows. No gradient
+        passes through."""
         every = part.new_empty(self.share.count * len(part), *part.shape[1:])
         dist.all_gather_into_tensor(every, part.contiguous(), group=self.group)
         return every
 
     def own(self, rows: Tensor) -> Tensor:
-        """This rank's share of rows that all ranks know. All shares are equally long: too short ones are filled up with
-        the last row."""
+        """Return this rank's share of rows that all ranks know. All shares have the same length; a shorter one is filled
+        up with the last row."""
         each = -(-len(rows) // self.share.count)
         number = torch.arange(self.share.rank * each, (self.share.rank + 1) * each, device=rows.device)
         return rows[number.clamp_max(len(rows) - 1)]
 
     def gathered(self, part: Tensor, n: int) -> Tensor:
-        """All n rows of a result, of which `part` is what this rank made of its `own` rows.
+        """Return all n rows of a result, of which `part` has those that this rank computed from its `own` rows.
 
-        A row's gradient is the sum of those that all ranks have for it; rows that only fill up a share have none.
+        A row's gradient is the sum of the gradients that all ranks have for it. Rows that only fill up a share are
+        dropped, and have none.
         """
         return (Gathered.apply(part, self) if part.is_floating_point() else self.gather(part))[:n]
 
     def column_entropies(self, logits: Float[Tensor, "n m"], targets: Float[Tensor, "n m"]) -> Float[Tensor, ""]:
-        """This rank's share of the sum over columns of their cross-entropies over the images of all ranks.
+        """Return this rank's share of the sum of all columns' cross-entropies, each over the images of all ranks.
 
         The targets of a column sum to 1 over all ranks. A masked entry (logit -inf) has target 0 and adds nothing.
         """
@@ -73,8 +75,8 @@ class Ranks:
         return ColumnLogSumExp.apply(logits, self).sum() - own
 
     def add_up(self, parameters: Iterable[nn.Parameter], loss: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """Replace gradients by their sums over all ranks, and return that of the loss. A parameter without a gradient
-        on any rank keeps none."""
+        """Replace gradients by their sums over all ranks, and return the sum of the losses. A parameter that has no
+        gradient on any rank keeps none."""
         every = [parameter for parameter in parameters if parameter.requires_grad]
         some = torch.tensor([parameter.grad is not None for parameter in every], dtype=torch.uint8)
         dist.all_reduce(some, dist.ReduceOp.MAX, group=self.control)
@@ -90,14 +92,14 @@ class Ranks:
         return total[0]
 
     def tell(self, content: bytes | None = b"") -> None:
-        """Send bytes, or None, from rank 0 to those that `hear`."""
+        """Send bytes, or None, from rank 0 to the others, which must call `hear`."""
         size = torch.tensor([-1 if content is None else len(content)])
         dist.broadcast(size, 0, group=self.control)
         if content:
             dist.broadcast(torch.frombuffer(bytearray(content), dtype=torch.uint8), 0, group=self.control)
 
     def hear(self) -> bytes | None:
-        """Wait for what rank 0 sends."""
+        """Wait for what rank 0 sends by `tell`, and return it."""
         size = torch.empty(1, dtype=torch.int64)
         dist.broadcast(size, 0, group=self.control)
         if size < 0:
@@ -125,7 +127,8 @@ class Gathered(torch.autograd.Function):
 
 
 class ColumnLogSumExp(torch.autograd.Function):
-    """lse_j / W, but with the whole gradient of lse_j for this rank's logits: no other rank's share contains them."""
+    """Computes lse_j / W for each column j, but its backward pass gives the gradient of the whole lse_j: no other rank
+    has this rank's logits."""
 
     @staticmethod
     def forward(ctx, logits, ranks):
@@ -156,7 +159,7 @@ def taking_part(ranks: Ranks | None) -> Iterator[None]:
 
 
 def ranks_of_step() -> Ranks | None:
-    """The ranks that take the present step together; None alone, and outside of steps."""
+    """Return the ranks that take the current step together; None outside of steps, or if this process trains alone."""
     return _of_step
 
 
@@ -172,7 +175,7 @@ def dealing() -> Iterator[None]:
 
 
 def dealt_out(encode: Callable[[Tensor], Tensor], rows: Int64[Tensor, "m context"]) -> Tensor:
-    """What `encode` gives for rows; while `dealing`, each rank encodes a share of them."""
+    """Return `encode(rows)`. Inside `dealing`, each rank encodes a share of the rows and gets the results of all."""
     if _dealing is None or not len(rows):
         return encode(rows)
     some = encode(_dealing.own(rows))

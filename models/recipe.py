@@ -86,8 +86,7 @@ class Recipe:
 
     @property
     def stable_steps(self) -> int | None:
-        """Number of steps before the decay; None for a cosine, which depends on the total number from the first step
-        on."""
+        """Number of steps before the decay; None for a cosine, whose rates all depend on the total number of steps."""
         return None if self.decay is None else self.steps - round(self.decay * self.steps)
 
 

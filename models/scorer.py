@@ -31,11 +31,11 @@ class Sharing(NamedTuple):
     """How several processes take a training step together (docs/training.md)."""
 
     texts: Literal["rows", "tower"] = "rows"
-    """What is shared out: rows of the reader's tensors, where these and the tensors of the text's code have a row for
-    each text; or the rows that `TextTower.pooled` encodes."""
+    """Of what each process encodes a share. "rows": of the rows of the reader's tensors; these and the tensors of the
+    texts' code must have a row for each text. "tower": of the rows that `TextTower.pooled` encodes."""
     images: Literal["block", "gathered"] = "block"
-    """What the loss gets: the codes of a process's own images, with `targets.block`, of which it gives a share of the
-    batch's loss; or those of all images of the batch, as alone."""
+    """Which images' codes the loss gets. "block": those of the process's own images, with `targets.block`; the loss
+    must then return its share of the batch's loss. "gathered": those of the whole batch, as in one process."""
 
 
 class Scorer(Layered, ABC):
@@ -51,8 +51,8 @@ class Scorer(Layered, ABC):
     references: ClassVar[int] = 0
     """Number of training images that the scorer keeps (`keep_references`)."""
     sharing: Sharing | None = None
-    """How several processes share the scorer's steps; None: they can't. A class with a loss or a reader of its own must
-    say."""
+    """How several processes share the scorer's steps; None if they can't. A user's class must set it itself, because an
+    inherited value may not fit its own loss or reader."""
     reader: TextReader
     """Turns texts into the scorer's input."""
     training_reader: TextReader | None = None
@@ -76,14 +76,14 @@ class Scorer(Layered, ABC):
 
     @torch.no_grad()
     def take_temperature(self) -> None:
-        """Start at the temperature of pretrained towers, for scorers that keep the similarity for which the towers were
-        trained."""
+        """Start at the temperature of pretrained towers, if their weights are loaded. For scorers that keep the
+        similarity for which the towers were trained."""
         if self.towers_config.pretrained and self.towers_config.load:
             self.log_scale.copy_(self.towers.temperature)
 
     def train(self, mode: bool = True) -> "Scorer":
-        """Switch training mode on or off; a frozen scorer below (`base`) always stays in evaluation mode, so that
-        neither dropout nor batch statistics change its codes."""
+        """Switch training mode on or off. A frozen `base`, on which the scorer is built, always stays in evaluation
+        mode, so that neither dropout nor batch statistics change its codes."""
         super().train(mode)
         base = getattr(self, "base", None)
         if isinstance(base, Scorer) and not any(parameter.requires_grad for parameter in base.parameters()):
@@ -96,7 +96,7 @@ class Scorer(Layered, ABC):
 
     @abstractmethod
     def encode_texts(self, texts: Tensors) -> Tensors:
-        """Encode the output of `reader`."""
+        """Encode texts, given as the output of `reader`."""
 
     @abstractmethod
     def similarity(self, images: Tensors, texts: Tensors) -> Float[Tensor, "n m"]:
@@ -104,20 +104,20 @@ class Scorer(Layered, ABC):
 
     @property
     def pairs_only(self) -> bool:
-        """Whether every score takes a pass through a network that reads an image and a text together. The tensors of
-        such a scorer's codes have a row for each text and each image."""
+        """Whether every score needs a pass through a network that reads an image and a text together. The tensors in
+        such a scorer's codes must have a row for each image or text."""
         return False
 
     def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
-        """The one vector for each image or text in a code; None if the scorer has none. Token ids aren't vectors."""
+        """The one vector of each image or text in a code; None if the code has none. Token ids aren't vectors."""
         vectors = isinstance(code, Tensor) and code.ndim == 2 and code.is_floating_point()
         return code if vectors and not self.pairs_only else None
 
     def keep_references(self, images: UInt8[Tensor, "r 3 h w"]) -> None:
-        """Keep `references` training images, for scores; called before the first step of a training."""
+        """Keep `references` training images that scores need; called before the first step of a training."""
 
     def paired(self, images: Tensors, texts: Tensors) -> Float[Tensor, " n"]:
-        """The score of image i with text i. Override it if this is faster than all pairs."""
+        """The score of image i with text i. Override it if you can compute this faster than the scores of all pairs."""
         return self.similarity(images, texts).diagonal()
 
     def loss(self, images: Tensors, texts: Tensors, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
@@ -157,5 +157,5 @@ class Scorer(Layered, ABC):
 
 
 def moved(code: Code, device: torch.device | str, non_blocking: bool = False) -> Code:
-    """Move all tensors in a code to a device; other parts are returned unchanged."""
+    """Move all tensors in a code to a device; other parts stay the same."""
     return mapped(code, lambda tensor: tensor.to(device, non_blocking=non_blocking))

@@ -1,7 +1,7 @@
 """Describes scorers without importing their code; free of torch, so that command lines answer at once.
 
-Each scorer is registered only by an entry in the `SPECS` of a file in `models/scorers/`. A user's class has a spec too:
-its attribute `spec = ScorerSpec(...)`, or a default one (`spec_of_class`).
+A scorer is registered by an entry in the `SPECS` of a file in `models/scorers/`, and nowhere else. A user's class has a
+spec too: its attribute `spec = ScorerSpec(...)`, or a default one (`spec_of_class`).
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,8 @@ LOCAL_LOSS = {"local_weight", "local_negatives"}
 
 @dataclass(frozen=True)
 class Range:
-    """Range of numbers that tuning searches, from `low` to `high`; whole numbers if both are."""
+    """Range of numbers that tuning searches, from `least` to `most`, by their logarithm if `log`. If both are whole
+    numbers, all are."""
 
     least: int | float
     most: int | float
@@ -30,14 +31,14 @@ class Range:
 class Stage:
     """A scorer that is trained first, on the same data with the same recipe and seed, in a cell of its own.
 
-    The later scorer is built on its weights, and the images that it sees in training count as the later scorer's too
-    (`images_seen`).
+    A later scorer is built on this one's weights. The images that this one sees in training are counted in the later
+    scorer's `images_seen` too.
     """
 
     scorer: str
     """Name of a registered scorer."""
     frozen: bool = True
-    """Whether the first scorer's weights are frozen from then on."""
+    """Whether its weights stay frozen while the later scorer is trained."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +70,14 @@ class ScorerSpec:
     reads: tuple[str, ...] = ("captions",)
     """Inputs that the scorer reads of a text: captions, graphs or both."""
     negatives: tuple[str, ...] = ()
-    """Extra content of a training batch unless its recipe requests other negatives: swapped captions, partner
-    images.
+    """Negatives added to training batches, unless the recipe requests others: "captions" (swaps), "images" (partners).
     """
     local_loss: tuple[str, ...] = ()
     """Options that only matter for a loss that compares graphs with altered ones: `local_weight`, `local_negatives` and
     others; empty if there is no such loss."""
     takes_negatives: bool = True
-    """Whether the scorer's loss compares with texts that belong to no image; grids with `--text-negatives` leave out a
-    scorer whose loss doesn't."""
+    """Whether the scorer's loss uses texts that belong to no image as negatives. Grids with `--text-negatives` leave
+    out scorers whose loss doesn't."""
     scored: tuple[str, ...] = ()
     """Options that only change scores: another value scores the same trained weights again."""
     stage: Stage | None = None
@@ -132,7 +132,7 @@ def check_config(name: str, config: object) -> type:
 
 
 def spec_of_class(name: str, kind: type) -> ScorerSpec:
-    """The spec of a user's class whose name is `name` (file.py:Class)."""
+    """Return the spec of a user's class whose name is `name` (file.py:Class): the class's own `spec`, or a default."""
     given = kind.__dict__.get("spec")
     if isinstance(given, ScorerSpec):
         return given

@@ -22,7 +22,7 @@ CAPTIONS, GRAPHS = (list(parts) for parts in zip(*TEXTS, strict=True))
 
 
 class Subject(NamedTuple):
-    """A scorer under test, and the arguments it was built with."""
+    """A scorer under test, the name of its model, and the images that the checks use."""
 
     model: str
     scorer: Scorer
@@ -41,5 +41,5 @@ class Subject(NamedTuple):
 
 
 def contract_texts() -> list[str]:
-    """The texts that the checks use."""
+    """Return all texts that the checks use: the captions, and the nodes and the predicate of their graphs."""
     return [*CAPTIONS, *(node for graph in GRAPHS for node in graph.nodes), LEFT]

@@ -25,7 +25,7 @@ class Texts:
     """Number of texts, in a training batch, that belong to images: they come first, text i + jn belongs to image i of
     n. Later texts are false captions of no image. None if all texts belong to images."""
     targets: Targets | None = None
-    """Which texts are right of which images, in a training batch: readers draw negatives by it."""
+    """In a training batch, which texts are positives of which images, and how many texts are phrases; for readers."""
 
 
 @runtime_checkable
@@ -33,18 +33,18 @@ class TextReader(Protocol):
     """Turns texts into tensors, without any weights: it runs in processes that prepare batches, so it must be
     picklable.
 
-    Optional are a method `cut(texts)`, which tells for each text whether it is too long (reports count these), and
-    attributes that decide the texts of a training batch (see `menagerie.models.training.feed`): `captions`, the number
-    of captions of each image, `false_further`, the kind of false versions of all but the first, and `phrases`.
+    A reader may have a method `cut(texts)`, which tells for each text whether it is too long (reports count these). It
+    may also have attributes that decide the texts of a training batch (see `menagerie.models.training.feed`):
+    `captions`, the number of captions of each image; `false_further`, the kind of false versions of all of them but the
+    first; and `phrases`, whether the phrases of captions are added.
     """
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Tensors:
-        """Tensors on the CPU; random draws in training use `generator`."""
+        """Return tensors on the CPU. Random draws, which are made only in training, use `generator`."""
 
 
 class RegraphedReader:
-    """Reads like `reader`, but replaces each caption's graph by the one that `graphs` makes of the caption and its
-    graph."""
+    """Reads like `reader`, but with `graphs(caption, graph)` in place of each caption's graph."""
 
     def __init__(self, reader: TextReader, graphs: Callable[[str, SceneGraph], SceneGraph]) -> None:
         self.reader, self.graphs = reader, graphs
