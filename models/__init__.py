@@ -1,1 +1,1 @@
-"""Scorers, losses, training and evaluation. Independent of what the images show."""
+"""Scorers, losses, training and evaluation, mostly independent of what the images show."""

@@ -92,7 +92,7 @@ def check_negatives(subject: Subject) -> None:
 
 
 def lowers_negatives(subject: Subject, draws: int = 8) -> bool:
-    """Whether the loss's gradient lowers the scores of texts that belong to no image, over several draws.
+    """Whether a small step down the loss would lower the scores of texts that belong to no image, over several `draws`.
 
     The loss itself doesn't tell: if it is a mean over some pairs, it may be smaller with more of them.
     """

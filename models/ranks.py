@@ -52,7 +52,7 @@ class Ranks:
         return every
 
     def own(self, rows: Tensor) -> Tensor:
-        """Return this rank's share of rows that all ranks know. All shares have the same length; a shorter one is filled
+        """Return this rank's share of rows that all ranks know. All shares have the same length: short ones are filled
         up with the last row."""
         each = -(-len(rows) // self.share.count)
         number = torch.arange(self.share.rank * each, (self.share.rank + 1) * each, device=rows.device)

@@ -1,6 +1,6 @@
 """Compares the attention of a scorer's queries with the masks of the things.
 
-Synthetic scenes have instance masks: a ground truth for figure 8 of OC-CLIP, which only shows attention maps.
+Figure 8 of OC-CLIP only shows attention maps. Our scenes have masks of their things, as a ground truth.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ BLOCK = 64
 class Maps(NamedTuple):
     """Attention maps of n scenes of two things, at the image's resolution.
 
-    A map is a query's share of each patch divided by the mean share: the weights with which the slot averages the
-    patches' values (figure 9); uniform attention gives 1 everywhere.
+    A map is a query's share of each patch, divided by its mean share: up to a factor, the weights with which the slot
+    averages the patches' values (figure 9). Uniform attention gives 1 everywhere.
     """
 
     things: Float[np.ndarray, "n 2 h w"]  # in the order of the scene's things, as in the masks
@@ -50,7 +50,7 @@ class Overlap(NamedTuple):
 
 @torch.no_grad()
 def attention_maps(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
-    """Attention maps for the things named in true captions; raises for a scorer without attention."""
+    """Return the attention maps of the things named in true captions; raise for a scorer without attention."""
     if "attention" not in scorer.capabilities:
         raise UserError(f"{type(scorer).__name__} has no attention maps")
     scorer.eval()
@@ -76,7 +76,8 @@ def _block(scorer: Scorer, data: SplitDataset, indices: Sequence[int]) -> Maps:
 
 
 def nodes_of_things(data: SplitDataset, index: int) -> list[int]:
-    """The nodes of a scene's two things in its caption's graph; raises if a thing has no node of its own."""
+    """Find the indices of a scene's two things among the nodes of its caption's graph; raise unless there are two and
+    each has a node."""
     scene, nodes = data.records.scenes[index], data.records.graphs[index].nodes
     names = [phrase(thing) for thing in scene.things]
     if len(names) != 2 or not set(names) <= set(nodes):
@@ -94,7 +95,7 @@ def enlarged(patches: Float[Tensor, "n q p"], size: int) -> Float[Tensor, "n q s
 
 
 def overlap(maps: Maps, masks: UInt8[np.ndarray, "n h w"], threshold: float) -> Overlap:
-    """Intersection over union of thresholded maps with the masks of both things."""
+    """Return the intersection over union of thresholded maps with the masks of both things."""
     chosen = maps.things > threshold
     shown = np.stack([masks == 1, masks == 2], 1)
     return Overlap(iou(chosen, shown), iou(chosen, shown[:, ::-1]))
@@ -107,6 +108,6 @@ def iou(first: Bool[np.ndarray, "n 2 h w"], second: Bool[np.ndarray, "n 2 h w"])
 
 
 def best_threshold(maps: Maps, masks: UInt8[np.ndarray, "n h w"]) -> float:
-    """The threshold with the greatest mean overlap."""
+    """Return the threshold with the greatest mean overlap with the things that queries name."""
     candidates = np.linspace(0.5, 12.5, 49)
     return float(max(candidates, key=lambda threshold: overlap(maps, masks, threshold).mean))

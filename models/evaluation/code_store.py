@@ -1,4 +1,4 @@
-"""Codes of images on disk: rows of bytes by the image's fingerprint, up to a limit in bytes.
+"""Codes of images on disk: a row of bytes for each image's fingerprint, up to a limit in bytes.
 
 A file holds records of equal length for several images: fingerprint, digest, row. Files appear whole, so several
 processes can share a folder, and killed ones do no harm. A damaged record, or one of another model, fails its digest
@@ -26,7 +26,7 @@ class CodeFolder:
     """The codes of all models below one folder, at most `limit` bytes in total."""
 
     def __init__(self, folder: Path, limit: int) -> None:
-        """Raises if the folder can't be made."""
+        """Make the folder if needed; raise if it can't be made."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -46,8 +46,8 @@ class CodeFolder:
             self._left = self._trimmed()
 
     def _trimmed(self) -> int:
-        """Delete the files that were used longest ago if the limit is exceeded; returns the number of bytes that may be
-        added."""
+        """Delete the files that were used longest ago if the limit is exceeded. Return the number of bytes that may be
+        added before the next count."""
         with FileLock(self.folder / ".lock"):
             files = sorted(filter(None, map(last_used, self.folder.glob(f"*/*{SUFFIX}"))))
             total = sum(size for _, size, _ in files)
@@ -61,8 +61,8 @@ class CodeFolder:
 
 
 def last_used(path: Path) -> tuple[int, int, Path] | None:
-    """When a file was last used (in nanoseconds), its size in bytes and its path; None if another process has deleted
-    it."""
+    """Return when a file was last used (in nanoseconds), its size in bytes and its path; None if another process has
+    deleted it."""
     with contextlib.suppress(FileNotFoundError):
         state = path.stat()
         return state.st_mtime_ns, state.st_size, path
@@ -73,7 +73,7 @@ class Shelf:
     """The stored rows of one model: the code of each image, in `width` bytes."""
 
     def __init__(self, files: CodeFolder, owner: str, width: int) -> None:
-        """`owner` names everything that decides the rows, except the images."""
+        """`owner` is a name for everything that decides the rows except the images."""
         self._files, self._folder, self._length = files, files.folder / owner, 2 * DIGEST + width
         self._owner = owner.encode()
         self._places: dict[bytes, tuple[Path, int]] = {}
@@ -102,7 +102,7 @@ class Shelf:
         return row
 
     def put(self, rows: Mapping[str, bytes]) -> None:
-        """Save the rows of several images; a full disk only causes a warning."""
+        """Save the rows of several images, unless they are larger than the limit. A full disk only causes a warning."""
         content = b"".join(record(self._owner, bytes.fromhex(fingerprint), row) for fingerprint, row in rows.items())
         if len(content) != len(rows) * self._length:
             raise ValueError("rows of another width")
@@ -117,7 +117,7 @@ class Shelf:
         self._places |= {bytes.fromhex(key): (path, n * self._length) for n, key in enumerate(rows)}
 
     def _list(self, path: Path) -> None:
-        """Note which images a file has."""
+        """Note which images a file has, and where."""
         with contextlib.suppress(OSError, ValueError, Inaccessible), open_file(path, self._files.limit, 0) as file:
             for offset in range(0, check_regular(path) - self._length + 1, self._length):
                 file.seek(offset)
@@ -131,7 +131,7 @@ class Shelf:
         return b""
 
     def _drop(self, path: Path) -> None:
-        """Forget a damaged or missing file; its intact records are written to a new one."""
+        """Forget a damaged or missing file, after which its intact records are written to a new one."""
         self._places = {key: place for key, place in self._places.items() if place[0] != path}
         with contextlib.suppress(OSError, ValueError, Inaccessible):
             content = read_bytes(path)
@@ -143,5 +143,6 @@ class Shelf:
 
 
 def record(owner: bytes, key: bytes, row: bytes) -> bytes:
-    """The bytes of a record: a row, with a digest that depends on `owner`, the name of a model's folder."""
+    """Return the bytes of a record: key, digest and row. The digest also covers `owner`, the name of the model's
+    folder."""
     return key + hashlib.sha256(owner + b"\0" + key + row).digest() + row

@@ -1,12 +1,12 @@
 """Encodes each image once per scorer, and keeps the codes on disk for other benchmarks and later commands.
 
-The last bits of a code may depend on how many images are encoded together. So blocks are always full, and a row is kept
-for each image. This requires that a row doesn't depend on its place in the block, and that the code's tensors have a
-row per image. A block of noise checks both for each scorer; if either fails, nothing is kept, and images are encoded as
-they come.
+The last bits of a code may depend on how many images are encoded together. So images are always encoded in full blocks,
+and a row is kept for each image. This requires that the code's tensors have a row per image, and that a row doesn't
+depend on its place in the block. A block of noise checks both for each scorer; if either fails, nothing is kept, and
+images are encoded in the blocks that are asked for.
 
 The key of a row is everything that decides it: the scorer's weights; the code of that noise, which changes with
-anything else in the encoding, from a user's class to the processor; and `fingerprint` of the image.
+anything else in the encoding, from a user's class to the processor; and the image's `fingerprint`.
 """
 
 import hashlib
@@ -60,12 +60,12 @@ class Codes:
                 del ready[number], coming[number]
 
     def _kept(self, bench: PhotographSet, number: int) -> Row | None:
-        """The row of an image that was encoded before; None if it wasn't."""
+        """The row of an image, as kept on disk; None if there is none."""
         row = self.shelf.get(bench.fingerprint(number)) if self.shelf else None
         return row and self.form.from_bytes(row)
 
     def _missing(self, bench: PhotographSet, first: int, coming: Iterable[int], ready: dict[int, Row]) -> list[int]:
-        """The image `first` and the next images without a row, in the order of need, as many as fill a block."""
+        """The image `first`, and the next images that will be needed and have no row, as many as fill a block."""
         wanted = [first]
         for number in coming:
             if len(wanted) == BLOCK:
@@ -78,7 +78,7 @@ class Codes:
         return self.shelf is not None and bench.fingerprint(number) in self.shelf
 
     def _made(self, bench: PhotographSet, numbers: list[int]) -> dict[int, Row]:
-        """Encode at most a block of images; returns their rows by number."""
+        """Encode at most a block of images; return their rows by number."""
         pixels = bench.images(numbers)
         filled = torch.cat([pixels, pixels[:1].expand(BLOCK - len(pixels), -1, -1, -1)])
         parts = [part.cpu() for part in leaves(encode(self.scorer, filled))]
@@ -89,7 +89,7 @@ class Codes:
 
 
 class Form(NamedTuple):
-    """How a scorer's code of images is composed of tensors with a row for each image."""
+    """The structure of a scorer's code of images: tensors with a row for each image."""
 
     empty: Tensors
     """The code of zero images."""
@@ -121,9 +121,9 @@ class Form(NamedTuple):
 
 
 def form_of(scorer: Scorer, resolution: int) -> Form | None:
-    """Find out how a scorer's code of images is composed; None if it has no rows, or a row depends on its place.
+    """Find the structure of a scorer's code of images. Return None if it has no rows, or if a row depends on its place.
 
-    Encodes one block of noise, and the same block reversed.
+    It encodes one block of noise whose second half is the first half reversed.
     """
     size, generator = (BLOCK // 2, 3, resolution, resolution), torch.Generator().manual_seed(0)
     half = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8)
@@ -137,12 +137,11 @@ def form_of(scorer: Scorer, resolution: int) -> Form | None:
 
 
 def has_rows(part: Any) -> bool:
-    """Whether a part of a scorer's code, computed for noise, is a tensor with a row per image that doesn't depend on
-    the image's place."""
+    """Whether a part of the code of that noise is a tensor with a row per image, and rows of equal images are equal."""
     right = isinstance(part, Tensor) and part.ndim and len(part) == BLOCK and part[0].numel()
     return bool(right and part.equal(part.flip(0)))
 
 
 def to_bytes(row: Row) -> bytes:
-    """The bytes of several tensors on the CPU, one after the other."""
+    """Return the bytes of several tensors on the CPU, one after the other."""
     return b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in row)

@@ -28,10 +28,10 @@ class Reranked(NamedTuple):
 
 
 def reranked(scorer: Scorer, pool: Pool, encode: Encode, first: Float[np.ndarray, "n m"], top: int) -> Reranked:
-    """Rank the `top` best candidates of each query by `scorer`; all others come after these, in the order of `first`,
-    which are scores of all pairs.
+    """Rank the `top` best candidates of each query by `scorer`. All others come after them, in the order of `first`,
+    the first scorer's scores of all pairs.
 
-    Candidates that tie with the last of the best are among them. Raises if there are too many pairs.
+    Candidates that tie with the last of the best are among the best. Raises if `scorer` would read too many pairs.
     """
     by_image, by_text = best(first, top), best(first.T, top).T
     wanted = by_image | by_text
@@ -48,7 +48,7 @@ def reranked(scorer: Scorer, pool: Pool, encode: Encode, first: Float[np.ndarray
 
 
 def best(scores: Float[np.ndarray, "n m"], top: int) -> Bool[np.ndarray, "n m"]:
-    """Which candidates of each row are among the best, with ties."""
+    """Return which candidates of each row are among the `top` best, or tie with the last of these."""
     if top >= scores.shape[1]:
         return np.ones(scores.shape, bool)
     return scores >= np.partition(scores, -top, axis=1)[:, -top, None]
@@ -58,7 +58,7 @@ def best(scores: Float[np.ndarray, "n m"], top: int) -> Bool[np.ndarray, "n m"]:
 def scores_of_pairs(
     scorer: Scorer, pool: Pool, encode: Encode, wanted: Bool[np.ndarray, "n m"]
 ) -> Float[np.ndarray, "n m"]:
-    """The scores of the wanted pairs, a text's mean over its phrasings; NaN for others. Equal texts tie."""
+    """Return the scores of the wanted pairs, each a mean over the text's phrasings; NaN for others. Equal texts tie."""
     out, blocks = np.full(wanted.shape, np.nan, np.float32), blocks_of(pool.images)
     size = len(blocks[0])
     with in_use(scorer):
@@ -75,7 +75,7 @@ def scores_of_pairs(
 def paired_scores(
     scorer: Scorer, read: Read, code: Tensors, pairs: Sequence[tuple[int, Caption]], size: int
 ) -> list[float]:
-    """The scores of rows of images' code with texts, `size` at a time."""
+    """Score pairs of a row of the images' `code` and a text, `size` pairs at a time."""
     found: list[float] = []
     for some in filled([pairs[k : k + size] for k in range(0, len(pairs), size)]):
         rows = torch.tensor([row for row, _ in some], device=scorer.device)
@@ -87,7 +87,8 @@ def paired_scores(
 def ranked(
     scores: Float[np.ndarray, "n m"], chosen: Bool[np.ndarray, "n m"], first: Float[np.ndarray, "n m"]
 ) -> Float[np.ndarray, "n m"]:
-    """Scores of the chosen candidates of each row; the others' are below them, equal where `first` is equal."""
+    """Keep the scores of each row's chosen candidates. Others get lower scores, in the order of `first` and with the
+    same ties."""
     out = np.where(chosen, scores, 0).astype(np.float32)
     for row, its in enumerate(chosen):
         if not its.all():

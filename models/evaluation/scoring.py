@@ -1,7 +1,7 @@
 """Scores images with texts: the items of a benchmark, or all images of a pool with all its texts.
 
-A scorer encodes each image once; for a pool, vectors of texts are computed once, and other codes for each chunk of
-images. A judge is asked instead.
+A scorer encodes each image once. For a pool, vectors of texts are computed once, and other codes of texts again for
+each chunk of images. A judge encodes nothing: it is asked for the scores of items.
 """
 
 import contextlib
@@ -51,13 +51,13 @@ def encoded(
 
 @torch.no_grad()
 def encode(scorer: Scorer, pixels: UInt8[Tensor, "n 3 h w"]) -> Tensors:
-    """The scorer's code of images in uint8."""
+    """Return the scorer's code of images, given in uint8."""
     return scorer.encode_images(scorer.pixel_scale(pixels.to(scorer.device)))
 
 
 @contextlib.contextmanager
 def in_use(scorer: Scorer) -> Iterator[None]:
-    """Switch the scorer to evaluation, without dropout, and back to its previous mode afterwards."""
+    """Switch the scorer to evaluation mode, and afterwards back to its previous mode."""
     was_training = scorer.training
     scorer.eval()
     yield
@@ -80,9 +80,10 @@ class Pair(NamedTuple):
 def score_items(
     scorer: Scorer | Judge, benchmark: Benchmark, items: Sequence[Item] | None = None, encode: Encode | None = None
 ) -> list[Scores]:
-    """The scores (k, m) of each item, or of each of `items`; raises for a score that isn't finite.
+    """Return the scores (k, m) of each of `items`, by default all of the benchmark: its k images with its m texts.
 
-    `encode` gives the codes of images; by default they are computed block by block.
+    `encode` gives the codes of images; by default they are computed block by block. Raises if a scorer's score isn't
+    finite.
     """
     items = benchmark.items if items is None else items
     if isinstance(scorer, Judge):
@@ -96,7 +97,7 @@ def score_items(
 
 @torch.no_grad()
 def encoded_pairs(scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], encode: Encode) -> dict[Pair, float]:
-    """The score of each pair, by codes."""
+    """Score each pair from the codes of its image and its text."""
     texts_of: dict[int, list[Caption]] = {}
     for image, text in pairs:
         texts_of.setdefault(image, []).append(text)
@@ -110,8 +111,11 @@ def encoded_pairs(scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], e
 
 
 def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:
-    """Make a function that gives the code of some of the texts. It encodes when it is called; for a scorer that reads
-    pairs it takes rows of a code that is made once: the prior alone may take as long as all scores of a text."""
+    """Make a function that gives the code of some of the texts.
+
+    It encodes them when it is called. For a scorer with `pairs_only`, up to `MOST_TEXTS` texts are encoded here, once,
+    because the prior alone may take as long as all scores of a text.
+    """
     if not (scorer.pairs_only and 0 < len(texts) <= MOST_TEXTS):
         return lambda some: encode_texts(scorer, some)
     blocks = filled([texts[k : k + TEXTS] for k in range(0, len(texts), TEXTS)])
@@ -126,12 +130,12 @@ def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:
 
 
 def encode_texts(scorer: Scorer, texts: Sequence[Caption]) -> Tensors:
-    """The scorer's code of texts."""
+    """Return the scorer's code of texts."""
     return scorer.encode_texts(scorer.read([text for text, _ in texts], [graph for _, graph in texts]))
 
 
 def stacked(codes: Sequence[Tensors]) -> Tensors:
-    """The codes of several blocks as one."""
+    """Concatenate the codes of several blocks."""
     columns = iter([torch.cat(parts) for parts in zip(*map(leaves, codes), strict=True)])
     return mapped(codes[0], lambda _: next(columns))
 
@@ -152,17 +156,17 @@ def score_block(
 
 
 class Columns(NamedTuple):
-    """Several encoded texts."""
+    """Several encoded texts of a pool, which are its columns in `place`."""
 
     place: slice
     code: Tensors
     bounds: list[int]
-    """First row of each text's phrasings, and the end of the last; empty if each text is one row of the code."""
+    """First row of each text's phrasings in the code, and the end of the last; empty if each text is one row."""
 
 
 @torch.no_grad()
 def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, "n m"]:
-    """The score of every image with every text, as float32; raises for a score that isn't finite.
+    """Score every image with every text, as float32; raise if a score isn't finite, or if there are too many pairs.
 
     `encode` gives the codes of blocks of images. Equal texts are scored once, so that they tie.
     """
@@ -189,18 +193,18 @@ def score_pool(scorer: Scorer, pool: Pool, encode: Encode) -> Float[np.ndarray, 
 
 
 def passes_of(pool: Pool) -> int:
-    """The number of pairs in a pool, for each of which a scorer that reads pairs takes a pass; equal texts count
-    once."""
+    """Return the number of passes that a scorer with `pairs_only` needs for a pool: one for each image and phrasing.
+    Equal texts count once."""
     return len(pool.images) * sum(map(len, dict.fromkeys(pool.texts)))
 
 
 def too_many(scorer: Scorer, pool: Pool) -> bool:
-    """Whether a pool has more pairs than a scorer that reads each pair can score in hours."""
+    """Whether a scorer reads each pair by itself, and a pool has more pairs than it can read in hours."""
     return scorer.pairs_only and passes_of(pool) > MOST_PAIRS
 
 
 def check_pairs(scorer: Scorer, pool: Pool) -> None:
-    """Raise for a pool with too many pairs."""
+    """Raise if a pool has too many pairs for the scorer."""
     if too_many(scorer, pool):
         passes = passes_of(pool)
         raise UserError(
@@ -217,7 +221,7 @@ def blocks_of(images: Sequence[int]) -> list[Sequence[int]]:
 
 
 def filled(blocks: list[Sequence[T]]) -> list[Sequence[T]]:
-    """Fill the last of several blocks up with its first item, because last bits may depend on the shape."""
+    """Fill up the last of several blocks with copies of its first item, since last bits may depend on the shape."""
     if len(blocks) > 1:
         last = blocks[-1]
         blocks[-1] = [*last, *last[:1] * (len(blocks[0]) - len(last))]
@@ -225,7 +229,7 @@ def filled(blocks: list[Sequence[T]]) -> list[Sequence[T]]:
 
 
 class Passes:
-    """Yields all encoded texts each time it is iterated over: vectors are kept, other codes are recomputed."""
+    """Yields all encoded texts each time it is iterated over. Vectors are kept, other codes are computed again."""
 
     def __init__(self, scorer: Scorer, texts: Sequence[Phrasings]) -> None:
         self.scorer, self.texts = scorer, texts
@@ -258,7 +262,7 @@ class Passes:
 
 
 def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
-    """One vector for each text: the mean of its phrasings' unit vectors, scaled to length 1."""
+    """Return one vector for each text: the mean of its phrasings' unit vectors, scaled to length 1."""
     code = code[: bounds[-1]]
     if len(code) == len(bounds) - 1:
         return code
@@ -267,7 +271,7 @@ def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor,
 
 
 def scores_of(scorer: Scorer, code: Tensors, texts: Columns) -> Float[np.ndarray, "b m"]:
-    """The scores of a block of images with several texts; a text's score is the mean over its phrasings."""
+    """Score a block of images with several texts. If a text has a row for each phrasing, its score is their mean."""
     scores = scorer.similarity(code, texts.code).float().cpu().numpy()
     if not texts.bounds:
         return scores

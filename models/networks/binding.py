@@ -16,7 +16,7 @@ EPSILON = 1e-8
 class BindingModule(nn.Module):
     """Maps patches to keys and values, phrases to queries, and queries and patches to visual slots.
 
-    Sizes and layers as in table 11. Table 11 also normalises the queries, figure 9 does not: `config.query_norm`
+    Sizes and layers are those of table 11. Table 11 also normalises the queries, figure 9 doesn't: `config.query_norm`
     decides.
     """
 
@@ -53,7 +53,8 @@ class BindingModule(nn.Module):
     def own_logits(
         self, phrases: Float[Tensor, "u d"], nodes: Int64[Tensor, "n m"], keys: Float[Tensor, "n p d"]
     ) -> tuple[Float[Tensor, "n m p"], Float[Tensor, "n default p"]]:
-        """The same for each image's own phrases, given by number; other phrases aren't compared with it."""
+        """Scaled dot products of each image's own phrases, given by number, and of the default tokens, with the image's
+        patches."""
         queries = self.queries(phrases)
         own, default = queries[nodes], queries[len(phrases) :]
         return own @ keys.transpose(1, 2), torch.einsum("qd,npd->nqp", default, keys)
@@ -64,7 +65,7 @@ class BindingModule(nn.Module):
 
 
 def full_precision(tensor: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
-    """Convert a tensor to float32, or leave float64: half precision loses `EPSILON` and small shares."""
+    """Convert a tensor to float32; float64 stays. Half precision would lose `EPSILON` and small shares."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
@@ -92,9 +93,9 @@ def focused_attention(
 ) -> Float[Tensor, "... m p"]:
     """Regular attention of each query, with every patch weighted by the query's share of it in the competition.
 
-    Among the patches that a query wins, those similar to it count most. Unnamed objects are thus absorbed by no query,
-    while in the competition alone the closest phrase absorbs them. A present query's weights sum to one over the
-    patches. Ours, not the paper's.
+    Among the patches that a query wins, those similar to it count most. So no query absorbs objects that the text
+    doesn't name; in the competition alone, the closest phrase absorbs them. A present query's weights sum to one over
+    the patches. Ours, not the paper's.
     """
     logits, default_logits = full_precision(logits), full_precision(default_logits)
     rest = torch.logsumexp(default_logits, dim=-2, keepdim=True)
@@ -148,7 +149,7 @@ RELATION_SCORERS: dict[str, type[nn.Module]] = {"additive": RelationScorer, "joi
 
 
 def relation_mlp(relation_dim: int, slot_dim: int) -> nn.Sequential:
-    """MLP(relation + slots -> relation)."""
+    """Make an MLP from a relation and `slot_dim` numbers of slots to a vector of the relation's width."""
     return nn.Sequential(
         nn.Linear(relation_dim + slot_dim, relation_dim), nn.GELU(), nn.Linear(relation_dim, relation_dim)
     )

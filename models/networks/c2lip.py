@@ -1,20 +1,21 @@
 """C2LIP (Pham et al. 2026): SigLIP that is also trained to find each phrase of a caption in the image.
 
 Scores are those of SigLIP's vectors. With unit vectors v_i of images, p_k of the K phrases of a batch's captions and
-x_iq of patches, the loss is SigLIP's and phrase_weight L(v_i p_k) + patch_weight L(cos(x_ik, p_k)), where
+x_iq of patches, the loss is SigLIP's plus phrase_weight L(v_i p_k) + patch_weight L(cos(x_ik, p_k)), where
 
     L(s) = -1/K sum_ik log sigmoid(z_ik (scale s_ik + bias)),    z_ik = 1 for the image that k is from, else -1
     x_ik = sum_q softmax_q(p_k x_iq) x_iq
 
-have the temperature and the bias of SigLIP's loss. Pooling has no parameters. It is NPC and XAC in the published code.
+Scale and bias are those of SigLIP's loss. Pooling has no parameters. The published code calls the terms NPC and XAC.
 
 Where we differ from the published code (SamsungLabs/concept_centric_clip):
 
 - A phrase is no negative of an image whose caption has it too, or is known to claim it: such pairs are left out. There
-  it is a negative of every image but its own.
-- Phrases are the nodes of scene graphs, the background among them. There a language model writes them, without places.
-- Patches are projected as CLS is, so it needs CLIP's towers. There they are the values of SigLIP's attentional pooling.
-- It starts with the temperature and the bias of our `siglip`.
+  a phrase is a negative of every image but its own.
+- Phrases are the nodes of scene graphs, backgrounds included. There a language model writes them, without places.
+- Patches are projected as CLS is, so C2LIP needs CLIP's towers. There they are the values of SigLIP's attentional
+  pooling.
+- Temperature and bias start as those of our `siglip`.
 """
 
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class PhrasedReader(CaptionReader):
     def __call__(
         self, texts: Texts, generator: torch.Generator | None = None
     ) -> Int64[Tensor, "m context"] | PhrasedTexts:
-        """Token ids of every caption; in training also those of the captions' phrases."""
+        """Return the token ids of every caption; in training also those of the captions' phrases."""
         if generator is None:
             return super().__call__(texts)
         first = len(texts.captions) - (texts.targets.phrases if texts.targets else 0)
@@ -92,7 +93,7 @@ class C2LIPScorer(PatchScorer, SigLIPScorer):
         return TextCode(*both.split([len(texts.captions), len(texts.phrases)]), texts.number)
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """SigLIP's loss of captions, and that of phrases on images and on the patches that fit them."""
+        """SigLIP's loss of captions, plus the losses of phrases with images and with the patches that fit them."""
         count = len(texts.vectors)
         captions, phrases = (part_of(targets, columns) for columns in (slice(0, count), slice(count, None)))
         loss = super().loss(images.vectors, texts.vectors, captions, recipe)
@@ -106,12 +107,12 @@ class C2LIPScorer(PatchScorer, SigLIPScorer):
 
 
 def part_of(targets: Targets, columns: slice) -> Targets:
-    """The targets of some of the texts."""
+    """Return the targets of the texts in `columns`."""
     masked = None if targets.masked is None else targets.masked[:, columns]
     return targets._replace(same=targets.same[:, columns], masked=masked)
 
 
 def fit_of_phrases(patches: Float[Tensor, "n p d"], phrases: Float[Tensor, "u d"]) -> Float[Tensor, "n u"]:
-    """The cosine of each phrase with what it pools from the patches of each image."""
+    """Return the cosine of each phrase with the vector that it pools from the patches of each image."""
     weights = (phrases @ patches.transpose(1, 2)).softmax(-1)
     return (F.normalize(weights @ patches, dim=-1) * phrases).sum(-1)

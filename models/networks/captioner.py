@@ -1,4 +1,4 @@
-"""A captioner as a scorer (CapPa: Tschannen et al. 2023): CLIP's towers, whose text tower predicts each word.
+"""A captioner as a scorer (CapPa: Tschannen et al. 2023): CLIP's towers, with a text tower that predicts each word.
 
 The text tower's blocks read the words before each word and see the image (`menagerie.models.towers.fused`); a linear
 head gives log P of each token. Scores, priors and loss: `menagerie.models.networks.likelihoods`.
@@ -10,10 +10,10 @@ computed word by word.
 Where we differ from the published code (google-research/big_vision, models/proj/cappa):
 
 - The decoder is CLIP's text tower (its depth, its learned positions), where CapPa's has 6 blocks for an encoder of 12.
-- Captions that are read without an image, for the prior "null" (`null_share`); 0 leaves them out.
+- A share of the captions is read without an image, for the prior "null" (`null_share`; 0 leaves it out).
 - Texts have the length of the batch's longest, not 64.
-- "late" and "prefix" aren't CapPa's. In "late" the text tower never sees the image: words that it has read attend to
-  the image once, behind its last block, P(w_k) = softmax(W LN(h_k + Attend(h_k, image))).
+- "late" and "prefix" aren't CapPa's. In "late" the text tower never sees the image. The states of words attend to the
+  image once, behind the tower's last block: P(w_k) = softmax(W LN(h_k + Attend(h_k, image))).
 """
 
 import torch
@@ -32,7 +32,7 @@ from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, p
 
 
 class CaptionerScorer(LikelihoodScorer):
-    """The scorer by likelihood of a text given an image. Scores are at most 0 unless `alpha` is positive."""
+    """Scores a text by its likelihood given an image. Scores are at most 0 unless `alpha` is positive."""
 
     config_class = CaptionerConfig
     sharing = Sharing()
@@ -48,11 +48,11 @@ class CaptionerScorer(LikelihoodScorer):
         built.drop_projections()
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> Seen:
-        """Keys and values of the images for the words."""
+        """Keys and values of the images, to which words attend."""
         return self.seen(pixels)
 
     def encode_texts(self, texts: TokenBatch) -> WordCode:
-        """The code of texts: all that is computed without an image."""
+        """The code of texts: all that can be computed without an image."""
         tower, hidden = self.towers.text, None
         words = embedded(tower, shifted(texts.ids))
         if self.mask is not None:
@@ -69,7 +69,7 @@ class CaptionerScorer(LikelihoodScorer):
         return self.generative_pairs(images, texts)
 
     def loss(self, images: Seen, texts: WordCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """The captioning loss; false captions have no part in it."""
+        """The captioning loss, without false captions."""
         return self.caption_loss(images, texts, targets, self.config.parallel)
 
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:

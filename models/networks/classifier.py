@@ -1,10 +1,10 @@
-"""A classifier of animals as a scorer: CLIP's image tower under supervised classes in place of captions.
+"""A classifier of animals as a scorer: CLIP's image tower, supervised by classes in place of captions.
 
 The image's vector is compared with a learned vector for each class, and the loss is the cross-entropy of a softmax over
 all classes, scaled by CLIP's learned temperature: a linear classifier without bias, of unit vectors. An image whose
 caption names several animals has them as targets in equal shares (Mahajan et al. 2018, Exploring the limits of weakly
-supervised pretraining, section 2.3). So it differs from CLIP in its supervision alone: textures, places and the order
-of words never reach it.
+supervised pretraining, section 2.3). So the classifier differs from CLIP in its supervision alone: the textures, places
+and word order of captions never reach it.
 
 The score of a text is the mean cosine over the classes that it names, and 0 for a text that names none.
 """
@@ -32,7 +32,7 @@ from menagerie.models.towers.features import Layer
 
 
 class Shares(NamedTuple):
-    """The classes that m texts name. A tuple, so that nobody takes it for vectors that may be averaged."""
+    """The classes that m texts name. It is a tuple, because a tensor would be taken for vectors and averaged."""
 
     shares: Float[Tensor, "m classes"]
     """Equal shares that sum to 1; all 0 for a text that names no class."""
@@ -40,15 +40,15 @@ class Shares(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassReader:
-    """Reads which classes the nodes of a text's graph name, in the singular or the plural; absent things don't
+    """Reads which classes the nodes of a text's graph name, in the singular or the plural. Nodes such as "no cat" don't
     count."""
 
     animals: tuple[str, ...]
     needed: bool = False
-    """Whether each text of an image has to name a class: a text without any would train nothing."""
+    """Whether each text of an image must name a class, as in training: a text without one would train nothing."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Shares:
-        """The classes of every text; raises `UserError` where one that is needed has none."""
+        """Return the classes of every text. If they are `needed`, raise `UserError` for an image's text without one."""
         named = [self.named(graph.nodes) for graph in texts.graphs]
         for caption, numbers in zip(texts.captions[: texts.matched], named, strict=False):
             if self.needed and not numbers:
@@ -62,7 +62,7 @@ class ClassReader:
         return Shares(shares)
 
     def named(self, nodes: Sequence[str]) -> set[int]:
-        """The numbers of the classes with which noun phrases end: for each phrase the longest class that fits."""
+        """Return the numbers of the classes with which the nodes end: for each node, the longest name that fits."""
         found = set()
         for node in nodes:
             fits = (
@@ -103,7 +103,7 @@ class ClassifierScorer(Scorer):
         return F.normalize(self.towers.image.pooled(pixels), dim=-1)
 
     def encode_texts(self, texts: Shares) -> Shares:
-        """The classes of the texts."""
+        """Return the classes unchanged."""
         return texts
 
     def cosines(self, images: Float[Tensor, "n d"]) -> Float[Tensor, "n classes"]:
@@ -115,7 +115,7 @@ class ClassifierScorer(Scorer):
         return self.cosines(images) @ texts.shares.T
 
     def loss(self, images: Float[Tensor, "n d"], texts: Shares, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """The mean cross-entropy over images; other images, and texts of no image, are no negatives."""
+        """The mean cross-entropy over images. Other images, and texts that belong to no image, aren't negatives."""
         logits = self.logit_scale() * self.cosines(images)
         return cross_entropy(logits, texts.shares[targets.rows]) * targets.portion
 
@@ -128,5 +128,5 @@ class ClassifierScorer(Scorer):
         return {"classes": Layer(code.shares[:, None])}
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
-        """The parameters of the image tower; there is none of texts."""
+        """The parameters of the image tower; there is no text tower."""
         return {"vision": self.towers.image.parameters(), "text": []}

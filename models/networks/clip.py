@@ -70,7 +70,8 @@ class CLIPScorer(Scorer):
 
 
 class CodedScorer(CLIPScorer):
-    """CLIP whose codes may have more than vectors, for its loss: a tensor of vectors, or a tuple with `vectors`."""
+    """CLIP whose codes may have more than vectors, for its loss. A code is a tensor of vectors or a tuple with
+    `vectors`."""
 
     def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"]:
         """The unit vectors that are compared."""
@@ -87,7 +88,7 @@ class CodedScorer(CLIPScorer):
 
 @dataclass(frozen=True)
 class HuggingFaceConfig:
-    """Options of a scorer from Hugging Face: none."""
+    """Options of a scorer from Hugging Face; there are none."""
 
 
 class HuggingFaceScorer(CLIPScorer):
@@ -125,8 +126,8 @@ class AverageScorer(CLIPScorer):
 
 
 class ReadOutScorer(CLIPScorer):
-    """CLIP that turns its towers' tokens into vectors in another way than by CLS, end token and projections; one unit
-    vector per image and per caption."""
+    """CLIP with modules of its own in place of the towers' projections of CLS and end token. They turn tokens into one
+    unit vector per image and per caption."""
 
     needs = "tokens"
 

@@ -1,20 +1,20 @@
 """CoCa (Yu et al. 2022): CLIP with a decoder behind its text tower that predicts each word from the image.
 
 Section 3.2, equation 4: the loss is contrast_weight InfoNCE + caption_weight (-log P of a token). The text tower reads
-the words alone; its vector is CLIP's, the end token's. Blocks with cross-attention behind it read its states of the
-words before each word and see the image, and a linear head gives log P of the word. One model has both scores
-(`score`): cosines, and likelihoods as in `menagerie.models.networks.likelihoods`.
+the words alone; its vector is CLIP's, the end token's. Behind the tower stand blocks with cross-attention. They read
+the tower's states of the words before each word and see the image; a linear head then gives log P of the word. One
+model has both scores (`score`): cosines, and likelihoods as in `menagerie.models.networks.likelihoods`.
 
 Where we differ from the paper and from open_clip's coca_model.py:
 
 - The text tower is CLIP's, whole, and the decoder's blocks stand behind it; the paper halves one decoder.
 - Texts' vectors come from CLIP's end token; the paper appends a CLS token.
-- The first word is predicted from a learned state, for a closed vocabulary has no start token. The state of the end
-  token predicts nothing.
-- Images: CLS gives the vector, and words see all patches, or CLS alone (`tokens`). The paper pools patches by learned
-  queries, one for the vector and 256 for the words.
+- The first word is predicted from a learned state, because a closed vocabulary has no start token. The state of the
+  end token predicts nothing.
+- An image's vector comes from CLS, and words see all patches, or CLS alone (`tokens`). The paper pools patches by
+  learned queries, one for the vector and 256 for the words.
 - A share of the captions is read without an image, for the prior "null" (`null_share`); 0 leaves it out.
-- InfoNCE compares with false captions too, where a recipe has them; the captioning loss doesn't.
+- InfoNCE compares with false captions too, if the recipe has any; the captioning loss doesn't.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,7 @@ class ImageCode(NamedTuple):
     vectors: Float[Tensor, "n d"]
     """Unit vectors."""
     seen: Seen
-    """Keys and values of the images for the decoder's words."""
+    """Keys and values of the images, to which the decoder's words attend."""
 
 
 class TextCode(NamedTuple):
@@ -84,7 +84,7 @@ class CoCaScorer(LikelihoodScorer):
         return self.config.score == "likelihood"
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
-        """Unit vectors of the images, and keys and values for the words."""
+        """Unit vectors of the images, and keys and values to which words attend."""
         tower = self.towers.image
         states, _, pooled = tower.tokens(pixels)
         return ImageCode(F.normalize(tower.project(pooled), dim=-1), self.fused.read(self.chosen(states)))
@@ -100,7 +100,7 @@ class CoCaScorer(LikelihoodScorer):
         return TextCode(F.normalize(tower.project(pooled), dim=-1), self.word_code(texts, words))
 
     def word_code(self, tokens: TokenBatch, states: Float[Tensor, "m t w"]) -> WordCode:
-        """The code of texts, with their prior where scores need it."""
+        """The decoder's part of the texts' code, with the prior if scores need it."""
         if self.pairs_only:
             return super().word_code(tokens, states)
         return WordCode(tokens, states, states.new_zeros(len(states)))
@@ -118,11 +118,11 @@ class CoCaScorer(LikelihoodScorer):
         return (images.vectors * texts.vectors).sum(-1)
 
     def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
-        """The vectors that InfoNCE compares, whatever pairs are scored by."""
+        """The vectors that InfoNCE compares, even if scores are likelihoods."""
         return code.vectors
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """The weighted sum of both losses."""
+        """The weighted sum of InfoNCE and the captioning loss."""
         cosines = images.vectors @ texts.vectors.T
         contrast = contrastive_loss(cosines, self.logit_scale(), targets)
         caption = self.caption_loss(images.seen, texts.words, targets)

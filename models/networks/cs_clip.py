@@ -1,20 +1,22 @@
 """CS-CLIP (Kargi et al. 2026): CLIP that also tells parts of captions from false versions of them.
 
-Scores and towers are CLIP's. Of an image i, t_i0 is its caption, and t_i1 to t_iK are parts of it: some of its things,
-in any order (`Captioned.several`). NegCLIP(k) is InfoNCE of images and texts t_ik, with false versions of these as
-further columns. The loss is NegCLIP(0) + part_weight mean_k NegCLIP(k). False versions of parts, one each, have a word
-replaced; those of captions are swaps unless `--text-negatives` says otherwise.
+Scores and towers are CLIP's. For an image i, t_i0 is its caption, and t_i1 to t_iK are parts of the caption: some of
+its things, in any order (`Captioned.several`). NegCLIP(k) is InfoNCE of images and texts t_ik, with false versions of
+these texts as further columns. The loss is NegCLIP(0) + part_weight mean_k NegCLIP(k). Each part has one false version,
+in which a word is replaced. False captions are swaps unless `--text-negatives` says otherwise.
 
-A text that means the same as a caption or a part of another image's is right of that image too; one that is only true
-of it is left out. A caption that means the same as a part of another one is left out there.
+A text that means the same as another image's caption, or as a part of it, is a positive of that image too. One that is
+only true of that image is left out. In NegCLIP(0), a caption that means the same as a part of another caption is left
+out, too.
 
 Where we differ from the published code (kargibora/CS-CLIP):
 
 - No language model: parts and false versions come from the scene. A part has one thing or several, with or without
   their relation. A lone animal's part is its caption; there, images with a single part are left out.
-- False versions of parts are columns of every image, as NegCLIP's are. The authors' script of ablations takes each
-  image's own alone (`negclip_hard`); its weight of 0.5 and its two parts are the defaults here.
-- Terms of margin, rank, text and paraphrase, whose weights are 0 there, are left out.
+- Every image is compared with the false versions of all images' parts, as in NegCLIP. In the authors' script of
+  ablations it is compared only with its own (`negclip_hard`); that script's weight of 0.5 and two parts are our
+  defaults.
+- The terms of margin, rank, text and paraphrase have weight 0 there; we leave them out.
 """
 
 from dataclasses import dataclass
@@ -33,7 +35,7 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 
 @dataclass(frozen=True)
 class PartsReader(CaptionReader):
-    """Reads captions as token ids; training batches have parts of them, and false versions of parts."""
+    """Reads captions as token ids, and asks for training batches with parts of captions and false versions of these."""
 
     captions: int
     false_further: str = "replace"
@@ -52,7 +54,7 @@ class CSCLIPScorer(CLIPScorer):
     def loss(
         self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
     ) -> Float[Tensor, ""]:
-        """NegCLIP of captions and of their parts."""
+        """NegCLIP's loss of captions, plus the weighted mean of that of their parts."""
         scale, parts = self.logit_scale(), range(1, targets.matched // len(images))
         whole, *rest = (negclip_loss(images, texts, targets, k, scale) for k in (0, *parts))
         return whole + self.config.part_weight * torch.stack(rest).mean() if rest else whole
@@ -61,7 +63,7 @@ class CSCLIPScorer(CLIPScorer):
 def negclip_loss(
     images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, k: int, scale: Float[Tensor, ""]
 ) -> Float[Tensor, ""]:
-    """NegCLIP(k): InfoNCE of images and their captions number k, with the false versions of these."""
+    """NegCLIP(k): InfoNCE of images and their texts t_ik, with the false versions of these texts as negatives."""
     n, m = targets.same.shape
     own, false = slice(k * n, (k + 1) * n), slice(targets.matched, m)
     masked = torch.zeros_like(targets.same) if targets.masked is None else targets.masked

@@ -1,6 +1,6 @@
 """DCSM: a small network reads the map of cosines between all tokens of an image and all of a text (Kang et al. 2025).
 
-The towers are a frozen CLIP, which is trained before in a cell of its own; a pretrained CLIP is fine-tuned first, while
+The towers are a frozen CLIP, which is trained first, in a cell of its own. A pretrained CLIP is fine-tuned there, while
 the paper uses it as published. Where we differ from the published code:
 
 - A map is standardised by its own mean and deviation. The published code uses the whole batch's, so that a score
@@ -63,8 +63,8 @@ class FunctionalReader(CaptionReader):
     def word_numbers(self, captions: Sequence[str]) -> Int64[Tensor, "m context"]:
         """The number of each token's functional word; a word that the tokenizer splits has several tokens.
 
-        The position of a word is found by tokenising the text before it: its length is that of the start token and all
-        tokens before the word.
+        A word's first token is found by tokenising the text before the word: the end token then has its position.
+        Likewise the text up to the word's end gives the position behind its last token.
         """
         numbers = torch.zeros(len(captions), self.context, dtype=torch.int64)
         found = [(row, word) for row, text in enumerate(captions) for word in self.occurrences(text)]
@@ -92,7 +92,7 @@ class FunctionalReader(CaptionReader):
 
 
 class TextCode(NamedTuple):
-    """The encoded tokens of m texts, padded or cut to t tokens, which are the columns of the maps."""
+    """The encoded tokens of m texts, padded or cut to t tokens, one for each column of a map."""
 
     vectors: Float[Tensor, "m t d"]
     present: Bool[Tensor, "m t"]
@@ -102,8 +102,7 @@ class TextCode(NamedTuple):
 
 
 class DCSMScorer(Scorer):
-    """A scorer whose score is the output of a small convolutional network on the map of cosines. Scores are
-    unbounded."""
+    """Scores a pair by the output of a small convolutional network on its map of cosines. Scores are unbounded."""
 
     config_class = DCSMConfig
     sharing = Sharing()
@@ -140,8 +139,8 @@ class DCSMScorer(Scorer):
         return TextCode(F.pad(vectors, (0, 0, 0, more)), F.pad(present, (0, more)), F.pad(texts.words, (0, more)))
 
     def similarity(self, images: Float[Tensor, "n i d"], texts: TextCode) -> Float[Tensor, "n m"]:
-        """Score every image with every text, a block of maps at a time; training computes each block twice, to save
-        memory."""
+        """Score every image with every text, a block of maps at a time. If there are several blocks, training computes
+        each twice to save memory."""
         size = images.shape[1] * self.columns
         across = max(1, min(len(texts.vectors), BLOCK // size))
         down = max(1, BLOCK // (size * across))
@@ -160,9 +159,7 @@ class DCSMScorer(Scorer):
         return self.score(torch.einsum("nid,ntd->nit", images, texts.vectors), texts)
 
     def score(self, cosines: Float[Tensor, "*b i t"], texts: TextCode) -> Float[Tensor, "*b"]:
-        """The network's number for each map, after functional words have got their vectors and the map is
-        standardised.
-        """
+        """Score each map: put the vectors of functional words in their columns, standardise, and apply the network."""
         if len(self.functional):
             vectors = F.pad(self.functional, (0, 0, 1, 0))[texts.words].transpose(1, 2)
             cosines = torch.where(texts.words[:, None] > 0, vectors, cosines)

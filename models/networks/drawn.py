@@ -1,7 +1,7 @@
 """Negatives drawn from a batch, and InfoNCE over the scores of the drawn pairs.
 
 A text that means the same as an image's own, or is true of it, is never drawn (`Targets.same`, `masked`), nor is the
-image of such a text. Draws come from torch's generator, which every training step seeds.
+image of such a text. Draws come from torch's default generator, which every training step seeds.
 """
 
 from typing import NamedTuple
@@ -21,11 +21,11 @@ class Drawn(NamedTuple):
 
     number: Int64[Tensor, "n k"]
     usable: Bool[Tensor, "n k"]
-    """False where the batch has fewer negatives than `count`: the number there means nothing."""
+    """False where the batch has fewer negatives than wanted; the number there means nothing."""
 
 
 def wrong(targets: Targets) -> Bool[Tensor, "n m"]:
-    """Which texts are negatives of which images."""
+    """Return which texts are negatives of which images."""
     return ~targets.same if targets.masked is None else ~(targets.same | targets.masked)
 
 
@@ -47,9 +47,10 @@ def wrong_images(targets: Targets, count: int, likeness: Float[Tensor, "n m"] | 
 
 
 def drawn(weights: Float[Tensor, "n m"], possible: Bool[Tensor, "n m"], count: int) -> Drawn:
-    """Draw columns of each row without replacement, with probabilities softmax(weights) of what is left.
+    """Draw `possible` columns of each row without replacement, each time with probabilities softmax(weights) over those
+    left.
 
-    The highest of weights to which Gumbel noise was added are such a draw (Kool et al. 2019, section 2.3).
+    The columns with the highest weights after adding Gumbel noise are such a draw (Kool et al. 2019, section 2.3).
     """
     noise = torch.rand_like(weights, dtype=torch.float64).clamp_min(1e-300)
     keys = (weights.detach() - (-noise.log()).log()).masked_fill(~possible, -torch.inf)
@@ -58,6 +59,6 @@ def drawn(weights: Float[Tensor, "n m"], possible: Bool[Tensor, "n m"], count: i
 
 
 def info_nce(own: Float[Tensor, " n"], others: Float[Tensor, "n k"], usable: Bool[Tensor, "n k"]) -> Float[Tensor, ""]:
-    """The mean cross-entropy of each own logit among it and the usable others."""
+    """Return the mean over rows of the cross-entropy of the `own` logit in a softmax over it and the usable others."""
     logits = torch.cat([own[:, None], others.masked_fill(~usable, -torch.inf)], dim=1)
     return (logits.logsumexp(1) - own).mean()

@@ -2,11 +2,11 @@
 share.
 
 Where we differ from the published code, and why:
-- Padding is left out of the maximum over tokens. The published code multiplies its scores by 0, so that each maximum is
-  at least 0.
+- Padding is left out of the maximum over tokens. The published code multiplies the scores of padding by 0, so that each
+  maximum is at least 0.
 - The temperature is an option, by default a tenth of the published 1000, which stays constant (it is meant to decay,
-  but by a factor of 1). With 1000 an input starts with thousands of codes (3300 of 16384 on ViT-B/32, 470 with ours),
-  and with nearly all codes of a small codebook; then all inputs have nearly the same vector.
+  but by a factor of 1). With 1000 an input starts with thousands of codes (3300 of 16384 on ViT-B/32; 470 with our
+  default), and with nearly all codes of a small codebook; then all inputs have nearly the same vector.
 """
 
 import torch
@@ -39,7 +39,7 @@ class CodeReadOut(nn.Module):
         return sparsemax(scores.amax(1) / self.temperature)
 
     def forward(self, tokens: Tokens, codes: Float[Tensor, "k d"]) -> Float[Tensor, "n d"]:
-        """Unit vectors of the means."""
+        """Unit vectors of the means of codes."""
         return F.normalize(self.weights(tokens, codes) @ codes, dim=-1)
 
 
@@ -50,7 +50,7 @@ class FDTScorer(ReadOutScorer):
     config_class = FDTConfig
 
     def read_outs(self) -> tuple[nn.Module, nn.Module]:
-        """Make the modules that score codes, one for each tower; the codes belong to the scorer."""
+        """Make the modules that weight codes, one for each tower, and the codes, which both share."""
         self.towers.image.drop_norm()  # its output isn't used
         self.codes = nn.Parameter(torch.randn(self.config.codes, self.config.dim))
         widths = self.towers.image.width, self.towers.text.width
@@ -74,7 +74,7 @@ class FDTScorer(ReadOutScorer):
         return {"weights": Layer(self.weights(self.text_read_out, tokens))}
 
     def weights(self, read_out: CodeReadOut, tokens: Layer) -> Float[Tensor, "n 1 k"]:
-        """The weights that a read-out gives the codes; it never reads a pooled token."""
+        """The weights that a read-out gives the codes. It doesn't use the pooled token, so any token stands for it."""
         return read_out.weights(Tokens(*tokens, pooled=tokens.states[:, 0]), self.codes)[:, None]
 
 

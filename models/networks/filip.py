@@ -11,8 +11,9 @@ Where we differ from the paper:
 
 - With `symmetric` the score of a pair, by which tests choose, is (s_I + s_T) / 2, because our tests need one number
   for a pair. Without it, both losses and the score use s_T alone.
-- `negatives` compares with some of the batch only: what the number of negatives does.
-- Patches without CLS; all tokens up to the end of the text, with start and end. Padding has no part, as in the paper.
+- With `negatives` the loss compares with only some of the batch, to show the effect of the number of negatives.
+- We compare patches without CLS, and all tokens of a text, start and end included. As in the paper, padding is left
+  out.
 - With `tokens` "pooled" an image has one vector, CLS, and a text one, its end token: CLIP, with this loss.
 - All vectors are compared. The paper sends only the quarter of tokens that score highest between GPUs (section 3.1),
   and adds prompts and augmentations of texts (sections 3.2 and 3.3), which are not part of the similarity.
@@ -47,14 +48,15 @@ class Words(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """The similarity as images see it, and as texts see it."""
+    """The two similarities of pairs: s_I, by patches, and s_T, by words."""
 
     by_patches: Float[Tensor, "*n m"]
     by_words: Float[Tensor, "*n m"]
 
 
 class FILIPScorer(CLIPScorer):
-    """The scorer FILIP: a unit vector for each patch and each word; each takes the best fit on the other side."""
+    """The scorer FILIP: a unit vector for each patch and each word, each compared with its best match on the other
+    side."""
 
     config_class = FILIPConfig
     needs = "tokens"
@@ -75,13 +77,13 @@ class FILIPScorer(CLIPScorer):
 
     @property
     def sharing(self) -> Sharing:
-        """How processes share a step: a loss that draws negatives gets the codes of all images, and draws from all of
-        them."""
+        """How processes share a step. With `negatives` the loss gets the codes of all images, because it draws from all
+        of them."""
         return Sharing(images="gathered" if self.config.negatives else "block")
 
     @property
     def pooled(self) -> bool:
-        """Whether there is one vector to an image and one to a text."""
+        """Whether each image and each text has a single vector."""
         return self.config.tokens == "pooled"
 
     def similarity(self, images: Float[Tensor, "n p d"], texts: Words) -> Float[Tensor, "n m"]:
@@ -93,8 +95,8 @@ class FILIPScorer(CLIPScorer):
         return self.score(best(images @ texts.vectors.transpose(1, 2), texts.present))
 
     def sides(self, images: Float[Tensor, "n p d"], texts: Words) -> Sides:
-        """Both similarities of every image with every text, a block of texts at a time, and where all cosines would
-        take too much memory, some images at a time."""
+        """Both similarities of every image with every text, a block of texts at a time; also some images at a time if
+        all cosines would take too much memory."""
         each = 12 * images.shape[1] * texts.present.numel()
         return by_images(partial(self._sides, texts=texts), images, each)
 
@@ -109,7 +111,7 @@ class FILIPScorer(CLIPScorer):
         return (sides.by_patches + sides.by_words) / 2 if self.config.symmetric else sides.by_words
 
     def loss(self, images: Float[Tensor, "n p d"], texts: Words, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """InfoNCE, in each direction by the similarity that belongs to it."""
+        """InfoNCE. Images choose by s_I, or by s_T unless `symmetric`; texts choose by s_T."""
         sides, scale = self.sides(images, texts), self.logit_scale()
         if not self.config.symmetric:
             sides = Sides(sides.by_words, sides.by_words)
@@ -128,13 +130,14 @@ class FILIPScorer(CLIPScorer):
         return {"whole" if self.pooled else "words": Layer(code.vectors, code.present)}
 
     def paired_slots(self, images: Float[Tensor, "n p d"], texts: Words) -> Layer:
-        """The patch that fits each word best, for the words of text i on image i (n, t, d)."""
+        """For each word of text i, the patch of image i that fits it best (n, t, d)."""
         chosen = (texts.vectors @ images.transpose(1, 2)).argmax(-1)
         return Layer(images.take_along_dim(chosen[..., None], dim=1), texts.present)
 
 
 def few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, ""]:
-    """InfoNCE of each image's own text among that text and `count` wrong texts, and of each text's image likewise."""
+    """InfoNCE of each image's own text against `count` wrong texts, and of that text's image against `count` wrong
+    images."""
     texts, images = wrong_texts(targets, count), wrong_images(targets, count)
     by_image = info_nce(logits.by_patches.diagonal(), logits.by_patches.gather(1, texts.number), texts.usable)
     rows = logits.by_words[:, : len(logits.by_words)].T
@@ -143,6 +146,7 @@ def few_negatives(logits: Sides, targets: Targets, count: int) -> Float[Tensor, 
 
 
 def best(cosines: Float[Tensor, "*n m p t"], present: Bool[Tensor, "m t"]) -> Sides:
-    """Both similarities, from the cosine of each patch with each word: padding is nobody's best word."""
+    """Return both similarities, given the cosine of each patch with each word. Padding is never a patch's best word,
+    and doesn't count in the mean over words."""
     by_patches = cosines.masked_fill(~present[:, None], -torch.inf).amax(-1).mean(-1)
     return Sides(by_patches, (cosines.amax(-2) * present).sum(-1) / present.sum(-1))

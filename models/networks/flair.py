@@ -1,15 +1,16 @@
 """FLAIR (Xiao et al. 2025): each text pools the patches of an image by its own attention.
 
-The score is `get_logits` of the published code (ExplainableML/flair): the cosine of a text with the image vector that
-this text pooled. Patches and CLS share the image tower's LayerNorm and projection.
+The score is that of `get_logits` in the published code (ExplainableML/flair): the cosine of a text with the image
+vector that this text pooled. Patches and CLS share the image tower's LayerNorm and projection.
 
 Where we differ from the published code:
 
-- Each image's caption for comparison with other images is drawn once a step, not once for each other image.
+- In each step one caption of each image is drawn to be compared with all other images. The published code draws one
+  for each other image.
 - A text that is true of an image without being its caption is neither positive nor negative
   (`menagerie.models.training.targets`): a part of a caption is true of many images of our worlds. A text that means the
   same as one of the image's captions is positive.
-- Negatives without an image are further columns of both losses; the divisor doesn't change.
+- Negatives that belong to no image are further columns of both losses; the divisor doesn't change.
 - The published code adds up losses of blocks over several GPUs, each divided by its own number of texts; our batch is
   one block.
 - The paper's captions are merged sentences of long descriptions. Ours are the image's caption and parts of it: some of
@@ -79,7 +80,7 @@ class TextConditionedPooling(nn.Module):
         self.attention = nn.MultiheadAttention(width, heads, add_zero_attn=True, batch_first=True)
 
     def forward(self, texts: Float[Tensor, "n c d"], patches: Float[Tensor, "n p d"]) -> Float[Tensor, "n c d"]:
-        """The vectors that each of the c texts pools from image i."""
+        """The vector that each of an image's c texts pools from it."""
         keys, values = self.key_norm(patches), self.value_norm(patches)
         return self.attention(self.query_norm(texts), keys, values, need_weights=False)[0]
 
@@ -100,7 +101,7 @@ class TextCode(NamedTuple):
 
 
 class FLAIRScorer(Scorer):
-    """A scorer in which each text pools the patches of an image by attention, and is compared with the result."""
+    """The scorer FLAIR: each text pools the patches of an image by attention, and is compared with the result."""
 
     config_class = FLAIRConfig
     sharing = Sharing("tower")
@@ -126,15 +127,15 @@ class FLAIRScorer(Scorer):
         return TextCode(self.towers.text.pooled(texts.tokens).index_select(0, texts.number), texts.draw)
 
     def similarity(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n m"]:
-        """The cosine of text j with its pooling of image i, for all pairs."""
+        """The cosine of every text with what it pools from every image."""
         return self.fit(images, texts.vectors.expand(len(images.patches), -1, -1))
 
     def paired(self, images: ImageCode, texts: TextCode) -> Float[Tensor, " n"]:
-        """The cosine of text i with its pooling of image i."""
+        """The cosine of text i with what it pools from image i."""
         return self.fit(images, texts.vectors[:, None])[:, 0]
 
     def fit(self, images: ImageCode, texts: Float[Tensor, "n c d"]) -> Float[Tensor, "n c"]:
-        """The cosine of each of an image's c texts with its pooling of that image."""
+        """The cosine of each of an image's c texts with what it pools from that image."""
         each = 4 * 8 * texts.shape[1] * texts.shape[2]
         return by_images(lambda some: self._fit(*some), (images, texts), each)
 
@@ -150,7 +151,7 @@ class FLAIRScorer(Scorer):
         return {"whole": Layer(code.vectors[:, None])}
 
     def text_rows(self, texts: TextBatch) -> Rows:
-        """The distinct text that stands for each text."""
+        """The row of the text tower's output for each text; equal texts share one."""
         number = texts.number[:, None]
         return Rows(number, torch.ones_like(number, dtype=torch.bool))
 

@@ -5,12 +5,13 @@ tower's last LayerNorm: log P(match) - log P(no match). There is no vector to an
 
 - "matching" (ALBEF: Li et al. 2021, section 3.2, equation 4): for each image its own pair, k pairs with wrong texts
   and, for its text, k with wrong images; the mean cross-entropy of match or no match over all of these pairs.
-- "infonce": for each image the cross-entropy of its own text among it and k wrong texts, and for each image's text of
-  its image among it and k wrong images; the mean of both.
+- "infonce": for each image the cross-entropy of its own text against k wrong texts, and for each image's text that of
+  its image against k wrong images; the mean of both.
 
-With `hard`, wrong pairs are drawn with probability softmax(scale cosine) of vectors (ALBEF's hard negatives), which
-come from CLS and from the text tower without the image, as in BLIP, and are trained by InfoNCE; the losses are added.
-Otherwise draws are uniform. An image's own false captions, if a recipe has them, come before all other texts.
+With `hard`, wrong pairs are drawn with probability softmax(scale cosine) of vectors (ALBEF's hard negatives). These
+vectors come from CLS and from the text tower without the image, as in BLIP. They are trained by InfoNCE, which is added
+to the loss. Otherwise draws are uniform. An image's own false captions, if the recipe has any, are drawn before all
+other texts.
 
 Where we differ from ALBEF and BLIP:
 
@@ -45,7 +46,7 @@ class ImageCode(NamedTuple):
     """The code of n images."""
 
     seen: Seen
-    """Keys and values of the images for the words."""
+    """Keys and values of the images, to which words attend."""
     vectors: Float[Tensor, "n d"] | tuple[()]
     """Unit vectors by which hard negatives are drawn; none if draws are uniform."""
 
@@ -61,7 +62,7 @@ class TextCode(NamedTuple):
 
 
 class FusionScorer(Scorer):
-    """The scorer by the log-odds that an image and a text match, read together; scores have no bounds."""
+    """Reads an image and a text together, and scores them by the log-odds that they match. Scores are unbounded."""
 
     config_class = FusionConfig
     sharing = Sharing(images="gathered")
@@ -84,14 +85,14 @@ class FusionScorer(Scorer):
             built.drop_projections()
 
     def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
-        """Keys and values for the words, and vectors."""
+        """Keys and values to which words attend, and with `hard` unit vectors."""
         tower = self.towers.image
         states, _, pooled = tower.tokens(pixels)
         seen = self.fused.read(states[:, :1] if self.config.tokens == "pooled" else states[:, 1:])
         return ImageCode(seen, F.normalize(tower.project(pooled), dim=-1) if self.config.hard else ())
 
     def encode_texts(self, texts: TokenBatch) -> TextCode:
-        """Embedded words, and vectors."""
+        """Embedded words, and with `hard` unit vectors."""
         tower = self.towers.text
         words = placed(tower, embedded(tower, texts.ids))
         if not self.config.hard:
@@ -114,7 +115,7 @@ class FusionScorer(Scorer):
         return self.score(images.seen, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """The loss over scores, and with hard negatives that of the vectors by which they are drawn."""
+        """The loss over scores; with `hard`, plus InfoNCE of the vectors by which wrong pairs are drawn."""
         if not self.config.hard:
             return self.pair_loss(images.seen, texts, targets, None)
         cosines, scale = images.vectors @ texts.vectors.T, self.logit_scale()
@@ -124,7 +125,8 @@ class FusionScorer(Scorer):
     def pair_loss(
         self, images: Seen, texts: TextCode, targets: Targets, likeness: Float[Tensor, "n m"] | None
     ) -> Float[Tensor, ""]:
-        """The loss over scores of own and wrong pairs, drawn by `likeness` or uniformly."""
+        """The loss over scores of own pairs and of wrong pairs, drawn by `likeness` or uniformly. If as many are wanted
+        as there are, all pairs are scored."""
         n, m = targets.same.shape
         count = self.config.negatives or max(n, m)
         if count >= m - 1:

@@ -87,7 +87,7 @@ class GraphReader:
     context: int
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> GraphBatch:
-        """Make tensors of all graphs; raises for a graph without a node, which can't be scored."""
+        """Make tensors of all graphs; raise for a graph without a node, which can't be scored."""
         check_nodes(texts)
         graphs = texts.graphs
         phrases = numbered(node for graph in graphs for node in graph.nodes)
@@ -139,7 +139,7 @@ def numbered(things: Iterable[Thing]) -> dict[Thing, int]:
 def swapped_edges(graphs: Sequence[SceneGraph]) -> Altered:
     """Exchange subjects and objects of all edges (equation 8).
 
-    A graph whose exchanged edges say the same, such as "a beside b" and "b beside a", has no such alternative.
+    A graph whose exchanged edges say the same, such as "a beside b" and "b beside a", has no swapped version.
     """
     ends = [[(edge.object, edge.subject) for edge in graph.edges] for graph in graphs]
     truths = [statements(graph.edges) for graph in graphs]
@@ -149,7 +149,7 @@ def swapped_edges(graphs: Sequence[SceneGraph]) -> Altered:
 def shuffled_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> Altered:
     """Draw other subjects and objects from the graph's nodes (equation 9), for each edge uniformly from its `others`.
 
-    If an edge has none, as in a graph of two nodes, the graph has no such alternative.
+    If an edge has none, as in a graph of two nodes, the graph has no shuffled version.
     """
     choices = [others(len(graph.nodes), graph.edges) for graph in graphs]
     draws = iter(torch.rand(sum(map(len, choices)), generator=generator).tolist())
@@ -160,7 +160,7 @@ def shuffled_edges(graphs: Sequence[SceneGraph], generator: torch.Generator) -> 
 
 @lru_cache(maxsize=4096)
 def others(n_nodes: int, edges: tuple[Edge, ...]) -> tuple[tuple[Ends, ...], ...]:
-    """For each edge, the ordered pairs of different nodes between which a shuffled graph may place it.
+    """Return, for each edge, the ordered pairs of different nodes between which a shuffled graph may place it.
 
     Both subject and object differ from the true ones. The edge must not say anything that the graph or its swap says;
     otherwise the shuffled graph could be true, or equal to the swap.
@@ -195,13 +195,13 @@ def turned(said: frozenset[Edge]) -> frozenset[Edge]:
 
 
 def altered(ends: Sequence[Sequence[Ends]], exists: Sequence[bool]) -> Altered:
-    """The subjects and objects of altered graphs, as padded tensors."""
+    """Make padded tensors of the subjects and objects of altered graphs."""
     subjects, objects = (pad([[pair[k] for pair in row] for row in ends])[0] for k in (0, 1))
     return Altered(subjects, objects, torch.tensor(exists, dtype=torch.bool))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> tuple[Int64[Tensor, "c w"], Bool[Tensor, "c w"]]:
-    """Rows of indices as one tensor padded with zeros, and a mask of the indices."""
+    """Put rows of indices into one tensor, padded with zeros; return it with a mask that is False for padding."""
     width = max(map(len, rows), default=0)
     indices = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=torch.int64)
     lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)

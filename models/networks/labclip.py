@@ -4,10 +4,12 @@ The score is the cosine of x and A y. A starts as the identity, so that scores s
 temperature are trained. The loss is NegCLIP's: each image among all captions and their swaps, each caption among
 images.
 
-Where we differ from the published code (kdariina/CLIP-not-BoW-unimodally): the frozen model is trained in a cell of its
-own, and the images that it sees count as LABCLIP's too; images are augmented while A is trained (`Recipe.augment`),
-while theirs are encoded once; and texts that are true of another image in the batch aren't its negatives. Their 192
-CLEVR captions repeat within a batch, and for two objects of one colour the swap equals the caption.
+Where we differ from the published code (kdariina/CLIP-not-BoW-unimodally):
+
+- The frozen model is trained in a cell of its own, and the images that it sees count as LABCLIP's too.
+- Images are augmented while A is trained (`Recipe.augment`); theirs are encoded once.
+- A text that is true of another image in the batch isn't a negative of that image. Their 192 CLEVR captions repeat
+  within a batch, and for two objects of one colour the swap equals the caption.
 """
 
 import torch

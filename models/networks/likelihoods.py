@@ -1,4 +1,4 @@
-"""Scorers whose score is the likelihood of a text given an image, and the prior of texts.
+"""Scorers by the likelihood of a text given an image, less a weight times the text's prior.
 
     log P(t | i) = sum_k log P(w_k | w_1 ... w_{k-1}, i)
 
@@ -10,11 +10,11 @@ information (VisualGPTScore: Lin et al. 2024, section 3, where alpha is tuned). 
 - "noise": the mean of P(t | i) over 8 images of Gaussian noise.
 - "images": the mean of P(t | i) over 32 training images, which the scorer keeps.
 
-Means are of probabilities of whole texts, not of their logarithms. P(t) is the same for all images of a text: it can
-change which text an image chooses, never which image a text chooses.
+Means are of probabilities of whole texts, not of their logarithms. P(t) doesn't depend on the image: it can change
+which text an image chooses, never which image a text chooses.
 
-In training the loss is -log P of a token, the mean over all tokens of the batch's own captions (CapPa). Captions that
-belong to no image have no part in it.
+In training the loss is the mean of -log P over all tokens of the images' own captions (CapPa). Captions that belong to
+no image have no part in it.
 """
 
 import math
@@ -41,11 +41,11 @@ MOST_LOGITS = 1 << 25
 
 
 class WordCode(NamedTuple):
-    """m texts, as far as they can be read without an image."""
+    """The code of m texts: what can be computed of them without an image."""
 
     tokens: TokenBatch
     states: Float[Tensor, "m t w"]
-    """The states that predict each token, before they have seen an image."""
+    """The states from which each token is predicted, before they see an image."""
     prior: Float[Tensor, " m"]
     """log P(t); 0 where no score needs it."""
 
@@ -57,7 +57,7 @@ class LikelihoodScorer(Scorer):
     fused: FusedBlocks
 
     def take_parts(self, towers: TowerConfig, texts: TextSpace, config: LikelihoodConfig, name: str) -> Towers:
-        """Build towers and reader, and what the prior needs."""
+        """Build the towers, the reader, the head and what the prior needs; raise if the prior "null" isn't trained."""
         if config.prior == "null" and config.alpha and not config.null_share:
             raise UserError(f"--{name}.prior null is the prior of captions read without an image: raise .null-share")
         self.config, built = config, build_towers(towers, texts)
@@ -75,11 +75,11 @@ class LikelihoodScorer(Scorer):
         return built
 
     def keep_references(self, images: UInt8[Tensor, "r 3 h w"]) -> None:
-        """Keep training images for the prior "images"; until then they are black."""
+        """Keep training images for the prior "images"; until then it uses black ones."""
         self.kept_images.copy_(images)
 
     def chosen(self, states: Float[Tensor, "n p v"]) -> Float[Tensor, "n q v"]:
-        """The image tokens that words see, of all tokens with CLS."""
+        """Of all tokens of images, CLS first, return those that words see: CLS or the patches."""
         return states[:, :1] if self.config.tokens == "pooled" else states[:, 1:]
 
     def seen(self, pixels: Float[Tensor, "n 3 h w"]) -> Seen:
@@ -101,7 +101,7 @@ class LikelihoodScorer(Scorer):
         return each.logsumexp(0) - math.log(count)
 
     def prior_images(self) -> Seen:
-        """What words see of the images over which the prior is a mean."""
+        """Keys and values of the images over which the prior is a mean; without an image for the prior "null"."""
         if self.config.prior == "null":
             return self.nothing()
         images = self.noise if self.config.prior == "noise" else self.pixel_scale(self.kept_images)
@@ -128,7 +128,7 @@ class LikelihoodScorer(Scorer):
 
     @abstractmethod
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
-        """The LayerNorm before the head."""
+        """Apply the LayerNorm before the head."""
 
     def generative_score(self, images: Seen, texts: WordCode) -> Float[Tensor, "n c"]:
         """log P(t | i) - alpha log P(t) of the c texts of each image."""
@@ -136,7 +136,7 @@ class LikelihoodScorer(Scorer):
         return score / texts.tokens.length if self.config.per_token else score
 
     def most(self, texts: WordCode) -> int:
-        """Number of pairs that are read at once: each has a logit for each token and each word of the vocabulary."""
+        """Number of pairs to read at once; each has a logit for each token and each word of the vocabulary."""
         return max(1, min(PAIRS, MOST_LOGITS // max(1, texts.states.shape[1] * self.head.out_features)))
 
     def generative_scores(self, images: Seen, texts: WordCode) -> Float[Tensor, "n m"]:
@@ -149,9 +149,10 @@ class LikelihoodScorer(Scorer):
         return self.generative_score(images, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
 
     def caption_loss(self, images: Seen, texts: WordCode, targets: Targets, parallel: float = 0.0) -> Float[Tensor, ""]:
-        """-log P of a token, the mean over all tokens of the images' own captions.
+        """The mean of -log P over all tokens of the images' own captions.
 
-        `chance` decides which captions are read without an image, and which `parallel` share of texts is hidden.
+        `TokenBatch.chance` decides which captions are read without an image, and which have their words hidden (a share
+        of `parallel`).
         """
         rows = targets.rows
         own = mapped(sliced(texts, rows.start, rows.stop), lambda tensor: tensor[:, None])
@@ -167,5 +168,5 @@ def within(tokens: TokenBatch) -> Bool[Tensor, "*b t"]:
 
 
 def shifted(ids: Int64[Tensor, "m t"]) -> Int64[Tensor, "m t"]:
-    """For each token the one before it; 0 for the first (CapPa's start: a closed vocabulary has no start token)."""
+    """Return the token before each token; 0 before the first, as in CapPa (a closed vocabulary has no start token)."""
     return torch.nn.functional.pad(ids[:, :-1], (1, 0))

@@ -1,14 +1,14 @@
 """Cosines of the nodes of all graphs with their slots in all images (OC-CLIP, equations 1 and 2), in little memory.
 
 The plain way keeps tensors of images x graphs x nodes x patches, and others of images x phrases x patches. Here both
-exist for a chunk of images at a time, and the backward pass makes them again. With queries q, keys k, values v of
+exist for a chunk of images at a time, and the backward pass computes them again. With queries q, keys k, values v of
 patches p, default tokens t, and nodes m of a graph whose phrases have the unit vectors N:
 
     L_mp = q_m k_p     Z_p = log sum_t exp(q_t k_p)     A_mp = exp(L_mp) / (exp(Z_p) + sum_m' exp(L_m'p))
     S_m = sum_p (A_mp + eps) v_p     cos_m = N_m S_m / |S_m|
 
-That shares are scaled to sum to one (figure 9) multiplies S_m by a positive number, which the cosine doesn't see. The
-gradients, with g of cos_m, are
+Figure 9 also scales shares to sum to one. That multiplies S_m by a positive number, which doesn't change the cosine, so
+it is left out. If g is the gradient of cos_m, the others are
 
     gS = g (N - cos S / |S|) / |S|     gV = (A + eps)' gS     gA = gS V'     T_p = sum_m A_mp gA_mp
     gL = A (gA - T)     gZ = -T (1 - sum_m A)     gN = g S / |S|
@@ -48,8 +48,8 @@ def node_cosines(
 ) -> Float[Tensor, "n c m"]:
     """The cosine of each node of c graphs with its slot in each of n images, `chunk` images at a time.
 
-    `queries` and `defaults` are scaled; `phrases` are unit vectors; `nodes` are the rows of both for each graph's
-    nodes. What stands for an absent node is finite.
+    `queries` and `defaults` are scaled; `phrases` are unit vectors; `nodes` are the rows of `queries` and `phrases` for
+    each graph's nodes. Numbers for absent nodes are finite, and mean nothing.
     """
     return NodeCosines.apply(queries, defaults, keys, values, phrases, nodes, present, chunk)
 
@@ -104,7 +104,7 @@ def shares(
     nodes: Int64[Tensor, "c m"],
     present: Bool[Tensor, "c m"],
 ) -> Shares:
-    """The shares that queries and default tokens have of the patches of some images (equation 1)."""
+    """Return the shares that queries and default tokens have of the patches of some images (equation 1)."""
     rest = torch.einsum("td,ipd->itp", defaults, keys)
     together = rest.logsumexp(1, keepdim=True)[:, None]
     logits = torch.einsum("ud,ipd->iup", queries, keys).index_select(1, nodes.flatten()).unflatten(1, nodes.shape)
@@ -119,7 +119,7 @@ def shares(
 def unit_slots(
     share: Float[Tensor, "i c m p"], values: Float[Tensor, "i p d"]
 ) -> tuple[Float[Tensor, "i cm d"], Float[Tensor, "i cm 1"]]:
-    """The slots of all nodes, scaled to length 1, and their lengths before."""
+    """Return the slots of all nodes, scaled to length 1, and their lengths before."""
     slots = torch.bmm(share.flatten(1, 2), values).add_(EPSILON * values.sum(1, keepdim=True))
     norm = slots.norm(dim=-1, keepdim=True).clamp_min_(LEAST_NORM)
     return slots.div_(norm), norm

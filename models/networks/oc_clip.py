@@ -1,7 +1,7 @@
 """OC-CLIP: object-centric binding in contrastive language-image pre-training.
 
-Section 3, equations 1-3, table 11 and figure 9. The paper's sizes are the defaults of
-`OCCLIPConfig`; small towers take narrower ones.
+It follows section 3, equations 1-3, table 11 and figure 9. The paper's sizes are the defaults of `OCCLIPConfig`; small
+towers take narrower ones.
 """
 
 from functools import partial
@@ -104,7 +104,7 @@ class OCCLIPScorer(Scorer):
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
     def _from_cosines(self, images: ImageCode, texts: TextCode, chunk: int) -> Float[Tensor, "n m"]:
-        """The same for graphs without edges, with a backward pass of its own."""
+        """The score of every image with every text, for graphs without edges: by `node_cosines`, in little memory."""
         graphs, unit = texts.graphs, F.normalize(texts.phrases, dim=-1)
         queries = self.binding.queries(texts.phrases).split([len(unit), self.config.default_tokens])
         vectors = map(full_precision, (*queries, *images, unit))
@@ -113,8 +113,7 @@ class OCCLIPScorer(Scorer):
         return structured_similarity(nodes, graphs.node_present, none, graphs.edge_present, self.alpha, self.beta)
 
     def _bytes_of_an_image(self, images: ImageCode, texts: TextCode) -> int:
-        """How many bytes all pairs at once keep of an image for the backward pass: logits, shares and slots of all
-        nodes."""
+        """Number of bytes that scoring all pairs at once keeps of each image for the backward pass."""
         (_, patches, width), nodes = images.keys.shape, texts.graphs.phrase_of_node.numel()
         edges = texts.graphs.predicate_of_edge.numel() * (4 * width + 6 * texts.predicates.shape[1])
         return 4 * (nodes * (5 * patches + 3 * width) + 2 * len(texts.phrases) * patches + edges)
@@ -125,7 +124,7 @@ class OCCLIPScorer(Scorer):
         return self._score(slots, texts, texts.graphs.subjects, texts.graphs.objects)
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """InfoNCE (equation 5), and the local loss (equation 6) if texts that belong to images have edges.
+        """InfoNCE (equation 5), plus the local loss (equation 6) if texts that belong to images have edges.
 
         Equation 4 adds two sums over the batch. Here the first is a mean of 2B terms, so the second is divided by 2B
         too, whatever the number of texts with edges; with `config.local_mean` it is divided by that number.
@@ -141,7 +140,7 @@ class OCCLIPScorer(Scorer):
     def attention(self, images: ImageCode, texts: TextCode) -> Float[Tensor, "n q p"]:
         """Each node's share of each patch, for the nodes of text i on image i; absent nodes get none.
 
-        Without competition: the distribution of each node over the patches.
+        Without competition, or with `focus`, it is each node's distribution over the patches.
         """
         logits, default = self._paired_logits(images, texts)
         return self._attend(logits, default, texts)
@@ -164,17 +163,17 @@ class OCCLIPScorer(Scorer):
         }
 
     def text_rows(self, texts: GraphBatch) -> Rows:
-        """The nodes of each graph, then the predicates of its edges; the tower reads these in a second pass."""
+        """The nodes of each graph, then the predicates of its edges, which the tower reads in a second pass."""
         number = torch.cat([texts.phrase_of_node, len(texts.phrases) + texts.predicate_of_edge], dim=1)
         return Rows(number, torch.cat([texts.node_present, texts.edge_present], dim=1))
 
     def altered_similarities(
         self, images: ImageCode, texts: TextCode, altered: tuple[str, ...] = ALTERED
     ) -> Float[Tensor, "k alternatives"]:
-        """Scores of image i with text i: the true graph, then the swapped, the shuffled one or both (equation 6).
+        """Scores of image i with text i: by the true graph, then by each altered one named in `altered` (equation 6).
 
-        Rows are the k texts with edges. A graph without an alternative has -inf: two nodes have no shuffled graph,
-        because that needs a third node, such as the background.
+        Rows are the k texts with edges. An altered graph that doesn't exist has -inf: a graph of two nodes has no
+        shuffled version, which needs a third node, such as the background.
         """
         texts = texts._replace(graphs=texts.graphs.first(len(images.keys)))
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)
@@ -221,7 +220,7 @@ class OCCLIPScorer(Scorer):
         subjects: Int64[Tensor, "c e"],
         objects: Int64[Tensor, "c e"],
     ) -> Float[Tensor, "*b"]:
-        """Equation 2 with edges between the given subjects and objects."""
+        """The score by equation 2, with edges between the given subjects and objects."""
         graphs = texts.graphs
         # Compute norms of phrases once each, not once per image and text.
         phrases = F.normalize(texts.phrases, dim=-1)[graphs.phrase_of_node]

@@ -2,23 +2,24 @@
 
 Scores and towers are CLIP's. s_ij is a scaled cosine, n_ik is false caption k of image i, t_i its caption:
 
-- CE-CLIP: InfoNCE with all false captions as further columns (NegCLIP's), and
-  rank_weight mean_ik max(0, threshold + s(i, n_ik) - s_ii), and
+- CE-CLIP: InfoNCE with all false captions as further columns (NegCLIP's), plus
+  rank_weight mean_ik max(0, threshold + s(i, n_ik) - s_ii), plus
   text_weight mean_i of the cross-entropy of s_ii among it and scale cos(t_i, n) for all false captions n of the batch.
   The threshold is mean s_ii - mean s(i, n_ik) of the step before, 0 at first, without gradient (sections 3.2, 3.3).
-- FSC-CLIP: InfoNCE of images and captions alone, and global_weight HN(s) + patch_weight HN(l), with
+- FSC-CLIP: InfoNCE of images and captions alone, plus global_weight HN(s) + patch_weight HN(l), with
   HN = mean_i sum_k y_k (1 - p_k)^gamma (-log p_k), p the softmax over an image's caption and its K own false captions,
   y = 1 - smoothing + smoothing / (K + 1) for the caption and smoothing / (K + 1) for each other (sections 3.2, 3.3).
-  l is the log-sum-exp over words of the scaled cosine of a word with the patches that fit it: their mean, weighted by
-  the word's products with them, stretched to 0 to 1 and divided by their sum, without gradient.
+  l is the log-sum-exp over words of the scaled cosine of a word with a mean of patches. The mean is weighted by the
+  word's products with the patches, which are rescaled to lie between 0 and 1 and divided by their sum, without
+  gradient.
 
 Where we differ from the published code (lezhang7/Enhance-FineGrained, ytaek-oh/fsc-clip):
 
-- Images have as many own false captions as there are; means are over those. There, missing ones count as 0 in CE-CLIP's
-  mean, and as a logit of 0 in FSC-CLIP's softmax. FSC-CLIP leaves out images without any, and so do we.
+- Images may have different numbers of false captions; means are over those that exist. There, missing ones count as 0
+  in CE-CLIP's mean, and as a logit of 0 in FSC-CLIP's softmax. FSC-CLIP leaves out images without any, and so do we.
 - One threshold for all kinds of false captions, where CE-CLIP has one for each. Its single-GPU branch exchanges the two
   cases of `hardnegative`; ours is the other branch.
-- A false caption of one image that is true of another is left out of that one's text loss.
+- A false caption of one image that is true of another is left out of the other's text loss.
 - FSC-CLIP's patches are unit vectors here, so that their mean is one of directions.
 """
 
@@ -51,7 +52,7 @@ class CECLIPScorer(CLIPScorer):
     def loss(
         self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
     ) -> Float[Tensor, ""]:
-        """InfoNCE with false captions, the ranking and the contrast of texts."""
+        """InfoNCE with false captions, plus the ranking loss and the loss between texts."""
         scale, cosines = self.logit_scale(), images @ texts.T
         loss = contrastive_loss(cosines, scale, targets)
         if targets.owner is None:
@@ -84,7 +85,7 @@ class TextCode(NamedTuple):
 
 
 class PatchScorer(CodedScorer):
-    """CLIP whose loss compares patches, too."""
+    """CLIP whose loss also compares patches."""
 
     needs = "patches"
 
@@ -118,7 +119,7 @@ class FSCCLIPScorer(PatchScorer):
         return {"words": Layer(code.words, code.present), "whole": Layer(code.vectors[:, None])}
 
     def loss(self, images: ImageCode, texts: TextCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
-        """InfoNCE of captions, and choices among each image's own false ones."""
+        """InfoNCE of captions, plus HN by vectors and by words over each image's caption and its false captions."""
         scale, config, n = self.logit_scale(), self.config, len(images.vectors)
         masked = None if targets.masked is None else targets.masked[:, : targets.matched]
         captions = Targets(targets.same[:, : targets.matched], masked, targets.matched)
@@ -140,7 +141,7 @@ def fit_of_words(
     present: Bool[Tensor, "b t"],
     scale: Float[Tensor, ""],
 ) -> Float[Tensor, " b"]:
-    """The log-sum-exp over words of the scaled cosine of each with the mean of the patches that fit it."""
+    """Return l: the log-sum-exp over words of the scaled cosine of each with the mean of the patches that fit it."""
     products = (words @ patches.transpose(1, 2)).detach()
     least, most = products.amin(-1, keepdim=True), products.amax(-1, keepdim=True)
     weights = (products - least) / (most - least).clamp_min(1e-12)  # padding may have equal patches
@@ -152,8 +153,8 @@ def fit_of_words(
 def choice_loss(
     logits: Float[Tensor, " b"], image: Int64[Tensor, " b"], n: int, gamma: float, smoothing: float
 ) -> Float[Tensor, ""]:
-    """HN: the smoothed focal loss of each image's caption (the first n logits) among it and the false captions of that
-    `image`; the mean over images that have any."""
+    """Return HN: the smoothed focal loss of each image's caption (one of the first n logits) among it and the image's
+    false captions, as a mean over images that have any. `image` says to which image each logit belongs."""
     mine = image == torch.arange(n, device=image.device)[:, None]
     logs = logits.expand(n, -1).masked_fill(~mine, -torch.inf).log_softmax(1).masked_fill(~mine, 0)
     count = mine.sum(1).to(logits.dtype)

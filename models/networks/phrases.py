@@ -65,7 +65,7 @@ def phrases_of(graph: SceneGraph) -> Iterator[str]:
 
 
 def mean_over_phrases(values: Float[Tensor, "*n m k"], present: Bool[Tensor, "m k"]) -> Float[Tensor, "*n m"]:
-    """The mean over each graph's phrases of a number per phrase."""
+    """Average the numbers of each graph's phrases."""
     return (values * present).sum(-1) / present.sum(-1)
 
 
@@ -73,8 +73,8 @@ class PhraseSumScorer(CLIPScorer):
     """CLIP with one vector per image, and one per graph: the sum of its phrases' unit vectors, scaled to length 1.
 
     A control: OC-CLIP reads graphs and CLIP reads captions, so an advantage of OC-CLIP could come from the graph. This
-    scorer has the same text input as OC-CLIP and nothing else of it: an image is one vector, compared with one vector
-    by cosine.
+    scorer has OC-CLIP's text input, but nothing else of it: an image and a graph are one vector each, compared by
+    cosine.
     """
 
     sharing = Sharing("tower")
@@ -154,7 +154,7 @@ class PhraseInteractionScorer(CLIPScorer):
         return Rows(texts.number, texts.present)
 
     def paired_slots(self, images: Float[Tensor, "n p d"], texts: TextCode) -> Layer:
-        """The patch that fits each phrase best, for the phrases of graph i on image i (n, k, d)."""
+        """For each phrase of graph i, the patch of image i that fits it best (n, k, d)."""
         best = (texts.vectors[texts.phrases.number] @ images.transpose(1, 2)).argmax(-1)
         return Layer(images.take_along_dim(best[..., None], dim=1), texts.phrases.present)
 

@@ -1,19 +1,20 @@
-"""READ-CLIP (Kwon et al. 2025): CLIP whose text vectors are decoded to other captions of the image, and lie close to
-these.
+"""READ-CLIP (Kwon et al. 2025): CLIP whose text vectors are decoded to other captions of the image, and trained to lie
+close to these.
 
-Scores and towers are CLIP's. Of an image i, t_i is its caption and u_i another one (`Captioned.several`: of our scenes
-a part of the caption, or all of it, in any order). The loss is NegCLIP's, InfoNCE with false captions as further
-columns, and decode_weight D + paraphrase_weight P.
+Scores and towers are CLIP's. For an image i, t_i is its caption and u_i another one (`Captioned.several`; for our
+scenes, a part of the caption or all of it, in any order). The loss is NegCLIP's (InfoNCE with false captions as further
+columns) plus decode_weight D + paraphrase_weight P.
 
-- D is -log P of a token, the mean over all tokens of the u_i, each of which a causal decoder reads from the vector of
-  t_i alone, before its projection.
-- P is the mean over the u_i of the cross-entropy of t_i among all captions of the batch, by scaled cosines. A caption
-  that means the same as u_i shares the target; one of which u_i is only true is left out.
+- D is the mean of -log P over all tokens of the u_i. A causal decoder predicts u_i from the vector of t_i alone, as it
+  is before its projection.
+- P is the mean over the u_i of the cross-entropy of t_i among all captions t_j of the batch, by scaled cosines. A t_j
+  shares the target if it or u_j means the same as u_i. It is left out if u_i is only true of image j.
 
 Where we differ from the published code (JiH00nKw0n/READ-CLIP):
 
 - The decoder is ours, and trained with the rest: blocks with cross-attention to the one vector. It reads words as the
-  text tower embeds them, without a gradient, so that the vector is the only way back. There it is a frozen T5.
+  text tower embeds them, without a gradient, so that gradients reach the tower only by the vector. There it is a frozen
+  T5.
 - u_i may say less than t_i. There it is another of COCO's five captions, or a rewritten one.
 - Each image has one false caption unless `--text-negatives` says more. There it has three.
 """
@@ -44,12 +45,12 @@ Read = Int64[Tensor, "m context"] | TokenBatch
 
 @dataclass(frozen=True)
 class FurtherReader(TokenReader):
-    """Reads captions as token ids; in training as tokens with lengths, with another caption of each image."""
+    """Reads captions as token ids; in training as a `TokenBatch`, with another caption of each image."""
 
     captions: int = 2
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Read:
-        """Token ids of every caption, in training tokens."""
+        """Return token ids of every caption; in training a `TokenBatch`."""
         return super().__call__(texts, generator) if generator else CaptionReader.__call__(self, texts)
 
 
@@ -95,7 +96,7 @@ class ReadCLIPScorer(CodedScorer):
         self.decoder = CaptionDecoder(tower.width, heads, self.config.decoder_layers, tokenizer.vocab_size)
 
     def encode_texts(self, texts: Read) -> Float[Tensor, "m d"] | TextCode:
-        """Unit vectors of the captions; in training a code with what the decoder reads too."""
+        """Unit vectors of the captions; in training a code that also has what the decoder needs."""
         if isinstance(texts, Tensor):
             return super().encode_texts(texts)
         tower = self.towers.text
@@ -105,7 +106,7 @@ class ReadCLIPScorer(CodedScorer):
     def loss(
         self, images: Float[Tensor, "n d"], texts: TextCode, targets: Targets, recipe: Recipe
     ) -> Float[Tensor, ""]:
-        """NegCLIP's loss, and those of other captions: decoded from the vectors, and close to the captions."""
+        """NegCLIP's loss, plus the weighted D and P of the images' other captions."""
         scale, n, vectors = self.logit_scale(), len(images), texts.vectors
         loss = negclip_loss(images, vectors, targets, 0, scale)
         if targets.matched == n:
@@ -118,7 +119,7 @@ class ReadCLIPScorer(CodedScorer):
         return loss + self.config.decode_weight * decoding + self.config.paraphrase_weight * paraphrase
 
     def decoding_loss(self, ends: Float[Tensor, "n w"], tokens: TokenBatch) -> Float[Tensor, ""]:
-        """-log P of a token, the mean over all tokens of the texts that the decoder reads from the vectors."""
+        """D: the mean of -log P over all `tokens`, which the decoder predicts from the states of the captions' ends."""
         tower = self.towers.text
         words = placed(tower, embedded(tower, shifted(tokens.ids))).detach()
         each = self.decoder(ends, words).log_softmax(-1).gather(-1, tokens.ids[..., None])[..., 0]

@@ -1,9 +1,10 @@
 """Read-outs of the tokens of both towers: attentional pooling, variants between it and SPARO (Vani et al. 2024, table
 6), and a linear bottleneck (table 0.B.2).
 
-AttPool is one query of multi-head attention: the heads' outputs are mixed by a linear map, normalised as one vector and
-projected as one. Each of the three steps can keep the heads apart instead. The authors' fork of open_clip also projects
-queries; a linear map of a learned vector adds nothing, and without it parameter counts match table 6.
+AttPool is multi-head attention with one learned query: the heads' outputs are mixed by a linear map, normalised as one
+vector and projected as one. Each of the three steps can keep the heads apart instead. The authors' fork of open_clip
+also projects queries. We don't: a linear map of a learned vector adds nothing, and without it parameter counts match
+table 6.
 
 Initial values are as in that fork: keys, values and the map that mixes heads as in `torch.nn.MultiheadAttention`, the
 projection of all heads as CLIP's (no bias). The projection per head, which the fork doesn't have, starts as SPARO's.
@@ -37,12 +38,12 @@ class Separation(NamedTuple):
     """Which steps keep the heads apart."""
 
     heads: bool
-    """Whether heads' outputs are left unmixed, without a linear map across them."""
+    """Whether there is no linear map that mixes the heads' outputs."""
     norm: bool
-    """Whether LayerNorm, with shared weights, is applied to each head; else to all of them as one vector."""
+    """Whether LayerNorm is applied to each head, with shared weights; else to all heads as one vector."""
     projection: bool
     """Whether one shared projection is applied to each head; else one to all heads together. In the first case each
-    slot is then scaled to length 1, as in SPARO; in the second the whole vector (the paper doesn't describe the
+    slot is then scaled to length 1, as in SPARO; in the second the whole vector is (the paper doesn't describe the
     normalisation)."""
 
 
@@ -50,7 +51,7 @@ ATTENTIONAL_POOLING = Separation(heads=False, norm=False, projection=False)
 
 
 class HeadReadOut(nn.Module):
-    """Turns tokens into L x V numbers of total length 1, by L learned queries, each with keys and values of its own."""
+    """Turns tokens into a unit vector of L x V numbers, by L learned queries, each with keys and values of its own."""
 
     def __init__(self, width: int, sizes: Sizes, apart: Separation) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""SigLIP (Zhai et al. 2023): CLIP's towers or SigLIP's, and a sigmoid for every pair in place of two softmaxes.
+"""SigLIP (Zhai et al. 2023): CLIP's or SigLIP's towers, trained by a sigmoid for every pair in place of two softmaxes.
 
 SigLIP's towers are open_clip's (`--architecture ViT-B-16-SigLIP`): they have a tokenizer that pads to 64 tokens, an
 image tower without CLS, and a text tower without causal mask that pools its last position, padding or not. Code that
@@ -28,8 +28,8 @@ from menagerie.models.towers.config import TextSpace, TowerConfig
 
 
 class SigLIPScorer(CLIPScorer):
-    """The scorer SigLIP: one vector per image and one per caption, compared by their cosine, and a loss over single
-    pairs."""
+    """The scorer SigLIP: one vector per image and one per caption, compared by their cosine. Its loss judges each pair
+    by itself."""
 
     config_class = SigLIPConfig
     sharing = Sharing()
@@ -49,8 +49,7 @@ class SigLIPScorer(CLIPScorer):
     def loss(
         self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
     ) -> Float[Tensor, ""]:
-        """The sum over all pairs, divided by the number of images; texts without an image are negatives of
-        every image.
-        """
+        """The sum over all pairs, divided by the number of images. Texts that belong to no image are negatives of every
+        image, unless masked."""
         logits = self.logit_scale() * self.similarity(images, texts) + self.bias
         return sigmoid_loss(logits, targets.same, targets.masked, targets.images)

@@ -1,11 +1,11 @@
 """SPARO (Vani et al. 2024, section 3 and appendix A): a read-out of L slots with separate attention.
 
-Slot l: a_l = softmax over tokens of H K_l^T q_l / sqrt(D), and y_l = W K_l H^T a_l. Values are the keys; W is shared by
-the slots of a tower, but not by the towers. Equation 1 leaves out the biases of K and W, which the authors' code has.
-There is no output projection, MLP or LayerNorm after it.
+Slot l: a_l = softmax over tokens of H K_l^T q_l / sqrt(D), and y_l = W K_l H^T a_l. The keys serve as values, too. All
+slots of a tower share W; the two towers don't. Equation 1 leaves out the biases of K and W, which the authors' code
+has. There is no output projection, MLP or LayerNorm after it.
 
-Unlike the authors' fork of open_clip, the read-out works with any tokenizer, encodings are always normalised, and the
-unused projections are removed.
+Unlike in the authors' fork of open_clip, the read-out works with any tokenizer, encodings are always normalised, and
+the unused projections are removed.
 """
 
 import torch
@@ -21,7 +21,7 @@ from menagerie.models.towers.towers import Tokens
 
 
 class SPARO(nn.Module):
-    """Turns tokens into L slots of V numbers, each of length 1, divided by sqrt(L).
+    """Turns tokens into a unit vector: L slots of V numbers, each scaled to length 1 and divided by sqrt(L).
 
     `group` slots share one K, each with its own query. Queries start as N(0, 1), K Xavier-uniform, W as linear layers
     do, biases at 0. Weight decay applies to queries, as in the authors' runs, whose decay was tuned that way.
@@ -73,13 +73,13 @@ class SPAROScorer(ReadOutScorer):
         return tuple(read_out(tower.width, self.config) for tower in (image, text))
 
     def image_parts(self, code: Float[Tensor, "n lv"], tokens: Layer | None) -> dict[str, Layer]:
-        """The slots (n, l, v); none in the variants whose slots are mixed."""
+        """The slots (n, l, v); none in variants that project all slots as one vector."""
         if self.config.attention != "sparo" and not self.config.slot_projection:
             return {}
         return {"slots": Layer(code.unflatten(1, (self.config.slots, self.config.dim)))}
 
     def text_parts(self, code: Float[Tensor, "m lv"], tokens: Layer | None) -> dict[str, Layer]:
-        """The slots (m, l, v) of texts, as those of images."""
+        """The slots (m, l, v), as for images."""
         return self.image_parts(code, tokens)
 
     def image_attention(self, pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n l t"]:

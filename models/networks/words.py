@@ -17,13 +17,13 @@ PAIRS = 512
 
 
 class TokenBatch(NamedTuple):
-    """The tokens of m texts; what follows after a text's length is padding, whatever its id."""
+    """The tokens of m texts. All ids after a text's length are padding."""
 
     ids: Int64[Tensor, "m t"]
     length: Int64[Tensor, " m"]
-    """Number of tokens, with the end."""
+    """Number of tokens in each text, the end token included."""
     chance: Float[Tensor, "m 2"]
-    """Random numbers for each text in training, by which scorers draw what they hide; 1 outside training."""
+    """Two random numbers for each text in training, by which scorers decide what to hide; 1 outside training."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ GroupScore = Callable[[Tensors, Tensors], Float[Tensor, "n c"]]
 def all_pairs(
     score: GroupScore, images: Tensors, texts: Tensors, n: int, m: int, most: int = PAIRS
 ) -> Float[Tensor, "n m"]:
-    """The scores of n images with m texts, at most `most` at once."""
+    """Score n images with m texts, at most `most` pairs at once."""
     rows = []
     for start in range(0, n, most):
         some, size = sliced(images, start, start + most), min(most, n - start)
@@ -69,7 +69,7 @@ def all_pairs(
 def some_pairs(
     score: GroupScore, images: Tensors, texts: Tensors, columns: Int64[Tensor, "n c"]
 ) -> Float[Tensor, "n c"]:
-    """The scores of each image with some texts, given by number."""
+    """Score each image with c texts of its own, whose numbers are in `columns`."""
     step = max(1, PAIRS // max(1, columns.shape[1]))
     parts = []
     for start, chosen in zip(range(0, len(columns), step), columns.split(step), strict=True):
@@ -78,15 +78,15 @@ def some_pairs(
 
 
 def rows_of(code: Tensors, numbers: Int64[Tensor, "*b"]) -> Tensors:
-    """The given rows of a code."""
+    """Return the rows of a code that have these numbers."""
     return mapped(code, lambda tensor: tensor[numbers])
 
 
 def sliced(code: Tensors, start: int, end: int) -> Tensors:
-    """Rows of a code."""
+    """Return the rows of a code from `start` to before `end`."""
     return mapped(code, lambda tensor: tensor[start:end])
 
 
 def repeated(code: Tensors, n: int) -> Tensors:
-    """The same texts for each of n images, without copying."""
+    """Repeat a code of texts for each of n images, without copying."""
     return mapped(code, lambda tensor: tensor.expand(n, *tensor.shape))

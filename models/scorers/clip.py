@@ -1,4 +1,4 @@
-"""The specs of CLIP, and of scorers that differ from it in pooling or in their batches; free of torch."""
+"""The specs of CLIP, of CLIP with average pooling, and of CLIP with negatives in its batches; free of torch."""
 
 from dataclasses import dataclass
 

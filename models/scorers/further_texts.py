@@ -1,5 +1,5 @@
-"""The specs of CLIP with losses over texts beside captions: C2LIP (phrases), CS-CLIP (parts and their false versions),
-READ-CLIP (other captions); free of torch."""
+"""The specs of CLIP or SigLIP with losses over further texts: C2LIP (phrases), CS-CLIP (parts of captions and their
+false versions), READ-CLIP (other captions); free of torch."""
 
 from dataclasses import dataclass
 from typing import Annotated

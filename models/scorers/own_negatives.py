@@ -1,4 +1,4 @@
-"""The specs of CLIP with losses over an image's own false captions: CE-CLIP and FSC-CLIP; free of torch."""
+"""The specs of CLIP with losses over each image's own false captions: CE-CLIP and FSC-CLIP; free of torch."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,6 +1,6 @@
 """The specs of CLIP on the phrases of scene graphs, controls for OC-CLIP; free of torch.
 
-They have only CLIP's options, so tuning has no options of theirs to search.
+They have only CLIP's options, so tuning searches no options besides the recipe.
 """
 
 from menagerie.models.scorers.clip import CLIP

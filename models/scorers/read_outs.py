@@ -1,4 +1,4 @@
-"""The specs of scorers with other read-outs of the tokens of CLIP's towers; free of torch."""
+"""The specs of CLIP with other read-outs of its towers' tokens; free of torch."""
 
 from dataclasses import dataclass
 from typing import Literal
