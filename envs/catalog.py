@@ -22,21 +22,22 @@ _own: dict[tuple[str, str], tuple[str, "OwnIngredient"]] = {}  # (folder, name) 
 
 
 def files(folder: str) -> tuple[str, ...]:
-    """World names of the files in `envs/<folder>`, sorted ("a_b.py" is "a b"); imports none of them."""
+    """Return the world names of the files in `envs/<folder>`, sorted ("a_b.py" is "a b"); imports none of them."""
     found = (Path(__file__).parent / folder).glob("[!_.]*.py")
     return tuple(sorted(file.stem.replace("_", " ") for file in found))
 
 
 def names(folder: str) -> tuple[str, ...]:
-    """World names of all built-in ingredients of a folder, sorted. Each texture is there in every pattern, too."""
+    """Return the world names of all built-in ingredients of a folder, sorted; each texture is also listed in every
+    pattern."""
     found = files(folder)
     patterns = PATTERNS if folder == "textures" else ()
     return tuple(sorted([*found, *(f"{pattern} {name}" for pattern in patterns for name in found)]))
 
 
 def check_free(folder: str, kind: str, name: str) -> None:
-    """Raise for a built-in name. Textures that came after the first are exempt: worlds may have had textures of their
-    own by these names, which they keep (`World.replaced`)."""
+    """Raise if `name` is built in. Of textures only the first four (`TEXTURES`) count: a user's world may be older than
+    the others and have a texture of its own by such a name, which it keeps (`World.replaced`)."""
     if name in names(folder) and (folder != "textures" or name in TEXTURES):
         raise UserError(f"{kind} {name!r} is built in; list it by its name in {folder}, or give your own another name")
 
@@ -52,8 +53,8 @@ def register(folder: str, kind: str, name: str, digest: str, ingredient: "OwnIng
 
 
 def load(folder: str, kind: str, name: str) -> Any:
-    """The registered ingredient, or the constant named after its kind (`ANIMAL`) in the file of that name; "banded red"
-    is the texture in the file `red`, in the pattern `banded`."""
+    """Return the registered ingredient, else the constant named after its kind (`ANIMAL`) in the file of that name.
+    "banded red" is the texture in the file `red`, in the pattern `banded`."""
     if (folder, name) in _own:
         return _own[folder, name][1]
     chosen = choose(kind, name, names(folder))

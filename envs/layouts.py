@@ -35,7 +35,7 @@ NEAR_PAIRS = (("near left", "near middle right"), ("near left", "near right"), (
 
 @dataclass(frozen=True)
 class Layout:
-    """The places of a scene's things: which of them a scene of n things may combine."""
+    """The places in which a scene's things may stand, and the combinations of them that a scene of n things may use."""
 
     name: str
     singles: tuple[str, ...]
@@ -44,13 +44,14 @@ class Layout:
     """Whether things may hide parts of others."""
 
     def choices(self, n: int) -> tuple[tuple[str, ...], ...]:
-        """Every choice of places for n things, 1 to 6; a choice is sorted by name, as things of a scene are."""
+        """Return every choice of places for n things, 1 to 6. The places of a choice are sorted by name, as a scene's
+        things are."""
         if not 1 <= n <= MOST:
             raise UserError(f"layout {self.name} has places for 1 to {MOST} things, not for {n}")
         return _choices(self.name, self.singles, n)
 
     def places(self, n: int, random: "np.random.Generator") -> tuple[str, ...]:
-        """Places for n things, every choice as likely as any other."""
+        """Draw places for n things; every choice is equally likely."""
         choices = self.choices(n)
         return choices[int(random.integers(len(choices)))]
 
@@ -93,7 +94,7 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def layout_of(scene: Scene) -> str | None:
-    """The first layout with the scene's places; None if some thing is in no place of crowds or no layout has them."""
+    """Return the first layout that has the scene's places; None if no layout has them."""
     places = tuple(thing.slot for thing in scene.things)
     if not all(place in CROWD for place in places) or len(places) > MOST:
         return None
@@ -111,9 +112,9 @@ class Relation(NamedTuple):
 
 
 def relations_of(scene: Scene) -> tuple[Relation, ...]:
-    """The stated relation of each two things of a scene that have one, in the order of their indices.
+    """Return the stated relations of a scene: one for each two things that have one, in the order of their indices.
 
-    In places of crowds any two have exactly one. A pair in other slots has that of `Scene.relation`.
+    Any two things of a layout have exactly one. A pair in other slots has that of `Scene.relation`.
     """
     found = []
     for (i, one), (j, other) in combinations(enumerate(thing.slot for thing in scene.things), 2):
@@ -126,7 +127,8 @@ def relations_of(scene: Scene) -> tuple[Relation, ...]:
 
 @cache
 def stated(first: str, second: str) -> str | None:
-    """The relation in which the thing in slot `first` is stated to be the first: the left, upper or foremost one."""
+    """Return the relation in which a thing in slot `first` is stated to be the left, upper or foremost one, and a thing
+    in `second` the other. None if no relation is stated in this order."""
     if first not in CROWD or second not in CROWD:
         return RELATIONS.get((place_of(first), place_of(second)))
     (column, row), (other_column, other_row) = CROWD[first], CROWD[second]
@@ -140,10 +142,10 @@ def stated(first: str, second: str) -> str | None:
 
 @cache
 def holds(name: str, first: str, second: str) -> bool | None:
-    """Whether relation `name` is true of two slots, of which `first` is the left, upper or foremost one.
+    """Whether relation `name` is true of two slots if `first` is taken as the left, upper or foremost one.
 
-    It is true if it is stated; false if its converse is, or if another is stated and the two are level in this one (in
-    the same column for left/right, else in the same row). None: neither, so that no caption and no foil may say it.
+    True if it is stated. False if its converse is stated, or if another relation is and the two slots are level in this
+    one (in the same column for left/right, else in the same row). Otherwise None: no caption and no foil may say it.
     """
     if stated(first, second) == name:
         return True

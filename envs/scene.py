@@ -11,7 +11,7 @@ MOST_THINGS = 8  # in one scene
 
 
 class Thing(NamedTuple):
-    """One textured animal in a slot, with a size (see `menagerie.envs.slots`), which is "" in a world without sizes."""
+    """An animal with a texture in a slot, and its size (see `menagerie.envs.slots`): "" in a world without sizes."""
 
     animal: str
     texture: str
@@ -47,7 +47,8 @@ class Scene:
 
     @property
     def relation(self) -> str | None:
-        """The relation of the slots ("left/right"), whichever way things face, or None for a single thing."""
+        """The relation of the slots ("left/right"), whichever way things face; None if they have none, as for a single
+        thing."""
         return RELATIONS.get(tuple(place_of(thing.slot) for thing in self.things))
 
     @property

@@ -14,7 +14,7 @@ from menagerie.envs.core.errors import choose
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for one thing: its centre and scale, and the bounds within which views vary them."""
+    """A place for one thing: its position and scale, and the bounds within which views vary them."""
 
     position: tuple[float, float, float]
     scale: float
@@ -75,7 +75,8 @@ class CrowdPlace(NamedTuple):
 def crowd_row(
     row: str, y: float, z: float, scale: float, at: Mapping[str, tuple[float, float]]
 ) -> Iterator[tuple[str, Slot, CrowdPlace]]:
-    """Yield the places of a row: y and z in metres; `at` gives the column and x in metres of each name."""
+    """Yield the name, slot and place of each place in a row. y and z are in metres; `at` gives the column and x in
+    metres of each name."""
     for name, (column, x) in at.items():
         slot = Slot((x, y, z), scale, (-27.0, -153.0), shift_range=(0.04, 0.04))
         yield f"{row} {name}", slot, CrowdPlace(column, row)
@@ -98,13 +99,13 @@ SLOTS |= {name: slot for name, slot, _ in _CROWD}  # at the end: scene tables ho
 
 
 def place_of(slot: str) -> str:
-    """The slot's name without its facing: "left" for "left outward"."""
+    """Return the slot's name without its facing: "left" for "left outward"."""
     return slot.removesuffix(OUTWARD)
 
 
 @cache
 def facings(place: str) -> tuple[str, ...]:
-    """All slots at a place: "left" and "left outward"."""
+    """Return all slots at a place: "left" and "left outward"."""
     return tuple(slot for slot in SLOTS if place_of(slot) == place)
 
 

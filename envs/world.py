@@ -16,11 +16,11 @@ Groups = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class Row(NamedTuple):
-    """A row of columns in which a world's things stand (`menagerie.envs.render.row`), in place of a stage."""
+    """The columns in which a world's things stand (`menagerie.envs.render.row`), if it has no stage."""
 
     columns: int = 10
     places: tuple[int, ...] = tuple(range(10))
-    """The columns in which things stand; each two of them are a layout."""
+    """The columns that things may take; two things stand in any two of them."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,20 @@ class World:
     sizes: tuple[str, ...] = ()
     """Sizes in which all animals come (see `menagerie.envs.slots`); if empty, things have no size."""
     own: str = ""
-    """Hash of the ingredients that a world file defines."""
+    """Hashes of the ingredients that world files define."""
     source: str = field(default="", compare=False)
-    """The TOML file that the world was read from; a copy of it elsewhere is the same world."""
+    """The TOML file that the world was read from. Worlds are compared without it: a copy of the file makes the same
+    world."""
     groups: Groups = ()
     """Groups of animals that hold-out rules may name."""
     cutouts: tuple[tuple[str, str], ...] = ()
-    """The animals that are cut-out photographs, each with the hash of its entry; `own` covers these hashes."""
+    """The animals that are cut-out photographs, each with the hash of its entry; `own` contains the same hashes."""
 
     replaced: tuple[tuple[str, str], ...] = ()
-    """The textures that are the world's own under a built-in name, each with the name by which it is drawn; `own`
-    covers them too."""
+    """The world's own textures that have a built-in name, each with the name by which it is drawn; `own` contains their
+    hashes, too."""
     row: Row | None = None
-    """The row in which things are drawn as patterns; None: they are bodies on a stage."""
+    """The row in which things are drawn as patterns; None if they are bodies on a stage."""
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -54,15 +55,17 @@ class World:
         return list(combinations(self.animals, 2))
 
     def singles(self, views: Iterable[int] = (0,), slots: Iterable[str] = ("center",)) -> Iterator[Scene]:
-        """Every texture-animal-background conjunction as a scene of one thing, in every slot and every size."""
+        """Yield every conjunction of texture, animal and background as a scene of one thing, in each of the views, of
+        the slots and of the world's sizes."""
         conjunctions = product(views, slots, self.backgrounds, self.animals, self.textures)
         for view, slot, background, animal, texture in conjunctions:
             yield from self.in_sizes(Scene(background, (Thing(animal, texture, slot),), view))
 
     def factorial(self, views: Iterable[int] = (0,)) -> Iterator[Scene]:
-        """Every scene of one thing, and of two in every relation: 61 200 a view for the paper's world.
+        """Yield every scene of one thing, and of two different animals in every relation: 61 200 a view for the paper's
+        world.
 
-        In a world with sizes each thing is in every size.
+        In a world with sizes each thing comes in every size.
         """
         views = tuple(views)
         yield from self.singles(views)
@@ -74,8 +77,8 @@ class World:
                     yield from self.in_sizes(Scene(background, both, view))
 
     def in_sizes(self, scene: Scene) -> Iterator[Scene]:
-        """Yield `scene` in every combination of sizes, in which animals of one kind share a size; in a world without
-        sizes, the scene itself."""
+        """Yield `scene` in every combination of sizes; animals of one kind share a size. Without sizes, yield the scene
+        itself."""
         if not self.sizes:
             yield scene
             return
@@ -85,15 +88,15 @@ class World:
             yield replace(scene, things=tuple(thing._replace(size=size_of[thing.animal]) for thing in scene.things))
 
     def drawn(self, texture: str) -> str:
-        """The name by which a texture of this world is drawn."""
+        """Return the name by which a texture of this world is drawn."""
         return dict(self.replaced).get(texture, texture)
 
     def as_drawn(self, scene: Scene) -> Scene:
-        """The scene with the names by which its textures are drawn, for renderers that know nothing of worlds."""
+        """Return the scene with the names by which its textures are drawn, for renderers that don't know the world."""
         return replace(scene, things=tuple(thing._replace(texture=self.drawn(thing.texture)) for thing in scene.things))
 
     def check(self, scene: Scene) -> Scene:
-        """Return `scene` if all its names are in this world; else raise, and suggest the nearest name."""
+        """Return `scene` if all its names are in this world; else raise, with the nearest name."""
         choose("background", scene.background, self.backgrounds)
         for thing in scene.things:
             choose("animal", thing.animal, self.animals)
@@ -107,8 +110,8 @@ class World:
 def checked_groups(
     groups: Mapping[str, Sequence[str]], animals: Sequence[str], error: Callable[[str], UserError] = UserError
 ) -> Groups:
-    """The groups in hashable form; raises if an animal isn't among `animals`. `error` makes the exception for a
-    mistake."""
+    """Return the groups in hashable form; raises if a group or its name is invalid, or names an animal not among
+    `animals`. `error` makes the exception."""
     for name, members in groups.items():
         if not NAME.fullmatch(name):
             raise error(f"group {name!r}: a name is lower-case words, as in rules")
@@ -127,7 +130,8 @@ def checked_groups(
 
 
 def within(groups: Groups, animals: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The groups restricted to `animals`; groups left without members are dropped."""
+    """Return the groups restricted to `animals`, without groups that have no members left or are named like one of
+    `animals`."""
     known = set(animals)
     kept = {name: tuple(member for member in members if member in known) for name, members in groups}
     return {name: members for name, members in kept.items() if members and name not in known}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_world(name: str) -> World:
-    """The world called `name`, or the one in a TOML file; raises for an unknown name, and suggests the nearest."""
+    """Return the world called `name`, or the one in a TOML file; raises for an unknown name, with the nearest one."""
     if name.endswith(".toml"):
         from menagerie.envs.custom.world_file import load_own_world  # late: a built-in world needs no numpy
 
@@ -23,14 +23,14 @@ def load_world(name: str) -> World:
 
 
 def random_thing(world: World, animal: str, slot: str, random: "np.random.Generator") -> Thing:
-    """The animal in a random texture and, if the world has sizes, in a random size."""
+    """Return the animal in a random texture and, if the world has sizes, in a random size."""
     texture = str(random.choice(world.textures))
     return Thing(animal, texture, slot, str(random.choice(world.sizes)) if world.sizes else "")
 
 
 def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, views: int = 4) -> list[Scene]:
-    """Random scenes with the backgrounds in turn; a share `pairs` shows two animals in any relation, the rest one
-    animal."""
+    """Draw random scenes; they use the backgrounds in turn. Each shows two animals in any relation with probability
+    `pairs`, else one animal."""
     import numpy as np
 
     random, relations = np.random.default_rng(seed), list(RELATIONS)
@@ -46,7 +46,7 @@ def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, view
 
 
 def random_crowds(world: World, layout: str, count: int, seed: int, views: int = 4) -> list[Scene]:
-    """Random scenes of a layout with two to six different animals, each number as often as any other."""
+    """Draw random scenes of a layout with two to six different animals; each number is as frequent as any other."""
     import numpy as np
 
     random = np.random.default_rng(seed)

@@ -21,7 +21,7 @@ FAR = np.float32(1e4)  # metres: where rays that meet nothing end
 
 @dataclass(frozen=True, eq=False)
 class Rays:
-    """The camera's rays, and where they meet simple surfaces."""
+    """The camera's rays, with methods that tell where they meet simple surfaces."""
 
     camera: Camera
 
@@ -51,20 +51,21 @@ class Rays:
         return self.directions[..., 2]
 
     def at(self, distance: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
-        """Points at a distance along each ray."""
+        """Return the point at a distance along each ray."""
         return self.eye + self.directions * distance[..., None]
 
     def to_ground(self) -> Float32[np.ndarray, "h w"]:
-        """Distance to the plane z = 0; `FAR` above the horizon."""
+        """Return the distance to the plane z = 0, at most `FAR`; `FAR` above the horizon."""
         down = np.minimum(self.height, np.float32(-1e-4))
         return np.where(self.height < -1e-3, np.minimum(-self.eye[2] / down, FAR), FAR).astype(np.float32)
 
     def to_wall(self, y: float) -> Float32[np.ndarray, "h w"]:
-        """Distance to the upright plane at depth `y`."""
+        """Return the distance to the upright plane at depth `y`."""
         return ((y - self.eye[1]) / np.maximum(self.directions[..., 1], np.float32(1e-3))).astype(np.float32)
 
     def to_ring(self, radius: float) -> Float32[np.ndarray, "h w"]:
-        """Distance along each ray to where it leaves an upright cylinder around the point (0, 1) on the ground."""
+        """Return the distance along each ray to where it leaves an upright cylinder around the point (0, 1) on the
+        ground."""
         start, flat = self.eye[:2] - np.array([0, 1], np.float32), self.directions[..., :2]
         a, b = (flat**2).sum(-1), (flat * start).sum(-1)
         root = np.sqrt(np.maximum(b * b - a * np.float32(start @ start - radius**2), 0))
@@ -91,23 +92,23 @@ class Background:
 
 
 def smoothstep(low: float, high: float, x: np.ndarray) -> np.ndarray:
-    """0 below `low`, 1 above `high`, smooth between; `low` may be the larger."""
+    """Return 0 below `low`, 1 above `high`, and a smooth step between. With `low` above `high` the step falls."""
     t = np.clip((x - np.float32(low)) / np.float32(high - low), 0, 1)
     return t * t * (3 - 2 * t)
 
 
 def blend(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """`first` where `share` is 0, `second` where it is 1."""
+    """Return `first` where `share` is 0, `second` where it is 1, and a mixture between."""
     return first + (second - first) * share[..., None]
 
 
 def paint(picture: np.ndarray, where: Bool[np.ndarray, "h w"], colors: np.ndarray) -> np.ndarray:
-    """`colors` where `where` is true, `picture` elsewhere."""
+    """Return `colors` where `where` is true, `picture` elsewhere."""
     return np.where(where[..., None], colors, picture).astype(np.float32)
 
 
 def scatter(*keys: np.ndarray) -> np.ndarray:
-    """A fixed pseudo-random number in 0..1 for each combination of whole numbers."""
+    """Return a fixed pseudo-random number in 0..1 for each combination of whole numbers."""
     total = sum(key * factor for key, factor in zip(keys, (127.1, 311.7, 74.7), strict=False))
     return (np.abs(np.sin(total.astype(np.float64))) * 43758.5453 % 1).astype(np.float32)
 
@@ -129,7 +130,8 @@ def lay_ground(
 
 
 def ground_noise(rays: Rays, scale: float) -> Float32[np.ndarray, "h w 4"]:
-    """Noise on the ground, fading out where it would be finer than the samples."""
+    """Return noise on the ground. Noise of a large scale fades with distance, where it would be finer than the
+    samples."""
     distance = rays.to_ground()
     fade = np.clip(1.4 - distance / 16, 0, 1) if scale > 0.2 else np.ones_like(distance)
     flat = rays.at(distance) * np.array([1, 1, 0], np.float32)
@@ -155,7 +157,7 @@ class Prop:
 
 
 def set_props(backdrop: Backdrop, rays: Rays, light: Light, props: Sequence[Prop]) -> Bool[np.ndarray, "h w"]:
-    """Draw props into a backdrop, in place; returns the samples they cover."""
+    """Draw props into a backdrop, in place; returns a mask of the samples they cover."""
     covered = np.zeros(backdrop.distance.shape, bool)
     placed = [(_prop_mesh(prop.parts), Pose(prop.position, 0.0, prop.scale)) for prop in props]
     for prop, samples in zip(props, trace(placed, rays.camera), strict=True):

@@ -1,4 +1,5 @@
-"""The camera and the sun of a view, by its number: a pinhole that looks a little down on the scene.
+"""The camera and the sun of each view: a pinhole camera that looks a little down on the scene, and a direction of
+light.
 
 There are only a few cameras and suns, so that one drawn background serves many scenes.
 `menagerie.envs.drawing.placement` varies each thing's pose.
@@ -49,7 +50,7 @@ VIEWS = tuple(View(camera, sun) for camera, sun in product(CAMERAS, SUNS))
 
 @lru_cache(maxsize=4096)
 def view_of(number: int) -> View:
-    """The camera and the sun of view `number`, the same for every scene; 0 has the first of each."""
+    """Return the camera and the sun of view `number`, the same for every scene; view 0 has the first of each."""
     return VIEWS[number and np.random.default_rng(zlib.crc32(f"view|{number}".encode())).integers(len(VIEWS))]
 
 
@@ -72,14 +73,14 @@ class Camera:
 
     @property
     def axes(self) -> Float32[np.ndarray, "3 3"]:
-        """Rows: right, up and forward in the world."""
+        """Rows: the camera's right, up and forward directions in world coordinates."""
         forward = (TARGET - self.eye) / np.linalg.norm(TARGET - self.eye)
         right = np.cross(forward, [0.0, 0.0, 1.0])
         right /= np.linalg.norm(right)
         return np.stack([right, np.cross(right, forward), forward]).astype(np.float32)
 
     def project(self, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-        """Column, row (in samples from the top left) and depth (metres along the view axis)."""
+        """Return column, row (in samples from the top left) and depth (metres along the view axis) of points."""
         right, up, depth = transform(self.axes, points - self.eye).T
         center = self.size / 2
         return np.stack([center + self.focal * right / depth, center - self.focal * up / depth, depth], 1).astype(
@@ -87,18 +88,18 @@ class Camera:
         )
 
     def rays(self) -> Float32[np.ndarray, "size size 3"]:
-        """Unit direction through the middle of every sample."""
+        """Return the unit direction through the middle of every sample."""
         offset = ((np.arange(self.size) + 0.5 - self.size / 2) / self.focal).astype(np.float32)
         across, down = np.meshgrid(offset, offset)
         return unit(transform(self.axes.T, np.stack([across, -down, np.ones_like(across)], -1)))
 
 
 def supersampling(resolution: int) -> int:
-    """Samples along a pixel's side: more where pixels are large."""
+    """Return the number of samples along a pixel's side, 2 to 6; it is greater at low resolutions."""
     return int(np.clip(-(-512 // resolution), 2, 6))
 
 
 def average(samples: np.ndarray, side: int) -> np.ndarray:
-    """Mean over the samples of each pixel: (h*side, w*side, ...) to (h, w, ...)."""
+    """Return the mean over the samples of each pixel: (h*side, w*side, ...) to (h, w, ...)."""
     height, width = samples.shape[0] // side, samples.shape[1] // side
     return samples.reshape(height, side, width, side, *samples.shape[2:]).mean((1, 3))

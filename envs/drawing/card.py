@@ -48,22 +48,23 @@ class Card:
         return np.stack([self.points(np.float32(x), np.float32(y)) for y in (0, 1) for x in (-0.5, 0.5)])
 
     def points(self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"]) -> Float32[np.ndarray, "*n 3"]:
-        """World points at shares of the width (from the middle) and of the height (from the ground)."""
+        """Return world points at shares of the width (from the middle) and of the height (from the card's lower
+        edge)."""
         rise = np.array([0, 0, self.height], np.float32)
         return self.foot + right[..., None] * self.across * np.float32(self.width) + up[..., None] * rise
 
     def lookup(
         self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
     ) -> Float32[np.ndarray, "*n 4"]:
-        """Colours of the photograph at shares of its width (from the middle) and of its height (from the ground);
-        neighbouring places are `spacing` metres apart."""
+        """Return the photograph's colours times alpha, and alpha, at shares of its width (from the middle) and of its
+        height (from its lower edge). Neighbouring places are `spacing` metres apart."""
         side = -right if self.flipped else right
         per_metre = self.photograph.size[0] / self.width
         return self.photograph.lookup(side + np.float32(0.5), up, spacing * per_metre)
 
 
 def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> Card:
-    """The card of a cut-out in a slot in a view."""
+    """Return the card of a cut-out in a slot in a view."""
     pose = place(f"{name} cut-out", slot, view, size)  # no built-in animal has this name, so no tilt applies
     photograph = cutout.shown(name, view)
     width, height = (side * pose.scale for side in cutout.metres(photograph))
@@ -81,8 +82,8 @@ def card_of(cutout: Cutout, name: str, slot: str, view: int, size: str = "") -> 
 
 
 def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.ndarray, "n 3"]]:
-    """Project a card into a camera whose pixels have `side` x `side` samples: returns every sample of a window of whole
-    pixels, and the photograph's linear colours there."""
+    """Project a card into a camera whose pixels have `side` x `side` samples. Returns every sample in a window of whole
+    pixels around the card, and the photograph's linear colours there."""
     screen = camera.project(card.corners)
     low, high = screen[:, :2].min(0) / side, screen[:, :2].max(0) / side
     left, top = (int(edge) for edge in np.clip(np.floor(low), 0, camera.size // side - 1))
@@ -118,19 +119,19 @@ def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.
 
 
 def ambient(card: Card, body: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
-    """The share of the sky's light at points of the card: the ground darkens its lower part."""
+    """Return the share of the sky's light at points of the card: the ground darkens its lower part."""
     up = np.clip(body[:, 2] * card.scale / card.height / FOOT, 0, 1)
     return (np.float32(0.7) + np.float32(0.3) * up).astype(np.float32)
 
 
 def card_skin(colors: Float32[np.ndarray, "n 3"]) -> Skin:
-    """A surface of these linear colours, without highlights."""
+    """Return a surface of these linear colours, without highlights."""
     none = np.zeros((len(colors), 1), np.float32)
     return Skin(colors.astype(np.float32), none, none)
 
 
 def brightness(card: Card, colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
-    """Luminance of colours relative to the photograph's mean, with reduced contrast."""
+    """Return the luminance of colours relative to the photograph's mean, with reduced contrast."""
     share = np.maximum(colors @ LUMINANCE, 0) / np.float32(card.photograph.luminance)
     return np.clip(share ** np.float32(CONTRAST), 0, BRIGHTEST).astype(np.float32)
 
@@ -138,12 +139,12 @@ def brightness(card: Card, colors: Float32[np.ndarray, "n 3"]) -> Float32[np.nda
 def painted(
     texture: Texture, body: Float32[np.ndarray, "n 3"], relative: Float32[np.ndarray, " n"]
 ) -> Float32[np.ndarray, "n 3"]:
-    """A texture's colours at points in metres, each as bright as the photograph is there."""
+    """Return a texture's colours at points in metres, multiplied by the photograph's `relative` brightness there."""
     return np.clip(texture.colors(body) * relative[:, None], 0, 1)
 
 
 def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
-    """The card's shadow map."""
+    """Return the card's shadow map."""
     corners = light_space(card.corners, sun)
     low = np.maximum(np.floor(corners[:, :2].min(0)), 0).astype(int)
     high = np.minimum(np.ceil(corners[:, :2].max(0)), TEXELS).astype(int)
@@ -163,8 +164,8 @@ def card_shadow(card: Card, sun: Float32[np.ndarray, "3"]) -> ShadowMap:
 def contact(
     card: Card, light_points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]
 ) -> Float32[np.ndarray, "*n"]:
-    """The share of the sun that reaches ground points (in light space) near the card; it is smaller near the card's
-    feet."""
+    """Return the share of the sun that the contact shadow at the card's feet leaves on ground points (in light
+    space)."""
     if card.foot[2] > 3 * CONTACT_HEIGHT:
         return np.ones(light_points.shape[:-1], np.float32)
     turned = np.concatenate([(light_points[..., :2] / TEXELS - 0.5) * 2 * REACH, light_points[..., 2:]], -1)
@@ -178,7 +179,8 @@ def contact(
 
 
 def feet(card: Card) -> Float32[np.ndarray, " places"]:
-    """How near the card comes to the ground along its width and a quarter beyond on both sides, 0..1, softened."""
+    """Return how near the card comes to the ground, as 0..1, softened: at `PROFILE` positions along its width and a
+    quarter of the width beyond on both sides."""
     middle = (np.arange(PROFILE) + 0.5) / PROFILE * 1.5 - 0.75
     rows = np.linspace(0, CONTACT_HEIGHT, 12)
     right, above = np.meshgrid(middle.astype(np.float32), (rows / card.height).astype(np.float32))

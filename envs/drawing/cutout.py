@@ -53,7 +53,7 @@ class Photograph:
 
     @cached_property
     def levels(self) -> tuple[Float32[np.ndarray, "h w 4"], ...]:
-        """The pixels, and versions at half the size of the one before, down to one pixel."""
+        """The pixels, and copies each half the size of the one before, down to one pixel along the shorter side."""
         levels = [self.pixels]
         while min(levels[-1].shape[:2]) > 1:
             levels.append(halved(levels[-1]))
@@ -62,9 +62,9 @@ class Photograph:
     def lookup(
         self, across: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
     ) -> Float32[np.ndarray, "*n 4"]:
-        """Colours times alpha, and alpha, at shares of the thing's width and height from its lower left corner.
+        """Return colours times alpha, and alpha, at shares of the thing's width and height from its lower left corner.
 
-        `spacing`: pixels of the photograph between neighbouring places, which decides how far they are averaged.
+        `spacing`: pixels of the photograph between neighbouring places; the level that is sampled depends on it.
         """
         wanted = int(np.clip(np.round(np.log2(max(spacing, 1.0))), 0, len(self.levels) - 1))
         width, height = self.size
@@ -75,7 +75,7 @@ class Photograph:
 
 
 def halved(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4"]:
-    """Means of 2 x 2 pixels; beyond an odd edge all is transparent."""
+    """Return the means of 2 x 2 pixels; beyond an odd edge all is transparent."""
     height, width = pixels.shape[:2]
     even = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)))
     return even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2, 4).mean((1, 3))
@@ -84,7 +84,7 @@ def halved(pixels: Float32[np.ndarray, "h w 4"]) -> Float32[np.ndarray, "h2 w2 4
 def bilinear(
     pixels: Float32[np.ndarray, "h w 4"], column: Float32[np.ndarray, "*n"], row: Float32[np.ndarray, "*n"]
 ) -> Float32[np.ndarray, "*n 4"]:
-    """Values between pixels; beyond the edge all is transparent."""
+    """Interpolate values between pixels; beyond the edge all is transparent."""
     height, width = pixels.shape[:2]
     edged = np.pad(pixels, ((1, 1), (1, 1), (0, 0)))
     left, top = np.floor(column).astype(np.int64), np.floor(row).astype(np.int64)
@@ -98,12 +98,12 @@ def bilinear(
 
 
 def read_photograph(path: Path, content: bytes) -> Photograph:
-    """The cut-out in a picture file's content; raises if it can't be drawn, and says what to do."""
+    """Read the cut-out in a picture file's content; raises if it can't be drawn, and says what to do."""
     return trimmed(read_pixels(path, content), path)
 
 
 def read_pixels(path: Path, content: bytes) -> UInt8[np.ndarray, "h w 4"]:
-    """Red, green, blue and alpha of a file's content. The size is checked before any pixel is unpacked."""
+    """Return red, green, blue and alpha of a file's content. The size is checked before any pixel is unpacked."""
     from PIL import Image
 
     try:
@@ -122,7 +122,7 @@ def read_pixels(path: Path, content: bytes) -> UInt8[np.ndarray, "h w 4"]:
 
 
 def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
-    """The part of a picture that isn't transparent, after all checks."""
+    """Check a picture, and return the part of it that isn't transparent."""
     solid = pixels[..., 3] >= SOLID
     check_solid(path, solid)
     rows, columns = (np.flatnonzero((pixels[..., 3] > 0).any(axis)) for axis in (1, 0))
@@ -133,7 +133,7 @@ def trimmed(pixels: UInt8[np.ndarray, "h w 4"], path: Path) -> Photograph:
 
 
 def check_solid(path: Path, solid: Bool[np.ndarray, "h w"]) -> None:
-    """Raise if a picture is empty, full or too small, or cuts its thing off."""
+    """Raise if a picture is empty, has no transparent part, is too small, or cuts its thing off."""
     if solid.mean() < LEAST_COVERED:
         raise UserError(f"{path} is empty: {solid.mean():.1%} of it is solid; trim it to its thing")
     if 1 - solid.mean() < LEAST_CLEAR:
@@ -164,24 +164,23 @@ class Cutout:
     brightness."""
 
     def shown(self, name: str, view: int) -> Photograph:
-        """The photograph that a view shows, the same in all slots."""
+        """Return the photograph that a view shows, the same in all slots."""
         random = np.random.default_rng(zlib.crc32(f"photograph|{name}|{view}".encode()))
         return self.photographs[random.integers(len(self.photographs))]
 
     def metres(self, photograph: Photograph) -> tuple[float, float]:
-        """Width and height of a photograph in metres."""
+        """Return width and height of a photograph in metres."""
         longest = max(photograph.size)
         width, height = (self.size * side / longest for side in photograph.size)
         return width, height
 
     def pixels_at(self, resolution: int) -> float:
-        """The number of pixels that the longest side of a photograph must have at least, to be drawn at a
-        resolution."""
+        """Return how many pixels the longest side of a photograph needs at least to be drawn at a resolution."""
         largest = self.size * max(slot.widest for slot in SLOTS.values()) * Camera(resolution).focal / DISTANCE
         return largest * LEAST_SHARP
 
     def mesh(self) -> Mesh:
-        """A slab for each photograph, by which the limits of a world's animals are measured."""
+        """Make a mesh with a slab for each photograph, by which the limits of a world's animals are measured."""
         corners = [slab(*self.metres(photograph)) for photograph in self.photographs]
         vertices = np.concatenate(corners).astype(np.float32)
         faces = np.zeros((0, 3), np.int32)
@@ -189,8 +188,8 @@ class Cutout:
         return Mesh(vertices, faces, normals, ambient, 1.0, np.array([0, 0, -self.hover], np.float32), THICKNESS)
 
     def stand(self, pose: Pose) -> Pose:
-        """The pose of a card in place of a body's: the picture faces the camera, turned by the deviation of the pose
-        from its slot's direction, so that it is never seen from the side."""
+        """Return the card's pose for a body's `pose`: the picture faces the camera, turned only by how far the pose
+        deviates from its slot's direction. So it is never seen from the side."""
         return replace(pose, yaw=pose.yaw - nearest_yaw(pose.yaw))
 
     def faces_left(self, pose: Pose) -> bool:
@@ -199,7 +198,7 @@ class Cutout:
 
 
 def nearest_yaw(yaw: float) -> float:
-    """The direction of a slot that is nearest to a pose's yaw, in degrees."""
+    """Return the direction of a slot that is nearest to a pose's yaw, in degrees."""
     return min(_YAWS, key=lambda slot_yaw: abs(slot_yaw - yaw))
 
 

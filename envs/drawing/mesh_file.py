@@ -17,7 +17,7 @@ ARCHIVES = {"zip", "gz", "bz2", "xz", "tar"}  # compressed files, which may be s
 
 @dataclass(frozen=True, eq=False)
 class MeshAnimal:
-    """An animal given as a mesh: the counterpart of `menagerie.envs.shapes.animal.Animal`, without paint and tagged
+    """An animal given as a mesh. It is used like `menagerie.envs.shapes.animal.Animal`, but has no paint and no tagged
     parts."""
 
     vertices: Float32[np.ndarray, "v 3"]
@@ -32,7 +32,7 @@ class MeshAnimal:
         return np.zeros(len(points), np.uint8)
 
     def mesh(self) -> Mesh:
-        """The mesh, standing on its lowest point."""
+        """Make the mesh; once placed its lowest point is at height 0, plus the hover."""
         low, high = self.vertices.min(0), self.vertices.max(0)
         longest = float((high - low).max())
         scale = self.size / longest
@@ -44,7 +44,7 @@ class MeshAnimal:
 
 
 def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, float]) -> MeshAnimal:
-    """The animal in a mesh file that trimesh reads, turned by degrees about x, y and z.
+    """Read the animal in a mesh file of any format that trimesh reads, and turn it by degrees about x, y and z.
 
     The mesh must be closed: the renderer draws front faces only, and shadows need a body that has an inside.
     """
@@ -85,7 +85,7 @@ def load_mesh(path: Path):
 
 
 def check_mesh(path: Path, mesh) -> None:
-    """Raise on a mesh that can't be drawn."""
+    """Raise if a mesh can't be drawn."""
     faces = getattr(mesh, "faces", ())
     if not len(faces):
         raise UserError(f"{path} holds no faces; an animal needs a surface")

@@ -34,7 +34,7 @@ def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
 
 
 def check_picture(path: Path, size: tuple[int, int], mode: str) -> None:
-    """Raise on a picture that is too small, too large or of more than 8 bits."""
+    """Raise if a picture is too small, too large or has more than 8 bits a channel."""
     if min(size) < SMALLEST or max(size) > LARGEST:
         raise UserError(f"{path} has {size[0]} x {size[1]} pixels; it must have {SMALLEST} to {LARGEST} a side")
     if mode.startswith(("I", "F")):
@@ -44,7 +44,7 @@ def check_picture(path: Path, size: tuple[int, int], mode: str) -> None:
 def sample(
     picture: Float32[np.ndarray, "h w 3"], u: np.ndarray, v: np.ndarray, repeat: bool
 ) -> Float32[np.ndarray, "*n 3"]:
-    """Bilinear colours at columns `u` and rows `v`, as shares of width and height.
+    """Return bilinear colours at columns `u` and rows `v`, as shares of width and height.
 
     Outside the picture the whole picture repeats if `repeat` is set; otherwise its edge pixels do.
     """
@@ -79,9 +79,10 @@ class PictureTexture:
 
 
 def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) -> Background:
-    """A picture behind the things; below `horizon` (share of its height) it is ground that takes shadows.
+    """Make a background of a picture. Below `horizon` (share of its height, from the top) it is ground that takes
+    shadows.
 
-    A ray's direction decides the place in the picture, so that it moves with the camera as distant scenery does.
+    A ray's direction alone decides its place in the picture, which moves with the camera as distant scenery does.
     """
 
     def draw(rays: Rays, light: Light) -> Backdrop:
@@ -95,7 +96,8 @@ def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) ->
 
 
 def by_view(backgrounds: Sequence[Background]) -> Background:
-    """A background that draws the given ones in turn over all cameras and suns; equal views share one background."""
+    """Make a background that divides all cameras and suns among the given ones, in turn; equal views have the same
+    one."""
 
     def draw(rays: Rays, light: Light) -> Backdrop:
         return backgrounds[VIEWS.index(rays.camera.view) % len(backgrounds)].draw(rays, light)

@@ -34,7 +34,7 @@ UPRIGHT = Settled()
 
 @lru_cache(maxsize=1)
 def read_poses() -> dict[str, Settled]:
-    """Poses by animal; an animal that is not in the table stands as it was modelled."""
+    """Read the settled poses by animal; an animal that isn't in the table stands as it was modelled."""
     return {name: Settled(*values) for name, values in json.loads(TABLE.read_text()).items()}
 
 
@@ -46,7 +46,7 @@ def write_poses(poses: dict[str, Settled]) -> None:
 
 
 def rotation(pose: Settled) -> Float32[np.ndarray, "3 3"]:
-    """Matrix of the tilt: first about x, then about y."""
+    """Return the matrix of the tilt: first about x, then about y."""
     (cr, cp), (sr, sp) = (f(np.radians([pose.roll, pose.pitch])) for f in (np.cos, np.sin))
     about_x = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
     about_y = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
@@ -70,9 +70,9 @@ class Pose:
 
 
 def place(animal: str, slot: str, view: int, size: str = "") -> Pose:
-    """The pose of `animal` in `slot` in view number `view`; the same for every scene.
+    """Return the pose of `animal` in `slot` in view number `view`, which is the same for every scene.
 
-    A size changes only the scale, about the point on which the animal stands or above which it floats.
+    A size changes only the scale. The point on which the animal stands, or above which it floats, stays the same.
     """
     bounds = SLOTS[choose("slot", slot, SLOTS)]
     random = np.random.default_rng(zlib.crc32(f"{animal}|{slot}|{view}".encode()))

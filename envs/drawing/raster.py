@@ -31,7 +31,7 @@ class Samples:
 
 
 def to_world(mesh: Mesh, pose: Pose, points: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-    """Body points of a placed mesh, in the world."""
+    """Return world coordinates of body points of a placed mesh."""
     metres = (points - mesh.origin) * np.float32(mesh.scale * pose.scale)
     return (transform(pose.rotation, metres) + np.asarray(pose.position, np.float32)).astype(np.float32)
 
@@ -77,7 +77,8 @@ def _samples(
 
 @njit(cache=True, nogil=True)
 def _span(a, b, c, size):  # pragma: no cover
-    """First and last sample whose middle lies between three coordinates."""
+    """Return the first and the last sample whose middle lies between the least and the greatest of three
+    coordinates."""
     return max(int(np.ceil(min(a, b, c) - 0.5)), 0), min(int(np.floor(max(a, b, c) - 0.5)), size - 1)
 
 

@@ -30,13 +30,13 @@ class Light:
     bounce: tuple[float, float, float]
 
     def ambient(self, up: np.ndarray) -> np.ndarray:
-        """Light from all around on surfaces whose normals have height `up` (..., 1)."""
+        """Return the light from all around on surfaces; `up` (..., 1) is the vertical component of their normals."""
         share = up * np.float32(0.5) + np.float32(0.5)
         sky, bounce = np.asarray(self.sky, np.float32), np.asarray(self.bounce, np.float32)
         return (sky * share + bounce * (1 - share)) * np.float32(SKY_STRENGTH)
 
     def direct(self, toward: np.ndarray) -> np.ndarray:
-        """Sunlight on surfaces with cosine `toward` (..., 1) to the sun."""
+        """Return the sunlight on surfaces; `toward` (..., 1) is the cosine between their normals and the sun."""
         return toward * np.asarray(self.sun, np.float32) * np.float32(SUN_STRENGTH)
 
 
@@ -64,7 +64,7 @@ class Skin:
 def albedo(
     body: Float32[np.ndarray, "n 3"], animal: Animal, mesh: Mesh, texture: Texture
 ) -> tuple[Float32[np.ndarray, "n 3"], UInt8[np.ndarray, " n"]]:
-    """Linear colour and tag of points on an animal's surface, in body coordinates."""
+    """Return linear colour and tag of points on an animal's surface, in body coordinates."""
     colors = texture.colors(body * np.float32(mesh.scale))
     if animal.paint is not None:
         colors = colors * animal.paint(body)[:, None]
@@ -73,7 +73,7 @@ def albedo(
 
 
 def skin(samples: Samples, animal: Animal, mesh: Mesh, texture: Texture, sun: Float32[np.ndarray, "3"]) -> Skin:
-    """Texture, paint and tagged parts at the samples of a thing."""
+    """Return the surface properties at a thing's samples, from its texture, paint and tagged parts."""
     colors, tags = albedo(samples.body, animal, mesh, texture)
     glossy = tags == TAGS.index("eye")
     specular = np.where(glossy, 0.8, texture.specular).astype(np.float32)[:, None]
@@ -85,7 +85,7 @@ def skin(samples: Samples, animal: Animal, mesh: Mesh, texture: Texture, sun: Fl
 def shade(
     samples: Samples, surface: Skin, light: Light, sun: Float32[np.ndarray, "3"]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Unlit and lit display colours (n, 3) of a thing's samples under a sun in direction `sun`."""
+    """Return unlit and lit display colours (n, 3) of a thing's samples under a sun in direction `sun`."""
     toward = np.clip(dot(samples.normals, sun), 0, 1)[:, None]
     ambient = light.ambient(samples.normals[:, 2:]) * samples.ambient[:, None]
     dark = (surface.albedo + surface.specular * np.float32(0.12)) * ambient

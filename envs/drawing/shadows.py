@@ -25,7 +25,7 @@ BIAS = np.float32(0.03)  # metres: keeps a surface from shadowing itself
 
 @dataclass(frozen=True, eq=False)
 class ShadowMap:
-    """The occupied part of the sun's depth map: its first row and column, and depths in metres."""
+    """The part of the sun's depth map that things occupy: its first row and column, and depths in metres."""
 
     row: int
     column: int
@@ -33,13 +33,13 @@ class ShadowMap:
 
 
 def light_axes(sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "3 3"]:
-    """The directions of the map's columns, rows and depth in the world, one per row."""
+    """Return the directions of the map's columns, rows and depth in the world, one per row."""
     across = np.cross(sun, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(sun, [0.0, 0.0, 1.0]))
     return np.stack([across, np.cross(across, sun), -sun]).astype(np.float32)
 
 
 def light_space(points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "*n 3"]:
-    """World points as column and row in the map, and depth in metres from the sun's side."""
+    """Return world points as column and row in the map, and depth in metres along the sun's rays."""
     turned = transform(light_axes(sun), points - CENTER)
     turned[..., :2] = (turned[..., :2] / np.float32(REACH) * 0.5 + 0.5) * TEXELS
     return turned.astype(np.float32)
@@ -48,7 +48,7 @@ def light_space(points: Float32[np.ndarray, "*n 3"], sun: Float32[np.ndarray, "3
 def receiving_points(
     world: Float32[np.ndarray, "n 3"], normals: Float32[np.ndarray, "n 3"], sun: Float32[np.ndarray, "3"]
 ) -> Float32[np.ndarray, "n 3"]:
-    """Light-space points just off the surface, so that curved skin does not shadow itself."""
+    """Return light-space points just off the surface, so that curved skin doesn't shadow itself."""
     return light_space(world + BIAS * normals, sun)
 
 
@@ -64,10 +64,10 @@ def shadow_map(things: Sequence[tuple[Mesh, Pose]], sun: Float32[np.ndarray, "3"
 
 @njit(cache=True, nogil=True)
 def visibility_at(depth, offset, height, width, column, row, limit):  # pragma: no cover
-    """Share of a box of SOFTNESS texels around (column, row) that the sun reaches.
+    """Return the share of a box of SOFTNESS texels around (column, row) that the sun reaches.
 
-    `depth` is flat: the map lies at `offset`, with `height` x `width` texels; the box's edges
-    count by the fraction that they cover, so that the result is continuous.
+    `depth` is flat: the map lies at `offset`, with `height` x `width` texels. Texels at the box's edges count by the
+    fraction that the box covers, so that the result is continuous.
     """
     x, y = column - 0.5 * SOFTNESS, row - 0.5 * SOFTNESS
     left, top = int(np.floor(x)), int(np.floor(y))
@@ -91,7 +91,7 @@ def _visibility(depth, height, width, points, bias, out):  # pragma: no cover
 
 
 def visibility(shadows: ShadowMap, points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:
-    """Share of the sun, 0..1, that reaches light-space points."""
+    """Return the share of the sun, 0..1, that reaches light-space points."""
     flat = points.reshape(-1, 3) - np.array([shadows.column, shadows.row, 0], np.float32)
     out = np.empty(len(flat), np.float32)
     _visibility(shadows.depth.reshape(-1), *shadows.depth.shape, flat, BIAS, out)

@@ -26,8 +26,8 @@ PointFunction = Callable[[Float32[np.ndarray, "n 3"]], Float32[np.ndarray, " n"]
 class Animal:
     """A body in any units, scaled so that its longest side measures `size` metres.
 
-    `relief` raises the surface by body units; `paint` darkens the texture, as a factor in 0..1. Both are functions of
-    points in body coordinates.
+    `relief` gives how far the surface is raised, in body units; `paint` gives a factor in 0..1 that darkens the
+    texture. Both are functions of points in body coordinates.
     """
 
     parts: tuple[Part, ...]
@@ -38,7 +38,8 @@ class Animal:
     paint: PointFunction | None = None
 
     def tags(self, points: Float32[np.ndarray, "n 3"], margin: float) -> UInt8[np.ndarray, " n"]:
-        """For each surface point, the index into `TAGS` of the nearest tagged part within `margin`."""
+        """Return for each surface point the index into `TAGS` of the nearest tagged part within `margin`, or 0 (skin)
+        if there is none."""
         points = mirrored(points)
         nearest = np.full(len(points), margin, np.float32)
         tags = np.zeros(len(points), np.uint8)

@@ -41,7 +41,7 @@ class HasMesh(Protocol):
 
 @lru_cache(maxsize=64)
 def animal_mesh(animal: Animal | HasMesh, cells: int = CELLS) -> Mesh:
-    """The animal's mesh, its feet at height 0 (plus its hover) once placed."""
+    """Return the animal's mesh, its feet at height 0 (plus its hover) once placed."""
     if isinstance(animal, HasMesh):
         return animal.mesh()
     vertices, faces, normals, cell = mesh_parts(animal.parts, cells, animal.floor, animal.relief)
@@ -55,7 +55,7 @@ def animal_mesh(animal: Animal | HasMesh, cells: int = CELLS) -> Mesh:
 def mesh_parts(
     parts: Sequence[Part], cells: int, floor: float | None = None, relief: PointFunction | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Vertices, faces, unit normals and cell size of the body made of `parts`."""
+    """Return vertices, faces, unit normals and cell size of the body made of `parts`."""
     from skimage.measure import marching_cubes
 
     axes, cell = _axes(parts, cells)
@@ -72,7 +72,7 @@ def mesh_parts(
 
 
 def _axes(parts: Sequence[Part], cells: int) -> tuple[list[np.ndarray], float]:
-    """Grid coordinates along x, y and z (y: the left half only, without the mirror plane)."""
+    """Return grid coordinates along x, y and z (y: the left half only, without the mirror plane)."""
     solid = [part.bounds() for part in parts if not part.carve]
     low, high = np.min([b[0] for b in solid], 0), np.max([b[1] for b in solid], 0)
     cell = float(max(high[0] - low[0], 2 * high[1], high[2] - low[2])) / cells
@@ -82,7 +82,7 @@ def _axes(parts: Sequence[Part], cells: int) -> tuple[list[np.ndarray], float]:
 
 
 def _half_field(parts: Sequence[Part], axes: list[np.ndarray], cell: float) -> np.ndarray:
-    """The signed distances in the left half; each part is evaluated only near itself."""
+    """Return the signed distances in the left half; each part is evaluated only near itself."""
     field = np.full([len(axis) for axis in axes], FAR, np.float32)
     for part in parts:
         low, high = part.bounds()
@@ -103,7 +103,7 @@ def _apply_relief(field: np.ndarray, axes: list[np.ndarray], cell: float, relief
 
 
 def _outward(vertices: np.ndarray, faces: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Faces wound so that the volume is positive, and normals that point the same way."""
+    """Return the faces, wound so that the volume is positive, and the unit normals, which point outward too."""
     a, b, c = (vertices[faces[:, i]].astype(np.float64) for i in range(3))
     face_normals = np.cross(b - a, c - a)
     if (a * face_normals).sum() < 0:
@@ -114,7 +114,8 @@ def _outward(vertices: np.ndarray, faces: np.ndarray, normals: np.ndarray) -> tu
 
 
 def _ambient(parts: Sequence[Part], vertices: np.ndarray, normals: np.ndarray, longest: float) -> np.ndarray:
-    """Share of the sky's light at each vertex: by the field at two points along the normal, and by height."""
+    """Return the share of the sky's light at each vertex. It depends on the field at two points along the normal, and
+    on the height."""
     blocked = np.zeros(len(vertices), np.float32)
     for step, weight in ((0.03, 0.5), (0.08, 0.5)):
         out = np.float32(step * longest)

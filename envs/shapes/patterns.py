@@ -15,7 +15,7 @@ BAND = 0.15  # metres
 
 
 def banded(points: Float32[np.ndarray, "n 3"], colors: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
-    """Colours with black bands across the height of a body, which are as broad as the colour between them."""
+    """Return the colours with horizontal black bands, as broad as the colour between them."""
     black = np.floor(points[:, 2] / np.float32(BAND)).astype(np.int64) % 2 == 1
     return np.where(black[:, None], np.float32(BLACK), colors)
 
@@ -24,7 +24,7 @@ PATTERNS: dict[str, Pattern | None] = {"plain": None, "banded": banded}
 
 
 def over(under: Pattern | None, name: str) -> Pattern | None:
-    """The pattern `name` over a texture's own; either may be None."""
+    """Return the pattern `name` laid over a texture's own; either may be None."""
     upper = PATTERNS[name]
     if upper is None or under is None:
         return upper or under

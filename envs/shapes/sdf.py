@@ -49,7 +49,7 @@ class Ellipsoid:
 
 @dataclass(frozen=True, eq=False)
 class Capsules:
-    """A chain of tapered capsules through `points`; `squash` flattens it along an axis."""
+    """A chain of tapered capsules through `points`; `squash` scales the chain along each axis."""
 
     points: Sequence[tuple[float, float, float]]
     radii: Sequence[float]
@@ -97,21 +97,21 @@ def smooth_min(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
 
 
 def join(field: np.ndarray, part: Part, distance: np.ndarray) -> np.ndarray:
-    """Add `part` to a field, or carve it out."""
+    """Add `part`, whose distances are given, to a field, or carve it out of the field."""
     if part.carve:
         return -smooth_min(-field, distance, part.blend)
     return smooth_min(field, distance, part.blend)
 
 
 def mirrored(points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
-    """Points folded onto the left side, for which the parts are given."""
+    """Fold points onto the left side, for which the parts are given."""
     folded = points.copy()
     folded[..., 1] = np.abs(folded[..., 1])
     return folded
 
 
 def body_distance(parts: Sequence[Part], points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:
-    """Signed distance of a whole body, without its relief."""
+    """Return the signed distance of points to a whole body without its relief."""
     points = mirrored(points)
     field = np.full(points.shape[:-1], FAR, np.float32)
     for part in parts:

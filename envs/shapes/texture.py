@@ -1,5 +1,5 @@
-"""The definition of a texture: a colour that noise varies, a pattern over it, and its highlight. The noise is a small
-tileable volume in four bands, coarse to fine."""
+"""The definition of a texture: a colour that noise varies, a pattern over it, and its highlight. The noise comes from a
+small tileable volume with four frequency bands, coarse to fine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def _sample(volume, points, out):  # pragma: no cover
 
 
 def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np.ndarray, "*n 4"]:
-    """Noise of zero mean and unit variance at points in metres; features grow as `scale` shrinks."""
+    """Return noise of zero mean and unit variance at points in metres; features grow as `scale` shrinks."""
     flat = np.ascontiguousarray(points, np.float32).reshape(-1, 3) * np.float32(scale * CELLS_PER_METRE)
     out = np.empty((len(flat), 4), np.float32)
     _sample(_volume(), flat, out)
@@ -69,7 +69,7 @@ class Texture:
 
 
 def glossy(red: float, green: float, blue: float, pattern: Pattern | None = None) -> Texture:
-    """A texture like toy plastic in a linear colour, with a pattern over it if one is given."""
+    """Make a texture like toy plastic in a linear colour, with a pattern over it if one is given."""
 
     def albedo(noise: Float32[np.ndarray, "n 4"]) -> Float32[np.ndarray, "n 3"]:
         return (color(red, green, blue) * (1 + 0.06 * noise[:, 1:2])).clip(0, 1)
@@ -78,7 +78,8 @@ def glossy(red: float, green: float, blue: float, pattern: Pattern | None = None
 
 
 def balls(points: Float32[np.ndarray, "n 3"], radius: float, cell: float) -> Bool[np.ndarray, " n"]:
-    """Whether points are in balls around the corners and the middles of cubes; all in metres."""
+    """Whether points lie in balls around the corners and centres of cubes with edges of length `cell`; all in
+    metres."""
     inside = np.zeros(len(points), bool)
     for shift in (0.0, 0.5):
         apart = points / np.float32(cell) - np.float32(shift)
@@ -93,5 +94,5 @@ def color(red: float, green: float, blue: float) -> Float32[np.ndarray, "3"]:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """Soft step from 0 to 1 around 0."""
+    """Return a soft step from 0 to 1 around 0."""
     return 1 / (1 + np.exp(-x))

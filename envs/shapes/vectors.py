@@ -1,7 +1,7 @@
 """Products of many points with one small matrix.
 
-Written out rather than with `@`: BLAS would start threads for them, and its last bit may
-depend on how many points there are.
+They are written out rather than with `@`: BLAS would start threads, and the last bit of its results may depend on the
+number of points.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from jaxtyping import Float32
 
 
 def transform(matrix: np.ndarray, points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n 3"]:
-    """The 3 x 3 matrix times each point."""
+    """Multiply each point by a 3 x 3 matrix."""
     x, y, z = (points[..., axis].copy() for axis in range(3))  # long rows: five times as fast as rows of three
     return np.stack([x * a + y * b + z * c for a, b, c in np.asarray(matrix, np.float32)], axis=-1)
 
