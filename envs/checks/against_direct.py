@@ -76,7 +76,7 @@ class Result(NamedTuple):
 
 
 def psnr(squared_error: "np.ndarray") -> float:
-    """Peak signal-to-noise ratio of uint8 images in dB, from their squared error; 99 for equal images."""
+    """Return the peak signal-to-noise ratio of uint8 images in dB, at most 99, from their squared error."""
     import numpy as np
 
     return float(min(99.0, 10 * np.log10(255**2 / max(float(squared_error.mean()), 1e-9))))
@@ -85,8 +85,9 @@ def psnr(squared_error: "np.ndarray") -> float:
 def compare(
     scene: "Scene", image: "np.ndarray", mask: "np.ndarray", areas: Sequence[int], world: "World | None" = None
 ) -> Result:
-    """Compare a composed image and mask of `scene` with the direct renderer's. `areas`: the pixels of each thing
-    without the others. A world with ingredients of its own under known names must be given."""
+    """Compare a composed image and mask of `scene` with the direct renderer's. `areas` are the numbers of pixels that
+    each thing covers without the others. `world` must be given if it has cut-outs, or textures of its own under
+    built-in names."""
     import numpy as np
 
     from menagerie.envs.checks.direct import render_directly
@@ -112,7 +113,7 @@ def compare(
 
 
 def contradicted(scene: "Scene", centers: Sequence[Sequence[float]]) -> int:
-    """The number of stated relations whose first thing isn't the left, upper or foremost one by its center."""
+    """Count the stated relations whose first thing isn't the left, upper or foremost one by its center."""
     relations = relations_of(scene)
     return sum(centers[first][AXES[name]] >= centers[second][AXES[name]] for name, first, second in relations)
 
@@ -145,7 +146,7 @@ def report_limits(world: str, crowds: bool) -> bool:
 
 
 def _table(results: list[Result], layout: str) -> list[tuple[str, float, float | None]]:
-    """Rows of name, value and the bound that it must reach, if any."""
+    """Return rows of a name, a value and the bound that the value must reach, if any."""
     import numpy as np
 
     widths = [width for result in results for width in result.widths]
@@ -172,7 +173,7 @@ def _table(results: list[Result], layout: str) -> list[tuple[str, float, float |
 
 
 def run(config: Config) -> int:
-    """Print the tables; returns 1 if a bound is missed."""
+    """Print the limits of the world's own animals and the comparison; returns 1 if a bound is missed."""
     from menagerie.envs.render.renderer import Renderer
     from menagerie.envs.worlds import load_world, random_crowds, random_scenes
 

@@ -29,7 +29,7 @@ class Agreement(NamedTuple):
 
 
 def own_depth(scene: Scene, resolution: int) -> Float32[np.ndarray, "h w"]:
-    """Depth in metres of every sample of our rasteriser; 0 where there is nothing."""
+    """Return the depth in metres of every sample of our rasteriser; 0 where there is nothing."""
     view = camera(resolution, view_of(scene.view))
     depth = np.zeros((view.size, view.size), np.float32)
     for samples in trace([mesh_in_slot(EntryKey.of(thing, scene.view)) for thing in scene.things], view):
@@ -53,7 +53,7 @@ def agreement(scene: Scene, mask: UInt8[np.ndarray, "h w"], external: ExternalRe
 
 
 def compare_with(name: str, scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> list[Agreement]:
-    """Agreement of the external renderer called `name` on each scene."""
+    """Return the agreement of the external renderer called `name` on each scene."""
     resolution = masks.shape[1]
     renderer = open_external_renderer(name, resolution * supersampling(resolution))
     try:

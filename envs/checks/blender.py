@@ -1,4 +1,4 @@
-"""Blender's Cycles renders scenes from our meshes, for the comparison of speed only."""
+"""Scenes rendered from our meshes by Blender's Cycles, only to compare the speed."""
 
 import json
 import subprocess

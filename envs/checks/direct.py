@@ -1,4 +1,5 @@
-"""The direct renderer: draws one scene at once, all things at every sample of the image and in one shadow map."""
+"""The direct renderer: it draws a whole scene at once, with all things in one shadow map and at every sample of the
+image."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -19,16 +20,16 @@ LIT = 1 - 1 / 255  # share of the sun below which a shadow touches a sample
 
 
 class DirectRendering(NamedTuple):
-    """An image, its instance mask, the pixels that things or their shadows touch, and how much of each thing is
-    visible."""
+    """An image, its instance mask, the pixels that things or their shadows touch, and where each thing is and how much
+    of it shows."""
 
     image: UInt8[np.ndarray, "h w 3"]
     mask: UInt8[np.ndarray, "h w"]
     touched: Bool[np.ndarray, "h w"]
     uncovered: tuple[float, ...]
-    """For each thing, the share of its pixels that no other thing hides."""
+    """For each thing, the share of its area that no other thing hides."""
     centers: tuple[tuple[float, float, float], ...]
-    """For each thing without the others, its mean row and column in samples, and its mean depth in metres."""
+    """For each thing, its mean row and column in samples and its mean depth in metres, as if it were alone."""
 
 
 class Layer(NamedTuple):
@@ -59,7 +60,8 @@ def render_directly(scene: Scene, resolution: int, cutouts: Mapping[str, str] | 
 
 
 def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_by: Camera) -> Layer:
-    """Draw one thing alone, as the camera sees it: in a texture, under a light, with the shadows of a map."""
+    """Draw one thing as the camera sees it without the others: in a texture, under a light, with the shadows of a
+    map."""
     samples, shape = thing.samples, (seen_by.size, seen_by.size)
     unlit, lit = shade(samples, thing.skin(texture), light, seen_by.view.sun)
     empty = np.zeros(shape, np.float32), np.full(shape, EMPTY, np.float32), np.zeros((*shape, 3), np.float32)
@@ -70,7 +72,7 @@ def alone(thing: Standing, texture: str, light: Light, shadows: ShadowMap, seen_
 
 
 def center(layer: Layer) -> tuple[float, float, float]:
-    """A thing's mean row and column in samples, and its mean depth in metres."""
+    """Return a thing's mean row and column in samples, and its mean depth in metres."""
     rows, columns = np.nonzero(layer.alpha)
     return float(rows.mean()), float(columns.mean()), float(layer.depth[rows, columns].mean())
 
@@ -89,7 +91,7 @@ def blended(
     below: Float32[np.ndarray, "h w 3"], layers: Sequence[Layer]
 ) -> tuple[Float32[np.ndarray, "h w 3"], Float32[np.ndarray, "things h w"]]:
     """Draw layers over a picture, at every sample the farthest first. Returns the picture, and for each layer the share
-    of each sample in which it is visible."""
+    of each sample in which it shows."""
     alphas, depths = (np.stack([layer[part] for layer in layers]) for part in (0, 1))
     order = np.argsort(-depths, axis=0)
     picture, shares = below.copy(), np.zeros_like(alphas)
@@ -103,8 +105,8 @@ def blended(
 
 
 def _majority(shares: Float32[np.ndarray, "things h w"], side: int) -> UInt8[np.ndarray, "h2 w2"]:
-    """For each pixel, the number of the thing that shows most in it, or 0 for the background; a thing wins a tie with
-    the background."""
+    """Return for each pixel the number of the thing that shows most in it, from 1, or 0 for the background. A thing
+    wins a tie with the background."""
     means = [average(share, side) for share in shares]
     winner = np.argmax([*means, 1 - np.sum(means, 0) - 1e-6], axis=0) + 1
     return np.where(winner > len(shares), 0, winner).astype(np.uint8)

@@ -31,7 +31,7 @@ GROUND = 12.0  # metres, half the side of the ground plate
 
 
 class ExternalRendering(NamedTuple):
-    """What an external renderer returns for one scene."""
+    """An external renderer's image, mask and depth of one scene."""
 
     image: UInt8[np.ndarray, "h w 3"]
     mask: UInt8[np.ndarray, "h w"]  # 0 for the background, i + 1 for thing i
@@ -40,7 +40,7 @@ class ExternalRendering(NamedTuple):
 
 @lru_cache(maxsize=256)
 def painted(animal: str, texture: str):
-    """The animal's mesh in metres at the origin, with its texture as vertex colours."""
+    """Return the animal's mesh in metres at the origin, with its texture as vertex colours."""
     import trimesh
 
     kind = load_animal(animal)
@@ -52,14 +52,14 @@ def painted(animal: str, texture: str):
 
 
 def thing_matrix(thing: Thing, view: int) -> Float32[np.ndarray, "4 4"]:
-    """The 4 x 4 matrix that moves a thing from the origin to its place in the world; both are in metres."""
+    """Return the 4 x 4 matrix that moves a thing from the origin to its place in the world; both are in metres."""
     pose, matrix = place(thing.animal, thing.slot, view, thing.size), np.eye(4, dtype=np.float32)
     matrix[:3, :3], matrix[:3, 3] = pose.rotation * pose.scale, pose.position
     return matrix
 
 
 def _ground():
-    """A plate that takes shadows, its top at height 0."""
+    """Make a plate that takes shadows, its top at height 0."""
     import trimesh
 
     ground = trimesh.creation.box((2 * GROUND, 2 * GROUND, 0.02))
@@ -67,7 +67,7 @@ def _ground():
 
 
 def camera_matrix(camera: Camera) -> np.ndarray:
-    """OpenGL's camera: x right, y up, z backward."""
+    """Return the camera's 4 x 4 pose in OpenGL's axes: x right, y up, z backward."""
     right, up, forward = camera.axes
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = np.stack([right, up, -forward], 1), camera.eye
@@ -75,7 +75,7 @@ def camera_matrix(camera: Camera) -> np.ndarray:
 
 
 class Pyrender:
-    """pyrender, with the sun's shadows."""
+    """Renders with pyrender; only `picture` draws the sun's shadows."""
 
     def __init__(self, size: int) -> None:
         os.environ.setdefault("PYOPENGL_PLATFORM", "egl")
@@ -108,7 +108,7 @@ class Pyrender:
         ]
 
     def render(self, scene: Scene) -> ExternalRendering:
-        """Image, mask and depth of a scene without its background."""
+        """Render image, mask and depth of a scene without its background."""
         world, nodes = self._scene(scene)
         image, _ = self._renderer.render(world)  # its depth is smeared along edges by multisampling
         colors = {node: (index, 0, 0) for index, node in enumerate(nodes, start=1)}
@@ -127,7 +127,7 @@ class Pyrender:
 
 
 class TinyRenderer:
-    """pybullet's software renderer; each thing in the mean colour of its texture."""
+    """Renders with pybullet's software renderer, each thing in the mean colour of its texture."""
 
     def __init__(self, size: int) -> None:
         self.size, self._open = size, contextlib.ExitStack()
@@ -154,7 +154,7 @@ class TinyRenderer:
         return self._bullet.createMultiBody(0, -1, shape, basePosition=pose.position, baseOrientation=turn)
 
     def render(self, scene: Scene) -> ExternalRendering:
-        """Image, mask and depth of a scene without its background."""
+        """Render image, mask and depth of a scene without its background."""
         bullet, camera = self._bullet, Camera(self.size, view_of(scene.view))
         bodies = [self._put(thing, scene.view) for thing in scene.things]
         look = np.linalg.inv(camera_matrix(camera)).T.reshape(-1)
@@ -185,5 +185,5 @@ EXTERNAL_RENDERERS: dict[str, Callable[[int], Pyrender | TinyRenderer]] = {"pyre
 
 
 def open_external_renderer(name: str, size: int) -> Pyrender | TinyRenderer:
-    """The external renderer called `name` for images of `size` pixels a side; close it after use."""
+    """Open the external renderer called `name` for images of `size` pixels a side; close it after use."""
     return EXTERNAL_RENDERERS[choose("external renderer", name, EXTERNAL_RENDERERS)](size)

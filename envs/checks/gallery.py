@@ -65,7 +65,7 @@ class Config:
 
 
 def random_sheet(world: "World", config: Config) -> Sheet:
-    """Random scenes, mostly pairs."""
+    """Draw random scenes, mostly pairs."""
     from menagerie.envs.worlds import random_scenes
 
     scenes = random_scenes(world, config.rows * config.columns, config.seed, pairs=0.85)
@@ -74,18 +74,18 @@ def random_sheet(world: "World", config: Config) -> Sheet:
 
 
 def _sizes(world: "World") -> tuple[str, ...]:
-    """The sizes of a world; ("",) if it has none."""
+    """Return the sizes of a world; ("",) if it has none."""
     return world.sizes or ("",)
 
 
 def _alone(world: "World", columns: list[str], scene: Callable[[str, str], Scene]) -> Sheet:
-    """A row for each animal."""
+    """Make a sheet with a row for each animal; `scene` makes the scene of an animal and a column."""
     rows = [[scene(animal, column) for column in columns] for animal in world.animals]
     return Sheet(list(world.animals), columns, rows)
 
 
 def texture_sheet(world: "World", config: Config) -> Sheet:
-    """Every animal in every texture, on one background after another."""
+    """Show every animal in every texture, on one background after another."""
 
     def scene(animal: str, texture: str) -> Scene:
         place = world.animals.index(animal) + world.textures.index(texture)
@@ -96,7 +96,7 @@ def texture_sheet(world: "World", config: Config) -> Sheet:
 
 
 def background_sheet(world: "World", config: Config) -> Sheet:
-    """Every animal on every background, in one texture after another."""
+    """Show every animal on every background, in one texture after another."""
 
     def scene(animal: str, background: str) -> Scene:
         place = world.animals.index(animal) + world.backgrounds.index(background)
@@ -107,7 +107,7 @@ def background_sheet(world: "World", config: Config) -> Sheet:
 
 
 def slot_sheet(world: "World", config: Config) -> Sheet:
-    """Every animal in every slot and size."""
+    """Show every animal in every size and every slot but those of crowds."""
     from menagerie.envs.slots import PAIR_SLOTS
 
     columns = {f"{size} {slot}".lstrip(): (slot, size) for slot in PAIR_SLOTS for size in _sizes(world)}
@@ -119,7 +119,7 @@ def slot_sheet(world: "World", config: Config) -> Sheet:
 
 
 def place_sheet(world: "World", config: Config) -> Sheet:
-    """Every animal in every place of crowds, in one size after another."""
+    """Show every animal in every place of crowds, in one size after another."""
     from menagerie.envs.slots import CROWD
 
     places, sizes = list(CROWD), _sizes(world)
@@ -132,7 +132,7 @@ def place_sheet(world: "World", config: Config) -> Sheet:
 
 
 def layout_sheet(world: "World", config: Config) -> Sheet:
-    """Random scenes of a layout; a column for each number of things."""
+    """Draw random scenes of a layout, with a column for each number of things."""
     from menagerie.envs.worlds import random_crowds
 
     numbers = range(2, min(MOST, len(world.animals)) + 1)
@@ -142,7 +142,7 @@ def layout_sheet(world: "World", config: Config) -> Sheet:
 
 
 def view_sheet(world: "World", config: Config) -> Sheet:
-    """Every animal in several views."""
+    """Show every animal in several views."""
 
     def scene(animal: str, view: str) -> Scene:
         thing = Thing(animal, world.textures[0], "left", _sizes(world)[int(view) % len(_sizes(world))])
@@ -152,7 +152,7 @@ def view_sheet(world: "World", config: Config) -> Sheet:
 
 
 def blind_sheet(world: "World", config: Config) -> Sheet:
-    """Every animal once, numbered in random order, each in a random texture, background and view."""
+    """Show every animal once, numbered in random order, each in a random texture, background and view."""
     import numpy as np
 
     from menagerie.envs.worlds import random_thing
@@ -168,7 +168,7 @@ def blind_sheet(world: "World", config: Config) -> Sheet:
 
 
 def blind_crowd_sheet(world: "World", config: Config) -> Sheet:
-    """Numbered scenes of as many things as fit, in one layout after another."""
+    """Draw numbered scenes of as many things as fit, in one layout after another."""
     from menagerie.envs.worlds import random_crowds
 
     each, numbers = -(-config.rows * config.columns // len(LAYOUTS)), min(MOST, len(world.animals)) - 1
@@ -194,7 +194,7 @@ KINDS: dict[str, Callable[["World", Config], Sheet]] = {
 
 
 def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
-    """Images (n, h, w, 3) uint8 of the scenes by the renderer of `config`."""
+    """Render the scenes by the renderer of `config`; returns images (n, h, w, 3) of uint8."""
     import numpy as np
 
     from menagerie.envs.checks.direct import render_directly
@@ -238,7 +238,7 @@ def run(config: Config) -> None:
 
 
 def key_of(scene: Scene) -> str:
-    """What a reader of a sheet without names should answer."""
+    """Return the correct answer to a picture without names."""
     if len(scene.things) == 1:
         return scene.things[0].animal
     return ", ".join(f"{thing.slot}: {thing.texture} {thing.animal}" for thing in scene.things)

@@ -74,7 +74,7 @@ def silence() -> Iterator[None]:
 
 
 def solid(name: str):
-    """The animal as a trimesh, in metres, standing at the origin."""
+    """Return the animal as a trimesh, in metres, standing at the origin."""
     import trimesh
 
     mesh = animal_mesh(load_animal(name), CELLS)
@@ -82,7 +82,7 @@ def solid(name: str):
 
 
 def decomposed(bullet, name: str, folder: Path) -> Path:
-    """An OBJ file of the animal's convex parts (V-HACD)."""
+    """Return the path of an OBJ file of the animal's convex parts (V-HACD), which is written if it is missing."""
     path = folder / f"{name.replace(' ', '_')}.obj"
     if not path.exists():
         whole = folder / "whole.obj"
@@ -122,7 +122,7 @@ def settle(bullet, name: str, folder: Path) -> Settled:
 
 
 def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
-    """The least distance in metres of two animals in two slots, over the extremes of their views."""
+    """Return the least distance in metres of two animals in two slots, over the extremes of their views."""
     x, y, _ = np.asarray(slots[1].position) - np.asarray(slots[0].position)
     least = 9.0
     for yaws in product(*(extreme_yaws(slot) for slot in slots)):
@@ -136,13 +136,13 @@ def closest(bullet, first: int, second: int, slots: tuple[Slot, Slot]) -> float:
 
 
 def extreme_yaws(slot: Slot) -> tuple[float, ...]:
-    """The ends and the middle of a slot's yaws."""
+    """Return the ends and the middle of a slot's yaws."""
     return tuple(yaw + part * slot.yaw_range for yaw in slot.yaws for part in (-1, 0, 1))
 
 
 def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
-    """For each relation, the least distance between two animals in metres; the key names the relation and the two
-    animals."""
+    """Return the least distance in metres between two animals for each relation; its key names the relation and the two
+    nearest animals."""
     least = {}
     for places, relation in RELATIONS.items():
         slots = tuple(any_facing(place) for place in places)
@@ -163,12 +163,12 @@ def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
 
 
 def any_facing(place: str) -> Slot:
-    """The slot at a place, with the yaws of all facings that are possible there."""
+    """Return the slot at a place, with the yaws of all facings that are possible there."""
     return replace(SLOTS[place], yaws=tuple(yaw for slot in facings(place) for yaw in SLOTS[slot].yaws))
 
 
 def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list[str]:
-    """One line for each animal that has fallen over or whose stored pose is not the settled one."""
+    """Return a line for each animal that has fallen over, or whose stored pose is missing or isn't the settled one."""
     lines = []
     for name, pose in settled.items():
         angle = np.degrees(np.arccos(np.clip(rotation(pose)[2, 2], -1, 1)))
@@ -185,7 +185,7 @@ def differences(stored: dict[str, Settled], settled: dict[str, Settled]) -> list
 
 
 def run(config: Config) -> int:
-    """Settle, compare or write, look for contacts; returns 1 if something is wrong."""
+    """Settle the animals, write or compare their poses, and look for contacts; returns 1 if something is wrong."""
     names = config.animals or animal_names()
     with scratch_folder() as folder, client() as bullet:
         settled = {}

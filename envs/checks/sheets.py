@@ -15,7 +15,7 @@ LABEL, LINE, LETTER = (110, 22), 13, 8
 
 
 class Sheet(NamedTuple):
-    """Rows of scenes with a label for each row and column (may be empty)."""
+    """Rows of scenes, with a label for each row and each column, which may be empty."""
 
     rows: list[str]
     columns: list[str]

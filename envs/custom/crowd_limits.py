@@ -1,5 +1,5 @@
-"""The limits on an animal's size in scenes of many things: inside the frame, clear of its neighbours, and inside the
-sun's depth map, beyond which its shadow would be cut off.
+"""Limits on an animal in scenes of many things: it is inside the frame, clear of its neighbours, wide enough to be
+seen, and inside the sun's depth map, beyond which its shadow would be cut off.
 
 All built-in animals keep them. A world's own animal need not, as it may be used in pairs alone: `menagerie
 check-renderer --layout` reports those that don't. Measured as in `menagerie.envs.custom.limits`.
@@ -37,7 +37,7 @@ SUNS = {view.light: view.sun for view in VIEWS}.values()
 
 
 def neighbours(place: str) -> Iterator[float]:
-    """Yield the planes, x in metres, half-way to the places of the same row with which a layout combines this one."""
+    """Yield planes, x in metres: each is half-way to a place of the same row that a layout combines with this one."""
     x, row = SLOTS[place].position[0], CROWD[place].row
     for other, where in CROWD.items():
         apart = abs(SLOTS[other].position[0] - x)
@@ -46,7 +46,7 @@ def neighbours(place: str) -> Iterator[float]:
 
 
 def crowd_measures(name: str, animal) -> list[Measure]:
-    """All limits of an animal in the places of crowds."""
+    """Return all limits of an animal in the places of crowds, with its values."""
     mesh, settled, stand = animal_mesh(animal), settled_of(name, animal), stand_of(animal)
     corners, frame, clear, lit = hull(mesh), [], [], []
     for place in CROWD:
@@ -64,7 +64,7 @@ def crowd_measures(name: str, animal) -> list[Measure]:
 
 
 def clearance(points: Float32[np.ndarray, "n 3"], place: str) -> float:
-    """The least distance in metres to the planes that bound a place, negative beyond one."""
+    """Return the least distance in metres of points to the planes that bound a place; it is negative beyond a plane."""
     (front, back), x = ROWS[CROWD[place].row], SLOTS[place].position[0]
     gaps = [points[:, 1].min() - front, back - points[:, 1].max()]
     for plane in neighbours(place):
@@ -73,13 +73,14 @@ def clearance(points: Float32[np.ndarray, "n 3"], place: str) -> float:
 
 
 def in_sun(points: Float32[np.ndarray, "n 3"]) -> float:
-    """The least distance of points to the border of the sun's depth map, in texels, over all suns."""
+    """Return the least distance of points to the border of the sun's depth map, in texels, over all suns. The width of
+    a soft edge is subtracted."""
     across = np.concatenate([light_space(points, sun)[:, :2] for sun in SUNS])
     return float(min(across.min(), TEXELS - across.max())) - SOFTNESS
 
 
 def widths(name: str, animal) -> Iterator[tuple[float, str, str]]:
-    """Yield the width on the image, in percent, of an animal in each place and view; of a cut-out its longer side."""
+    """Yield an animal's width on the image, in percent, in each place and view; of a cut-out, the longer side."""
     for place in CROWD:
         for view in range(12):
             screen = Camera(100, view_of(view)).project(outermost(name, animal, place, view))

@@ -1,4 +1,4 @@
-"""An animal of a world file that is one or several cut-out photographs: `cutouts = ["lion.png", "lion-2.png"]`."""
+"""Animals of a world file that are one or several cut-out photographs: `cutouts = ["lion.png", "lion-2.png"]`."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,8 @@ class CutoutEntry:
 
 
 def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
-    """Check an entry's fields and read its photographs. A cut-out may replace a built-in animal of its name."""
+    """Check an entry's fields and read its photographs. The cut-out may have the name of a built-in animal, which it
+    replaces."""
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 
     values = build(CutoutEntry, entry, f"{source.path}: cut-out {name!r}")
@@ -57,24 +58,26 @@ def register_cutout(ingredient: Ingredient) -> None:
 
 
 def load_cutout(digest: str) -> "Cutout":
-    """The cut-out with this digest, which a loaded world has registered."""
+    """Return the cut-out with this digest, which a loaded world has registered."""
     return load(FOLDER, KIND, digest)
 
 
 def all_cutouts(base: World, defined: Mapping[str, Ingredient], animals: tuple[str, ...]) -> dict[str, "Cutout"]:
-    """The cut-outs among a world's animals, by name: defined by the world itself or by the world that it extends."""
+    """Return the cut-outs among a world's animals, by name: those that the world defines and those of the world that it
+    extends."""
     inherited = {name: load_cutout(digest) for name, digest in base.cutouts if name not in defined}
     given = {name: ingredient.value for name, ingredient in defined.items() if ingredient.is_cutout}
     return {name: cutout for name, cutout in (inherited | given).items() if name in animals}
 
 
 def natural_names(cutouts: Iterable[tuple[str, str]]) -> list[str]:
-    """The names of the cut-outs that keep their own colours; `cutouts` has the name and hash of each."""
+    """Return the names of the cut-outs that keep their own colours; `cutouts` has the name and hash of each."""
     return [name for name, digest in cutouts if load_cutout(digest).natural]
 
 
 def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) -> tuple[str, ...]:
-    """The one word that captions use in place of a texture's name, for things in their own colours."""
+    """Return the one word that captions use in place of a texture's name for things in their own colours, as a
+    tuple."""
     words = given if given is not None else base.textures if len(base.textures) == 1 else (NATURAL,)
     if len(words) != 1 or not NAME.fullmatch(words[0]):
         raise source.error(

@@ -1,4 +1,4 @@
-"""One entry of a world file: a user's animal, texture or background."""
+"""The entries of a world file: a user's animals, textures and backgrounds."""
 
 import hashlib
 from collections.abc import Callable
@@ -63,7 +63,7 @@ MOST_PICTURES = len(VIEWS)  # of one background: one for each camera and sun
 
 
 def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any]) -> Ingredient:
-    """Check an entry's fields and read the file that it names."""
+    """Check an entry's fields and make its ingredient from the file that it names."""
     if not NAME.fullmatch(name):
         raise source.error(f"{kind} {name!r}: a name is lower-case words, as they appear in captions")
     if kind == "animal" and "cutouts" in entry:
@@ -93,7 +93,8 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
 
 
 def digest_of(kind: str, name: str, entry: dict[str, Any], path: Path) -> str:
-    """The digest of an entry, exactly as written (1 differs from 1.0), and of its file."""
+    """Return the digest of an entry and of its file. Values count exactly as written (1 differs from 1.0), and fields
+    left out by their defaults."""
     defaults = {item.name: item.default for item in fields(FORMS[kind]) if item.name != "file"}
     written = {key: list(value) if isinstance(value, tuple) else value for key, value in defaults.items()} | entry
     decisive = sorted((key, value) for key, value in written.items() if key != "file")
@@ -101,7 +102,7 @@ def digest_of(kind: str, name: str, entry: dict[str, Any], path: Path) -> str:
 
 
 def make_backgrounds(source: Source, name: str, values: BackgroundEntry, entry: dict[str, Any]) -> Ingredient:
-    """A background of several pictures, which are divided among the views."""
+    """Make a background of several pictures, which are divided among the views."""
     from menagerie.envs.drawing.picture_file import by_view, picture_background, read_picture
 
     if values.function:
@@ -116,14 +117,14 @@ def make_backgrounds(source: Source, name: str, values: BackgroundEntry, entry: 
 
 
 def own_animal(values: AnimalEntry, path: Path, _: None) -> "Animal | MeshAnimal":
-    """An animal from a mesh, or from a Python file."""
+    """Make an animal from a mesh or a Python file."""
     from menagerie.envs.drawing.mesh_file import read_mesh
 
     return python_animal(path) if values.file else read_mesh(path, values.size, values.hover, values.turn)
 
 
 def own_texture(values: TextureEntry, path: Path, function: Callable | None) -> "Texture | PictureTexture":
-    """A texture from a picture, or from a function of noise (n, 4) to linear colours (n, 3)."""
+    """Make a texture from a picture, or from a function of noise (n, 4) to linear colours (n, 3)."""
     from menagerie.envs.drawing.picture_file import PictureTexture, read_picture
     from menagerie.envs.shapes.texture import Texture
 
@@ -135,7 +136,7 @@ def own_texture(values: TextureEntry, path: Path, function: Callable | None) -> 
 
 
 def own_background(values: BackgroundEntry, path: Path, function: Callable | None) -> "Background":
-    """A background from a picture, or from a function that draws along rays (see
+    """Make a background from a picture, or from a function that draws along rays (see
     `menagerie.envs.drawing.background`)."""
     from menagerie.envs.drawing.background import Background, Rays
     from menagerie.envs.drawing.camera import Camera

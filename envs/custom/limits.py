@@ -1,9 +1,9 @@
-"""The limits on an animal's size, which keep it inside the frame and apart from other animals in every slot, and which
-dimension of its body to change.
+"""Limits on an animal's size, which keep it inside the frame and apart from other animals in every slot, and advice on
+which dimension of its body to change.
 
 Distances to the frame and to the middle are measured at the extremes of every slot's bounds under every camera: if no
-animal crosses the plane between the two slots of a relation, no two animals can touch. Widths are measured in the first
-views.
+animal crosses the plane between the two slots of a relation, no two animals can touch. Widths are measured in views 0
+to 11.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ ACROSS, HEIGHT = "length or width", "height"  # dimensions of the body
 
 
 class Measure(NamedTuple):
-    """One limit on an animal's shape, the animal's value, and the place where it comes nearest to the limit."""
+    """One limit on an animal's shape, the animal's value, and where the value comes nearest to the limit."""
 
     name: str
     value: float
@@ -67,7 +67,7 @@ class Measure(NamedTuple):
 
 
 def extents(mesh: Mesh) -> tuple[float, float, float]:
-    """Length (x, nose to tail), width (y) and height (z) of a body, in metres."""
+    """Return length (x, nose to tail), width (y) and height (z) of a body, in metres."""
     length, width, height = (float(side) for side in np.ptp(mesh.vertices, axis=0) * mesh.scale)
     return length, width, height
 
@@ -75,9 +75,10 @@ def extents(mesh: Mesh) -> tuple[float, float, float]:
 def required(
     mesh: Mesh, settled: Settled = UPRIGHT, factor: float = 1.0, stand: Callable[[Pose], Pose] | None = None
 ) -> list[Measure]:
-    """Distances to the frame and to the other animal's half, of a body made `factor` times as large.
+    """Measure the distances of a body to the frame and to the other animal's half, if the body is made `factor` times
+    as large.
 
-    An animal that misses one of these limits can't be in a world. `stand` adjusts the pose, for cut-outs, which don't
+    An animal that misses one of these limits can't be in a world. `stand` adjusts the pose of cut-outs, which don't
     stand as bodies do.
     """
     corners = hull(mesh)
@@ -97,8 +98,8 @@ def required(
 
 
 def frame_gap(screen: Float32[np.ndarray, "n 3"], slot: str) -> tuple[float, str, str]:
-    """The least distance of projected points to the frame in percent, the edge that is nearest, and the dimension of
-    the body to change."""
+    """Return the least distance of projected points to the frame in percent, the slot with the nearest edge, and the
+    dimension of the body to change."""
     x, y = screen[:, :2].T
     gaps = (x.min(), 100 - x.max(), y.min(), 100 - y.max())
     edge = EDGES[int(np.argmin(gaps))]
@@ -106,14 +107,15 @@ def frame_gap(screen: Float32[np.ndarray, "n 3"], slot: str) -> tuple[float, str
 
 
 def at(found: tuple[float, str, str], unit: str, low: float = -np.inf, high: float = np.inf) -> tuple:
-    """Make all fields of a `Measure` except its name; `found` has the value, the place, and the dimension to change."""
+    """Return all fields of a `Measure` except its name. `found` has the value, the place, and the dimension to
+    change."""
     value, where, side = found
     return value, unit, low, high, where, side
 
 
 def widths(name: str, animal) -> tuple[Measure, Measure]:
-    """The least and the greatest width on the image, in percent, of an animal in a pair: it must be recognisable at 64
-    pixels.
+    """Return the least and the greatest width of an animal on the image, in percent, which must be recognisable at 64
+    pixels: over all slots but those of crowds and the center.
 
     A cut-out may be narrow and tall, so its longer side counts for the least width.
     """
@@ -131,7 +133,7 @@ def widths(name: str, animal) -> tuple[Measure, Measure]:
 
 
 def outermost(name: str, animal, slot: str, view: int) -> Float32[np.ndarray, "n 3"]:
-    """World coordinates of points that enclose an animal in a slot in a view."""
+    """Return world coordinates of points that enclose an animal in a slot in a view."""
     if isinstance(animal, Cutout):
         return card_of(animal, name, slot, view).corners
     mesh = animal_mesh(animal)
@@ -139,7 +141,7 @@ def outermost(name: str, animal, slot: str, view: int) -> Float32[np.ndarray, "n
 
 
 def measures(name: str, animal) -> list[Measure]:
-    """All limits of an animal; the first three are required of a world's animals."""
+    """Return all limits of an animal, with its values; the first three are required of a world's animals."""
     return [*required(animal_mesh(animal), settled_of(name, animal), stand=stand_of(animal)), *widths(name, animal)]
 
 
@@ -154,13 +156,13 @@ def misplaced(name: str, animal) -> str | None:
 
 
 def settled_of(name: str, animal) -> Settled:
-    """The pose in which an animal rests on the ground. Cut-outs, which are flat photographs, stand upright, even one
-    that has the name of a built-in animal."""
+    """Return the pose in which an animal rests on the ground. A cut-out stands upright, even if it has the name of a
+    built-in animal."""
     return UPRIGHT if isinstance(animal, Cutout) else read_poses().get(name, UPRIGHT)
 
 
 def stand_of(animal) -> Callable[[Pose], Pose] | None:
-    """The function that adjusts a cut-out's pose; None for a body."""
+    """Return the function that adjusts a cut-out's pose; None for a body."""
     return animal.stand if isinstance(animal, Cutout) else None
 
 
@@ -179,8 +181,7 @@ def advice(measure: Measure, size: float, mesh: Mesh, stand: Callable[[Pose], Po
 
 
 def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> float:
-    """The factor by which to scale a body that is too large so that it keeps the required limits, found by
-    bisection."""
+    """Find by bisection the factor by which to scale a body that is too large, so that it keeps the required limits."""
     low, high = 0.0, 1.0
     for _ in range(7):
         middle = (low + high) / 2
@@ -191,10 +192,10 @@ def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> f
 
 @lru_cache(maxsize=8)
 def hull(mesh: Mesh) -> Float32[np.ndarray, "n 3"]:
-    """The vertices of the convex hull: no other vertex can leave the frame first.
+    """Return the vertices of the convex hull: no other vertex can leave the frame before these.
 
-    A round body has thousands; then only the vertices that reach farthest in evenly spread directions are returned,
-    which loses less than two millimetres.
+    The hull of a round body has thousands. Then only those that reach farthest in evenly spread directions are
+    returned, which loses less than two millimetres.
     """
     from scipy.spatial import ConvexHull
 

@@ -54,11 +54,12 @@ class Stamp(NamedTuple):
     path: Path
     is_animal: bool
     relative: str
-    """The path inside the package's folder."""
+    """The path inside the folder of photographs, the package's or the user's."""
 
 
 def stamps_folder(given: Path | None) -> Path:
-    """The folder of the package's pictures: inside `given`, where it was unpacked, or where the system installs it."""
+    """Return the folder of the package's pictures: in `given`, where the package was unpacked, or where the system
+    installs it."""
     shares = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     roots = [given] if given else [Path(share) for share in shares.split(":")]
     for root in roots:
@@ -74,7 +75,7 @@ def stamps_folder(given: Path | None) -> Path:
 
 
 def stamps(folder: Path) -> list[Stamp]:
-    """All photographs that have a name, sorted by name and path."""
+    """Return all photographs that have a name, sorted by name and path."""
     found = list(named(folder))
     names = {stamp.name for stamp in found}
     return sorted(stamp._replace(name=kind_of(stamp.name, names)) for stamp in found)
@@ -92,7 +93,8 @@ def named(folder: Path) -> Iterator[Stamp]:
 
 
 def is_photograph(path: Path) -> bool:
-    """Whether a picture is in colour and isn't a drawing. The package has an `.svg` file beside each drawing."""
+    """Whether a picture is in colour and isn't a drawing. A drawing has an `.svg` file beside it, or a mark in its
+    `.dat` file."""
     from PIL import Image
 
     data = path.with_suffix(".dat")
@@ -107,7 +109,8 @@ def is_photograph(path: Path) -> bool:
 
 
 def name_of(path: Path) -> str:
-    """The name in the first line of a picture's text file, in lower case; empty if that line is a longer sentence."""
+    """Return the name in the first line of a picture's text file, in lower case and without words for its state. Empty
+    if there is no such file or that line is a longer sentence."""
     text = path.with_suffix(".txt")
     lines = text.read_text(errors="replace").splitlines() if text.is_file() else []
     match = SENTENCE.fullmatch(lines[0].strip()) if lines else None
@@ -116,8 +119,8 @@ def name_of(path: Path) -> str:
 
 
 def kind_of(name: str, names: set[str]) -> str:
-    """The last word of a name if `names` has it and it names the same kind: "tiger" for "sumatran tiger"; else the
-    name."""
+    """Return the last word of a name if `names` has it and it names the same kind: "tiger" for "sumatran tiger"; else
+    the whole name."""
     last = name.split()[-1]
     return last if last in names and name not in NO_KIND_OF_IT else name
 
@@ -127,7 +130,7 @@ LEAST = 2  # different names that a folder must have
 
 
 def own_stamps(folder: Path) -> list[Stamp]:
-    """The cut-outs in a folder: `lion.png`, `lion-2.png` and `lion/anything.png` are photographs of a lion."""
+    """Return the cut-outs in a folder: `lion.png`, `lion-2.png` and `lion/anything.png` are photographs of a lion."""
     if not folder.is_dir():
         raise UserError(f"--cutouts {folder} is no folder; give one with pictures such as lion.png and lion-2.png")
     found = []
@@ -148,11 +151,11 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
 
 def background_pictures(folder: Path) -> dict[str, list[Path]]:
-    """Pictures by background: each subfolder is one background, and so is each picture directly in `folder` that is
-    named by words.
+    """Return pictures by background: each subfolder is one background, and so is each picture directly in `folder`.
+    Those whose name isn't words belong to a background named after `folder`, or "scenery".
 
-    At most `MOST_PICTURES` of a background are used, the first by name. Unused pictures are reported, and those with a
-    rotation in their metadata.
+    At most `MOST_PICTURES` of a background are used, the first by name. Prints the number of further ones, and each
+    picture that is left out because its metadata rotate it. Raises if a picture that is used can't be drawn.
     """
     if not folder.is_dir():
         raise UserError(f"--backgrounds {folder} is no folder; give one with photographs (.png, .jpg, .webp)")
@@ -181,6 +184,6 @@ def background_pictures(folder: Path) -> dict[str, list[Path]]:
 
 
 def words(name: str) -> str:
-    """A file's or folder's name as lower-case words; empty if it isn't made of letters."""
+    """Return a file's or folder's name as lower-case words; empty if it isn't made of letters."""
     spaced = name.lower().replace("_", " ").replace("-", " ")
     return spaced if NAME.fullmatch(spaced) else ""

@@ -72,7 +72,7 @@ def run(config: Config) -> None:
 
 
 def all_stamps(config: Config) -> list["Stamp"]:
-    """The photographs that may be drawn: the user's own, or the package's."""
+    """Return the photographs that may be drawn: the user's own, or the package's."""
     from menagerie.envs.custom.photo_sources import own_stamps, stamps, stamps_folder
 
     if config.cutouts:
@@ -83,7 +83,7 @@ def all_stamps(config: Config) -> list["Stamp"]:
 
 
 def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
-    """The photographs in each world to be written, by the world's name."""
+    """Return the photographs in each world to be written, by the world's name."""
     from menagerie.envs.custom.photo_sources import OF_PUG
 
     if config.cutouts:
@@ -93,7 +93,7 @@ def worlds(config: Config, usable: list["Stamp"]) -> dict[str, list["Stamp"]]:
 
 
 def drawable(stamps: Sequence["Stamp"], resolution: int) -> tuple[list["Stamp"], dict["Stamp", str]]:
-    """The photographs that can be drawn at a resolution, and for each of the others the reason why not."""
+    """Return the photographs that can be drawn at a resolution, and for each of the others the reason why not."""
     from menagerie.envs.custom.source import check_upright
     from menagerie.envs.drawing.cutout import Cutout, read_photograph
 

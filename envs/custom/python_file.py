@@ -20,7 +20,7 @@ CONSTANT = "ANIMAL"
 
 
 def python_function(path: Path, function: str) -> Callable:
-    """The function of that name in a Python file."""
+    """Return the function of that name in a Python file."""
     called = getattr(own_module(path), function, None)
     if not callable(called):
         raise UserError(f"{path}:{function} is not a function")
@@ -28,7 +28,7 @@ def python_function(path: Path, function: str) -> Callable:
 
 
 def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, ...]) -> None:
-    """Call the function once, so that a mistake is reported before anything is rendered."""
+    """Call the function once and check its colours, so that a mistake is reported before anything is rendered."""
     try:
         colors = np.asarray(call())
     except (Exception, SystemExit) as error:
@@ -40,7 +40,7 @@ def try_function(path: Path, call: Callable[[], np.ndarray], shape: tuple[int, .
 
 
 def python_animal(path: Path) -> Animal:
-    """The animal in a Python file of the same form as those in envs/animals; its body is built and checked."""
+    """Return the animal in a Python file of the same form as those in envs/animals; its body is built and checked."""
     animal = getattr(own_module(path), CONSTANT, None)
     if not isinstance(animal, Animal):
         raise UserError(f"{path} has no animal: it must set {CONSTANT} = Animal(parts, size) (docs/worlds.md)")

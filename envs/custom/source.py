@@ -1,4 +1,5 @@
-"""The files that a world file names: where they may lie, how large they may be, and that pictures lie upright."""
+"""The files that a world file names: where they may lie, how large they may be, and a check that pictures lie
+upright."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ FILES = ("mesh", "file", "image", "function", "cutouts")
 
 
 class Ingredient(NamedTuple):
-    """The object that an entry defines, and a hash of the entry and its file."""
+    """The object that an entry defines, and a hash of the entry and its files."""
 
     name: str
     digest: str
@@ -34,7 +35,7 @@ class Source:
     path: Path
 
     def file(self, kind: str, name: str, relative: str) -> Path:
-        """The path of a file that an entry names; raises if it is outside the folder, missing or too large."""
+        """Return the path of a file that an entry names; raises if it is outside the folder, missing or too large."""
         root = self.path.parent
         path = Path(os.path.realpath(root / relative.replace("\0", "")))  # `resolve` raises for links in a circle
         if not path.is_relative_to(root):
@@ -46,7 +47,7 @@ class Source:
         return path
 
     def files(self, kind: str, name: str, relative: Sequence[str], most: int) -> list[Path]:
-        """The paths of the files in a list; raises if there are more than `most`."""
+        """Return the paths of the files in a list; raises if there are more than `most`."""
         if len(relative) > most:
             raise self.error(f"{kind} {name!r} has {len(relative)} files; it may have {most}")
         return [self.file(kind, name, item) for item in relative]
@@ -56,7 +57,8 @@ class Source:
         return UserError(f"{self.path}: {text}")
 
     def stamps(self, entries: Iterable[dict[str, Any]]) -> Iterator[tuple]:
-        """Name, time and size of the TOML file and of all files that its entries name, to detect changes."""
+        """Yield name, time and size of the TOML file and of all files that its entries name, by which changes are
+        detected."""
         named = [name for entry in entries for key in FILES for name in listed(entry.get(key, ""))]
         for path in (self.path, *(self.path.parent / name.replace("\0", "") for name in named if name)):
             stat = path.stat() if path.is_file() else None
@@ -64,8 +66,8 @@ class Source:
 
 
 def listed(value: object) -> list[str]:
-    """The files that a field names, as a list; the field is one file, perhaps with a function (file.py:function), or a
-    list of files."""
+    """Return the files that a field names, as a list. The field's value is a list of files, or one file, perhaps with a
+    function (file.py:function)."""
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]
 
 

@@ -48,12 +48,13 @@ class WorldTable:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def entries(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The tables of one kind of ingredient, by name."""
+        """Return the tables of one kind of ingredient, by name."""
         return getattr(self, kind)
 
 
 def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
-    """Read a world and register its ingredients in this process; `above` are the files that extend it."""
+    """Return the world in a file, and register its ingredients in this process; it is built anew only if its files have
+    changed. `above` are the files that extend it."""
     if path.exists():
         check_regular(path)
     path = Path(os.path.realpath(path))  # `resolve` raises for links in a circle
@@ -135,7 +136,7 @@ def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> Wor
 
 
 def drawn_by(plural: str, ingredient: Ingredient) -> str:
-    """The name by which an ingredient is drawn: its own, or one with its digest if that name is built in."""
+    """Return the name by which an ingredient is drawn: its own, or one with its digest if its own is built in."""
     name = ingredient.name
     return f"{name} {ingredient.digest}" if name in catalog.names(plural) else name
 
@@ -151,15 +152,15 @@ def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
-    """The world that this one extends: built in, or a file beside it."""
+    """Return the world that this one extends: built in, or a file beside it."""
     if name.endswith(".toml"):
         return load_own_world(source.file("world", name, name), (*above, source.path))
     return WORLDS[choose(f"world that {source.path} extends", name, WORLDS)]
 
 
 def own_animals(path: Path) -> dict[str, Any]:
-    """The animals defined in a world file and in the files that it extends, by name. They are neither registered nor
-    checked for their placement."""
+    """Return the animals defined in a world file and in the files that it extends, by name; none for a built-in world.
+    They are neither registered nor checked for their placement."""
     defined: dict[str, Any] = {}
     seen: list[Path] = []
     while path.suffix == ".toml" and path not in seen:
@@ -172,7 +173,7 @@ def own_animals(path: Path) -> dict[str, Any]:
 
 
 def added_animals(base: World, defined: dict[str, Ingredient], animals: tuple[str, ...]) -> dict[str, Any]:
-    """The animals that the base world lacks, or that the file defines, by name."""
+    """Return the animals that the base world lacks or that the file defines, by name."""
     ours = (name for name in animals if name not in (*base.animals, *defined))
     built_in = {name: catalog.load("animals", "animal", name) for name in ours}
     return built_in | {name: ingredient.value for name, ingredient in defined.items()}
@@ -195,7 +196,8 @@ def chosen_textures(
     animals: tuple[str, ...],
     cutouts: dict[str, "Cutout"],
 ) -> tuple[str, ...]:
-    """The names of the world's textures; for cut-outs in their own colours, the one word that stands for them."""
+    """Return the names of the world's textures; for cut-outs in their own colours, the one word that stands for
+    them."""
     if not any(cutout.natural for cutout in cutouts.values()):
         return chosen_names(source, table, "textures", base.textures, defined)
     check_all_natural(source, animals, cutouts)
@@ -205,8 +207,8 @@ def chosen_textures(
 def chosen_names(
     source: Source, table: WorldTable, plural: str, base: tuple[str, ...], defined: dict[str, Ingredient]
 ) -> tuple[str, ...]:
-    """The names that the world uses, in its order; by default, those of the base world and those defined in the file. A
-    file may also list built-in names that no world uses."""
+    """Return the names that the world uses, in its order. By default these are the base world's and those defined in
+    the file; a file may also list any other built-in name."""
     usual = list(dict.fromkeys([*base, *defined]))  # a cut-out may replace an animal of the base world
     listed = getattr(table, plural)
     given, known = (usual, usual) if listed is None else (listed, dict.fromkeys([*usual, *catalog.names(plural)]))
@@ -218,7 +220,7 @@ def chosen_names(
 
 
 def chosen_sizes(source: Source, table: WorldTable, base: tuple[str, ...]) -> tuple[str, ...]:
-    """The sizes of the world; an empty list means none."""
+    """Return the sizes of the world; an empty list in the file means none."""
     sizes = tuple(
         choose(f"sizes in {source.path}", name, SIZES) for name in (base if table.sizes is None else table.sizes)
     )
@@ -230,7 +232,7 @@ def chosen_sizes(source: Source, table: WorldTable, base: tuple[str, ...]) -> tu
 def check_phrases(
     source: Source, animals: tuple[str, ...], textures: tuple[str, ...], sizes: tuple[str, ...] = ()
 ) -> None:
-    """Raise unless each phrase "texture animal", with or without a size before it, is unambiguous."""
+    """Raise unless each phrase "texture animal", with or without a size before it, has one meaning."""
     for name in (*textures, *animals):
         if clashes := set(sizes) & set(name.split()):
             raise source.error(f"{name!r} has the word {min(clashes)!r}, which is a size of this world; rename it")

@@ -74,7 +74,7 @@ def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images,
 def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
     """Fill `table` for scene n; returns the number of things in it.
 
-    Scalars in a small table, because an array view for each pixel costs far more than the pixel.
+    The scalars are in a small table, because an array view for each pixel costs far more than the pixel.
     """
     background, things, backgrounds = scenes[n, 0], 0, shadow_boxes.shape[1]
     for k in range((scenes.shape[1] - 2) // 2):
@@ -92,7 +92,8 @@ def _gather(scenes, n, entries, shadow_boxes, table):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _overlap(i, j, box, table):  # pragma: no cover
-    """Whether two things' boxes overlap: columns `box` to `box` + 3 of `table` are row, column, height and width."""
+    """Whether the boxes of two things overlap: columns `box` to `box` + 3 of `table` are row, column, height and
+    width."""
     above = table[i, box] < table[j, box] + table[j, box + 2] and table[j, box] < table[i, box] + table[i, box + 2]
     left, right = table[i, box + 1] + table[i, box + 3], table[j, box + 1] + table[j, box + 3]
     return above and table[i, box + 1] < right and table[j, box + 1] < left
@@ -100,7 +101,8 @@ def _overlap(i, j, box, table):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _find_meetings(things, table, box, met, near):  # pragma: no cover
-    """Set near[i, : met[i]] to the things whose boxes (see `_overlap`) overlap that of thing i, itself among them."""
+    """Set near[i, : met[i]] to the things whose boxes (see `_overlap`) overlap that of thing i; i itself is among
+    them."""
     for i in range(things):
         met[i] = 0
         for j in range(things):
@@ -111,9 +113,10 @@ def _find_meetings(things, table, box, met, near):  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _find_casters(scenes, n, things, table, light_boxes, casts, least):  # pragma: no cover
-    """Set casts[i, j] if the shadow of thing j may reach thing i, by their boxes in light space.
+    """Set casts[i, j] if the shadow of thing j may reach thing i, judged by their boxes in light space.
 
-    casts[i, i] is set if the shadow of any other thing may reach thing i. least[i] is the least depth in its map.
+    casts[i, i] is set if the shadow of any other thing may reach thing i. least[i] is the least depth in the map of
+    thing i.
     """
     for i in range(things):
         casts[i, i] = False
@@ -131,7 +134,7 @@ def _find_casters(scenes, n, things, table, light_boxes, casts, least):  # pragm
 
 @njit(cache=True, nogil=True)
 def _lay_shadows(n, backdrop, things, table, met, near, shadow, backdrops, images):  # pragma: no cover
-    """Mix the lit and the unlit background where a thing's shadow falls."""
+    """Mix the lit and the unlit background where the shadows of things fall."""
     _find_meetings(things, table, SHADOW_TOP, met, near)
     side = images.shape[2]
     lits, unlits = backdrops[backdrop, 0].reshape(-1), backdrops[backdrop, 1].reshape(-1)
@@ -157,7 +160,7 @@ def _lay_shadows(n, backdrop, things, table, met, near, shadow, backdrops, image
 
 @njit(inline="always")
 def _shadow_of(k, row, column, table, shadow):  # pragma: no cover
-    """The share of sunlight, 0..255, that thing k leaves on the background at a pixel."""
+    """Return the share of sunlight, 0..255, that thing k leaves on the background at a pixel."""
     y, x = row - table[k, SHADOW_TOP], column - table[k, SHADOW_LEFT]
     left = np.int64(255)
     if 0 <= y < table[k, SHADOW_HEIGHT] and 0 <= x < table[k, SHADOW_WIDTH]:
@@ -171,7 +174,7 @@ def _lay_things(
 ):  # pragma: no cover
     """Blend the things over the background, farthest first at every pixel.
 
-    In one piece, because numba counts references to every array at each call that it does not inline.
+    This is one function, because numba counts references to every array at each call that it doesn't inline.
     """
     side = images.shape[2]
     flat_image, flat_mask = images[n].reshape(-1), masks[n].reshape(-1)
@@ -227,7 +230,7 @@ def _lay_things(
 
 @njit(inline="always")
 def _first(order, covering):  # pragma: no cover
-    """The lowest number among the things that cover a pixel."""
+    """Return the lowest number among the things that cover a pixel."""
     first = order[0]
     for place in range(1, covering):
         first = min(first, order[place])
@@ -236,13 +239,15 @@ def _first(order, covering):  # pragma: no cover
 
 @njit(inline="always")
 def _over(colors, at, channel, share, below, through):  # pragma: no cover
-    """A premultiplied colour, mixed by its share of the sun, over the colour below."""
+    """Mix a premultiplied colour's lit and unlit part by its share of the sun, and lay the result over the colour
+    below."""
     return colors[at, channel] * share + colors[at, channel + 3] * (1.0 - share) + below * through
 
 
 @njit(inline="always")
 def _may_shade(j, pixel, table, least, light):  # pragma: no cover
-    """Whether thing j may shade a pixel: the pixel lies in the map's box, and not all of the map lies behind it."""
+    """Whether thing j may shade a pixel: the pixel lies within the box of j's map, and some of that map lies nearer to
+    the sun."""
     column, row = light[pixel, 0] - table[j, MAP_COLUMN] + MARGIN, light[pixel, 1] - table[j, MAP_ROW] + MARGIN
     inside = 0 <= column < table[j, MAP_WIDTH] + SOFTNESS and 0 <= row < table[j, MAP_HEIGHT] + SOFTNESS
     return inside and least[j] <= light[pixel, 2] - BIAS
@@ -260,7 +265,7 @@ def _shaded(pixel, thing, things, table, casts, least, light):  # pragma: no cov
 
 @njit(inline="always")
 def _sunlight(pixel, thing, things, table, casts, least, light, map_depth):  # pragma: no cover
-    """The share of the sun that the other things leave on a thing's pixel."""
+    """Return the share of the sun that the other things leave on a thing's pixel."""
     share = 1.0
     for j in range(things):
         if j != thing and casts[thing, j] and _may_shade(j, pixel, table, least, light):
@@ -274,7 +279,7 @@ def _sunlight(pixel, thing, things, table, casts, least, light, map_depth):  # p
 def _back_to_front(thing, row, column, met, near, table, alpha, depth, order, pixels):  # pragma: no cover
     """Fill `order` with the things that cover a pixel of a thing, farthest first; returns their number.
 
-    `pixels` gets the index in the pool of each thing's pixel.
+    Sets pixels[k] to the index in the pool of thing k's pixel.
     """
     covering = 0
     for neighbour in range(met[thing]):
@@ -297,7 +302,8 @@ def _back_to_front(thing, row, column, met, near, table, alpha, depth, order, pi
 
 @njit(inline="always")
 def _winner(order, covering, pixels, alpha):  # pragma: no cover
-    """The instance that covers most of a pixel; a thing wins a tie with the background."""
+    """Return the mask's value for a pixel: of what shows most in it, 0 for the background or a thing's number plus 1. A
+    thing wins a tie with the background."""
     rest, most, winner = 1.0, 0.0, 0
     for place in range(covering - 1, -1, -1):
         share = rest * alpha[pixels[order[place]]] / 255.0

@@ -1,10 +1,10 @@
-"""The atlas: the pixels that one animal in one slot, view and size adds to any scene, at one resolution, built and kept
-on disk.
+"""The atlas: its entries, which are the pixels that one animal in one slot, view and size adds to any scene, at one
+resolution. This module builds them, and reads and writes their files.
 
-Animals, textures and backgrounds are rendered once each and combined, instead of rendering every scene. An entry holds
-the animal's geometry once, a lit and an unlit layer for each texture and background, and the shadow that it throws on
-each background. `menagerie.envs.render.compositor` puts entries together. On disk an entry is one file, in a folder
-named by the hash of everything that determines its pixels.
+Animals, textures and backgrounds are rendered once each and then combined, so that scenes needn't be rendered one by
+one. An entry holds the animal's geometry once, a lit and an unlit layer for each texture and background, and the shadow
+that it throws on each background. `menagerie.envs.render.compositor` puts entries together. On disk an entry is one
+file, in a folder named by the hash of everything but its key that determines its pixels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,12 +55,12 @@ class Entry:
         return int((self.alpha >= 128).sum())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The fields by name."""
+        """Return the fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 class _Window(NamedTuple):
-    """The pixels around a thing."""
+    """The smallest rectangle of pixels around a thing."""
 
     top: int
     left: int
@@ -78,7 +78,7 @@ class _Window(NamedTuple):
 
 
 def to_bytes(display: np.ndarray) -> np.ndarray:
-    """Values in 0..1 as uint8."""
+    """Convert values in 0..1 to uint8."""
     return (display * np.float32(255) + np.float32(0.5)).astype(np.uint8)
 
 
@@ -122,7 +122,7 @@ def _layers(
     backgrounds: Sequence[str],
     window: _Window,
 ) -> UInt8[np.ndarray, "textures backgrounds h w 6"]:
-    """Lit and unlit layers; in the lit one a body shadows itself."""
+    """Return a lit and an unlit layer for each texture and background; in the lit one a body shadows itself."""
     sunlit = visibility(thing.shadows, thing.light_points)[:, None] if thing.shades_itself else None
     layers = np.empty((len(textures), len(backgrounds), window.height, window.width, 6), np.uint8)
     for row, texture in zip(layers, textures, strict=True):
@@ -137,10 +137,10 @@ def _layers(
 def _ground_shadow(
     backdrop: Ground, thing: Standing, side: int
 ) -> tuple[tuple[int, int, int, int], UInt8[np.ndarray, "h w"]]:
-    """The shadow of a thing on a background: its box (row, column, height, width) and the share of the sun in it,
-    0..255.
+    """Return the shadow of a thing on a background: its box (row, column, height, width), and the share of the sun in
+    it, 0..255.
 
-    Within a pixel, each sample counts by the part that the thing leaves visible, because only that part shows the
+    Within a pixel, each sample is weighted by the part that the thing leaves visible, because only that part shows the
     background.
     """
     points, shadows, samples = backdrop.light_points, thing.shadows, thing.samples
@@ -163,7 +163,7 @@ def _ground_shadow(
 
 
 def entry_path(folder: Path, key: EntryKey) -> Path:
-    """The path of the entry's file."""
+    """Return the path of the entry's file."""
     parts = (key.animal.replace(" ", "_"), key.slot, key.view, *filter(None, (key.size,)))
     return folder / f"{'-'.join(map(str, parts))}.npz"
 
@@ -188,8 +188,8 @@ def read_entry(path: Path) -> Entry | None:
 
 
 def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
-    """The identity of the entry at `path`, as bytes: its folder's name, which depends on all that decides pixels, and
-    its key."""
+    """Return the identity of the entry at `path`, as bytes: its folder's name, which depends on everything else that
+    decides its pixels, and its key."""
     return np.frombuffer(f"{path.parent.name}/{path.stem}".encode(), np.uint8)
 
 

@@ -49,7 +49,7 @@ class EntryPool:
         return key in self._index
 
     def holds(self, scene: Scene) -> bool:
-        """Whether all that a scene shows is in the pool. A name of another world never is."""
+        """Whether the pool has the entries of all things in a scene, and the world has its textures and background."""
         return scene.background in self._backgrounds and all(
             # plain tuples equal keys and are made in a tenth of the time
             (thing.animal, thing.slot, scene.view, thing.size) in self._index and thing.texture in self._textures
@@ -58,7 +58,7 @@ class EntryPool:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of pixels in the pool."""
+        """Bytes allocated for the pool's pixels, backdrops and depth maps."""
         held = (self._backdrops, self._alpha, self._shadow, self._colors, self._depth, self._light, self._map)
         return sum(growing.array.nbytes for growing in held)
 
@@ -102,7 +102,7 @@ class EntryPool:
         return requests
 
     def _backdrop(self, background: str, view: View) -> int:
-        """The index of a background's lit and unlit picture, which is drawn at its first use."""
+        """Return the index of a background's lit and unlit picture, which are drawn at the first use."""
         key = (background, view)
         if key not in self._backdrop_index:
             drawn, side = ground(background, self.resolution, view), supersampling(self.resolution)
@@ -112,6 +112,6 @@ class EntryPool:
 
 
 def _light_box(entry: Entry) -> Float64[np.ndarray, "6"]:
-    """The box in light space where a thing receives light, and the least depth in its own map: see `compose`."""
+    """Return the box in light space where a thing receives light, and the least depth in its own map: see `compose`."""
     column, row, depth = entry.light[entry.alpha > 0].T
     return np.array([column.min(), column.max(), row.min(), row.max(), depth.max(), entry.map_depth.min()], np.float64)

@@ -45,8 +45,8 @@ class Pictures(NamedTuple):
 class Renderer:
     """Renders a world's scenes at one resolution.
 
-    A scene's pixels depend on nothing but the scene, the resolution and `RENDER_VERSION`:
-    not on the other scenes, their order, `workers`, or on what `cache` holds.
+    The pixels depend only on the scene, its world, the resolution and `RENDER_VERSION`: not on the other scenes, their
+    order, `workers`, or on what `cache` holds.
     """
 
     def __init__(self, world: World, resolution: int, cache: Path | None = None, workers: int = 1):
@@ -79,13 +79,13 @@ class Renderer:
                 progress(done, len(missing))
 
     def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
-        """The entries that `scenes` need and that aren't cached, grouped by camera and sun."""
+        """Return the keys of entries that `scenes` need and that aren't cached, grouped by camera and sun."""
         return [key for key in self._keys(scenes) if not self._has(key)]
 
     def render(self, scenes: Sequence[Scene], out: Pictures | None = None) -> Pictures:
-        """Images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
+        """Return images, and instance masks: 0 for the background, i + 1 for `scene.things[i]`.
 
-        They are written into `out` if it is given: reusing it in a loop is several times faster, because allocating
+        They are written into `out` if it is given. Reusing it in a loop is several times faster, because allocating
         memory costs more than the pixels.
         """
         side = self.resolution
@@ -102,7 +102,7 @@ class Renderer:
         return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
-        """For each thing of scenes rendered before, the number of pixels that it covers without the others."""
+        """Return for each thing of scenes rendered before the number of pixels that it covers without the others."""
         return [[self._areas[EntryKey.of(thing, scene.view)] for thing in scene.things] for scene in scenes]
 
     @property
@@ -113,7 +113,7 @@ class Renderer:
         return self._pool
 
     def _keys(self, scenes: Sequence[Scene]) -> list[EntryKey]:
-        """The keys of the entries that scenes need, each once; raises for a scene that isn't of this world."""
+        """Return the key of each entry that scenes need, once; raises for a scene that isn't of this world."""
         keys = set()
         for scene in scenes:
             self.world.check(scene)
@@ -144,7 +144,7 @@ class Renderer:
                 ) from error
 
     def _keep(self, key: EntryKey, entry: Entry) -> None:
-        """Keep an entry: on disk if there is a cache folder, to save memory; else in memory."""
+        """Keep an entry: on disk if there is a cache folder, which saves memory; else in memory."""
         if self._folder is None:
             self._held.add(key, entry)
             self._areas[key] = entry.area
@@ -152,7 +152,8 @@ class Renderer:
             write_entry(entry_path(self._folder, key), entry)
 
     def _load(self, scenes: Sequence[Scene]) -> None:
-        """Load into memory the entries that `scenes` need."""
+        """Load into memory the entries that `scenes` need. With a cache folder, a pool that has grown too large is
+        dropped first."""
         if self._held.nbytes > POOL_BYTES and self._folder is not None:
             self._pool = None
         new = [scene for scene in scenes if not self._held.holds(scene)]
@@ -164,7 +165,7 @@ class Renderer:
                 self._areas[key] = entry.area
 
     def _read(self, key: EntryKey) -> Entry:
-        """Read an entry from the cache; a damaged file is built again."""
+        """Read an entry from the cache; if its file is missing or damaged, build it again."""
         path = entry_path(self._folder, key)
         entry = read_entry(path)
         if entry is None:

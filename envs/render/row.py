@@ -1,9 +1,9 @@
-"""Draws scenes as a row of columns, each empty or with the pattern of one thing.
+"""Draws scenes as a row of columns; each column is empty or has the pattern of one thing.
 
 These are one-dimensional images as in Yamamoto, Noguchi and Tanizawa (ICML 2026, arXiv 2601.12809), whose image is a
 row of ten positions, each a label or empty. Here a label is a fixed random pattern over the height of its column, so
 that an image tower whose patches are the columns embeds it linearly, and any other tower can read it too. The pattern
-of a thing is the mean of its animal's and its texture's; what isn't covered has the background's.
+of a thing is the mean of its animal's and its texture's patterns; the rest of the image has the background's.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,15 +28,15 @@ PARTS = 4  # a thing covers the inner half of its column, because nothing may to
 
 
 def renderer_of(world: World, resolution: int, cache: Path | None = None, workers: int = 1) -> "Renderer | RowRenderer":
-    """The renderer of a world's scenes, on a stage or in a row."""
+    """Return the renderer of a world's scenes, on a stage or in a row."""
     return Renderer(world, resolution, cache, workers) if world.row is None else RowRenderer(world, resolution)
 
 
 class RowRenderer:
     """Draws the scenes of a world whose things stand in a row, with the methods of `Renderer` that a store uses.
 
-    A picture depends on nothing but the scene and the resolution. Columns are drawn for each set of animals and view,
-    so that a scene and its swap have the same.
+    A picture depends only on the scene, the world's row and the resolution. The columns are chosen at random by the set
+    of animals and the view, so that a scene and its swap have the same ones.
     """
 
     def __init__(self, world: World, resolution: int) -> None:
@@ -51,16 +51,16 @@ class RowRenderer:
         self.world, self.row, self.resolution = world, world.row, resolution
 
     def prepare(self, scenes: Sequence[Scene], progress: Callable[[int, int], None] | None = None) -> None:
-        """Raise for scenes that a row can't show, before any is drawn; nothing needs to be built."""
+        """Raise for scenes that a row can't show, before any is drawn. Nothing needs to be built."""
         for scene in scenes:
             check_scene(scene)
 
     def missing(self, scenes: Sequence[Scene]) -> list[EntryKey]:
-        """No scene needs an atlas entry."""
+        """Return no keys: scenes in a row need no atlas entries."""
         return []
 
     def render(self, scenes: Sequence[Scene]) -> Pictures:
-        """Images, and masks as `Renderer.render` gives them."""
+        """Return images, and masks as those of `Renderer.render`."""
         side = self.resolution
         images, masks = np.empty((len(scenes), side, side, 3), np.uint8), np.zeros((len(scenes), side, side), np.uint8)
         for scene, image, mask in zip(scenes, images, masks, strict=True):
@@ -68,7 +68,7 @@ class RowRenderer:
         return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
-        """For each thing the number of its pixels; none hides another."""
+        """Return the number of pixels of each thing; none hides another."""
         width = self.resolution // self.row.columns // 2
         return [[width * (self.resolution - 2)] * len(scene.things) for scene in scenes]
 
@@ -87,7 +87,8 @@ class RowRenderer:
 
 
 def columns_of(scene: Scene, row: Row) -> tuple[int, ...]:
-    """The column of each thing, drawn for the animals and the view; raises for things that aren't left and right."""
+    """Return the column of each thing, random by the animals and the view; raises for two things that aren't left and
+    right."""
     random = generator(0, "row", *sorted(thing.animal for thing in scene.things), scene.view)
     if len(scene.things) == 1:
         return (row.places[random.integers(len(row.places))],)
@@ -107,6 +108,6 @@ def check_scene(scene: Scene) -> None:
 
 @lru_cache(maxsize=1024)
 def pattern(kind: str, name: str, resolution: int) -> Float64[np.ndarray, "h 3"]:
-    """The colours of a name, from the top to the bottom of an image."""
+    """Return the colours of a name's pattern, from the top to the bottom of an image."""
     blocks = generator(0, "row pattern", kind, name).uniform(0, 255, (BLOCKS, 3))
     return np.repeat(blocks, resolution // BLOCKS, 0)

@@ -1,5 +1,5 @@
-"""The objects that scenes at one resolution share: cameras, backgrounds along the camera's rays, and the thing in a
-slot of a view."""
+"""The objects that scenes at one resolution share: cameras, backgrounds along the camera's rays, and things in a slot
+of a view."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,13 +36,13 @@ class Ground:
 
 
 def camera(resolution: int, view: View) -> Camera:
-    """The camera of a resolution; its size counts samples, not pixels."""
+    """Return the camera of a resolution; its size counts samples, not pixels."""
     return Camera(resolution * supersampling(resolution), view)
 
 
 @lru_cache(maxsize=16)
 def ground(name: str, resolution: int, view: View) -> Ground:
-    """The background called `name`, without things on it."""
+    """Draw the background called `name`, without things on it."""
     background = load_background(name)
     drawn = background.draw(Rays(camera(resolution, view)), background.light)
     lit, unlit = tonemap(drawn.ambient + drawn.direct), tonemap(drawn.ambient)
@@ -59,7 +59,7 @@ class EntryKey(NamedTuple):
 
     @classmethod
     def of(cls, thing: Thing, view: int) -> "EntryKey":
-        """The key for a thing of a scene."""
+        """Return the key for a thing of a scene."""
         return cls(thing.animal, thing.slot, view, thing.size)
 
 
@@ -72,11 +72,11 @@ class Standing(Protocol):
     shades_itself: bool
 
     def skin(self, texture: str) -> Skin:
-        """The thing's surface, at the samples, in the texture of that name."""
+        """Return the thing's surface at the samples, in the texture of that name."""
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """The share of the sun that reaches ground points (in light space) where the thing's feet darken them; its
-        shadow isn't counted."""
+        """Return the share of the sun that reaches ground points (in light space) where the thing's feet darken them,
+        without counting its shadow."""
 
 
 class Body:
@@ -93,16 +93,16 @@ class Body:
         self.shadows = shadow_map([placed], self.sun)
 
     def skin(self, texture: str) -> Skin:
-        """The animal's surface at the samples, in the texture of that name."""
+        """Return the animal's surface at the samples, in the texture of that name."""
         return skin(self.samples, self.animal, self.mesh, load_texture(texture), self.sun)
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """All ones: a body's shadow map already begins at its feet."""
+        """Return all ones: a body's shadow map already begins at its feet."""
         return np.ones(points.shape[:-1], np.float32)
 
 
 class StandingCard:
-    """A cut-out; its flat card throws no shadow on itself."""
+    """A cut-out in a slot of a view; its flat card throws no shadow on itself."""
 
     shades_itself = False
 
@@ -116,14 +116,14 @@ class StandingCard:
         self.shadows = card_shadow(self.card, self.sun)
 
     def skin(self, texture: str) -> Skin:
-        """The photograph's own colours if it is natural, else the texture's colours with the photograph's
-        brightness."""
+        """Return the photograph's own colours if the cut-out is natural, else the texture's colours with the
+        photograph's brightness."""
         if self.natural:
             return card_skin(self.colors)
         return card_skin(painted(load_texture(texture), self.samples.body, self.brightness))
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """The share of the sun that the card's feet leave on ground points (in light space)."""
+        """Return the share of the sun that the card's feet leave on ground points (in light space)."""
         return contact(self.card, points, self.sun)
 
 
@@ -135,5 +135,5 @@ def standing(key: EntryKey, resolution: int, cutouts: Mapping[str, str]) -> Stan
 
 
 def mesh_in_slot(key: EntryKey) -> tuple[Mesh, Pose]:
-    """The mesh and pose of the modelled animal that `key` describes."""
+    """Return the mesh and pose of the modelled animal that `key` describes."""
     return animal_mesh(load_animal(key.animal)), place(*key)
