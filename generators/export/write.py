@@ -114,7 +114,7 @@ def chosen(split: Split, subsets: Sequence[str]) -> Split:
     """The split with only the named subsets, or all if none is named; raises for a name that can't name a file."""
     names = {choose(f"subset of {split.path}", name, split.subsets) for name in subsets or split.subsets}
     for name in names:  # they become file names, and the split may come from a stranger
-        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+        if not re.fullmatch(r"\w+( \d+)?", name, re.ASCII):
             raise UserError(f"{split.path} has a subset {name!r}, which can't name a file; do not trust this file")
     return replace(split, subsets={name: records for name, records in split.subsets.items() if name in names})
 

@@ -60,8 +60,10 @@ def in_use(scorer: Scorer) -> Iterator[None]:
     """Switch the scorer to evaluation mode, and afterwards back to its previous mode."""
     was_training = scorer.training
     scorer.eval()
-    yield
-    scorer.train(was_training)
+    try:
+        yield
+    finally:
+        scorer.train(was_training)
 
 
 def check_finite(scorer: Scorer, scores: Iterable[np.ndarray]) -> None:

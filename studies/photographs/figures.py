@@ -40,7 +40,8 @@ SAYS = {
     "photographs; photographs of other animals teach such a model no name of a tested one, so that there is no such "
     "run. Every photograph is shown in many composed images.",
     WORTH: "Accuracy by the number of distinct images of photographs. Every point is a model of its own, trained on so "
-    "many distinct images, composed of all photographs but the held-out ones. Thin lines: the targets. Dotted: chance.",
+    "many distinct images, composed of as many photographs of each animal as fine-tuning has at most. Thin lines: the "
+    "targets. Dotted: chance.",
     FACTORS_PART: "Accuracy of the model that was trained in the changed synthetic world minus that of the plain one, "
     "on the same records of photographed and of rendered animals.",
 }

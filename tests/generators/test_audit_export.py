@@ -14,7 +14,8 @@ from menagerie.generators.audit.run import audit
 from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS, INSTANCES
 from menagerie.generators.export.write import export
-from tests.helpers.splits import failed
+from menagerie.generators.splits.binding import BindingRecipe
+from tests.helpers.splits import failed, make_split
 
 TEXTS = "files and texts are those of the recipe"
 
@@ -44,6 +45,14 @@ def test_an_untouched_export_passes(exported):
     assert failed(exported) == []
     assert failed_with_all(exported) == []
     assert not any(finding.skipped for finding in audit(exported))
+
+
+def test_tests_of_several_rules_are_exported_too(tmp_path):
+    rules = ("animal=rabbit & texture=red", "animal=penguin & texture=white")
+    recipe = BindingRecipe(world="tiny", pairs=0.5, views=1, test_views=1, test_scenes=10, hold_out=rules)
+    export(make_split(tmp_path, recipe, 16), "coco", tmp_path / "out")
+    assert (tmp_path / "out/held_out-1.json").exists()
+    assert failed(tmp_path / "out") == []
 
 
 def failed_with_all(folder):
