@@ -17,7 +17,7 @@ from torch import Tensor
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import generator
-from menagerie.generators.benchmarks.benchmark import QUAD, Benchmark, Item
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item
 from menagerie.generators.captions.templates import Caption
 from menagerie.models.contract import TEXTS, TOLERANCE, build
 from menagerie.models.scorer import Scorer
@@ -93,7 +93,7 @@ class Coded(NamedTuple):
 
 
 def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Coded:
-    """Return the items of all tasks of some tests but quads. Raises if the scorer hasn't one vector for each image and
+    """Return the binary items of some tests. Raises if the scorer hasn't one vector for each image and
     text."""
     each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
     records = [record for part in each for record in part.records]
@@ -101,17 +101,17 @@ def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) 
 
 
 def binary(test: Benchmark) -> list[Item]:
-    """Return the items of one image: all but quads. Only their first two texts are compared."""
-    return [item for item in test.items if item.group != QUAD]
+    """Return the items of one image, a true text and a false one: one difference of products decides these."""
+    return [item for item in test.items if (len(item.images), len(item.texts), item.true) == (1, 2, 1)]
 
 
 def of_test(scorer: Scorer, name: str, test: Benchmark) -> Coded:
     items = binary(test)
     numbers = {image: k for k, image in enumerate(dict.fromkeys(item.images[0] for item in items))}
-    texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts[:2]))}
+    texts = {text: k for k, text in enumerate(dict.fromkeys(text for item in items for text in item.texts))}
     images, codes = image_vectors(scorer, test, list(numbers)), text_vectors(scorer, list(texts))
     image_codes = images[[numbers[item.images[0]] for item in items]]
-    both = codes[[[texts[text] for text in item.texts[:2]] for item in items]]
+    both = codes[[[texts[text] for text in item.texts] for item in items]]
     records = [Record(name, item.group, item.record, item.texts[0].text, item.cluster) for item in items]
     return Coded(records, image_codes[:, None] * both, image_codes**2)
 

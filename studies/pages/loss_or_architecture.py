@@ -64,8 +64,9 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     yield Heading("How they trained", TRAINED)
     yield Rows("budgets", *by_budget(study, records, courses, whole))
     longest = {arm.id for budgets in whole.values() if budgets for arm in budgets[max(budgets)]}
-    first = records.where(lambda arm: arm.id in longest and arm.cell.seed == 0)
-    yield Curves("training", first, (*FACTORS, "negatives"), panels="split", says="Seed 0, the largest budget.")
+    seed = min(records.labels("seed"))
+    first = records.where(lambda arm: arm.id in longest and arm.cell.seed == seed)
+    yield Curves("training", first, (*FACTORS, "negatives"), panels="split", says=f"Seed {seed}, the largest budget.")
 
 
 def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
