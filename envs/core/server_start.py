@@ -40,7 +40,7 @@ def complain(kind: type[BaseException], error: BaseException, trace: TracebackTy
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
     """Let modules be imported inside this context without `UNUSED`, which can be imported as usual afterwards, and
-    without garbage collection: what modules make stays, and scanning it takes a fifth of the time of loading them."""
+    without garbage collection: what modules make stays, and scanning it takes long."""
     absent, collects = UNUSED not in sys.modules, gc.isenabled()
     if absent:
         sys.modules[UNUSED] = None  # type: ignore[assignment]

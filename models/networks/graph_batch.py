@@ -8,6 +8,7 @@ from itertools import permutations
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
@@ -20,7 +21,7 @@ from menagerie.models.texts import Texts, mapped
 from menagerie.models.towers.tokenizers import Tokenizer, cut_texts
 
 Ends = tuple[int, int]  # subject and object
-Thing = TypeVar("Thing", bound=Hashable)
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Altered(NamedTuple):
@@ -76,7 +77,8 @@ class GraphBatch(NamedTuple):
         per_graph = ("phrase_of_node", "node_present", "predicate_of_edge", "subjects", "objects", "edge_present")
         kept = {name: getattr(self, name)[rows] for name in per_graph}
         more = {name: mapped(getattr(self, name), itemgetter(rows)) for name in ALTERED}
-        return self._replace(**kept, **more)
+        alone = torch.arange(len(kept["node_present"]), device=self.number.device)  # none is known to equal another
+        return self._replace(**kept, **more, distinct=alone, number=alone)
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,9 @@ class GraphReader:
         predicate_of_edge, edge_present = pad([[predicates[e.predicate] for e in g.edges] for g in graphs])
         subjects, _ = pad([[edge.subject for edge in graph.edges] for graph in graphs])
         objects, _ = pad([[edge.object for edge in graph.edges] for graph in graphs])
-        numbers, places = numbered(graphs), dict(zip(reversed(graphs), reversed(range(len(graphs))), strict=True))
+        numbers = numbered(graphs)
         number = torch.tensor([numbers[graph] for graph in graphs], dtype=torch.int64)
-        distinct = torch.tensor([places[graph] for graph in numbers], dtype=torch.int64)
+        distinct = torch.from_numpy(np.unique(number.numpy(), return_index=True)[1])
         related = [i for i, graph in enumerate(graphs[: texts.matched]) if graph.edges]
         return GraphBatch(
             phrases=self.tokenizer(list(phrases), self.context),
@@ -131,9 +133,9 @@ def check_nodes(texts: Texts) -> None:
             )
 
 
-def numbered(things: Iterable[Thing]) -> dict[Thing, int]:
-    """Number distinct things in the order of their first mention."""
-    return {thing: number for number, thing in enumerate(dict.fromkeys(things))}
+def numbered(keys: Iterable[Key]) -> dict[Key, int]:
+    """Number distinct keys in the order of their first mention."""
+    return {key: number for number, key in enumerate(dict.fromkeys(keys))}
 
 
 def swapped_edges(graphs: Sequence[SceneGraph]) -> Altered:

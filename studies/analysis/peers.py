@@ -16,15 +16,13 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import check_place
-from menagerie.envs.core.validation import Range
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.step_timing import WARM_UP, training_data
+from menagerie.studies.analysis.step_timing import WARM_UP, Timed, training_data
 from menagerie.studies.runs.machine import processor, settle_torch
 
 if TYPE_CHECKING:
@@ -39,21 +37,8 @@ SCORED = 256  # images, and as many captions, in evaluation
 
 
 @dataclass(frozen=True)
-class Peers:
+class Peers(Timed):
     """Time reading, a training step and scoring, ours and others', in turns and on one thread."""
-
-    architecture: str = "mini"
-    """Towers."""
-    world: str = "eight"
-    """World to draw from."""
-    resolution: int = 64
-    """Side of the square images, in pixels."""
-    batch: Annotated[int, Range(2, 100_000)] = 64
-    """Images per step."""
-    repeats: Annotated[int, Range(1, 100_000)] = 30
-    """Number of rounds; figures are medians over them."""
-    store: Path = Path("store")
-    """Folder of the image stores."""
 
 
 class Part(NamedTuple):
@@ -260,11 +245,8 @@ def in_turns(part: Part, repeats: int) -> tuple[float, float, float]:
 
 def peers(config: Peers) -> int:
     """Print a row for each part."""
-    from menagerie.models.towers.build import check_towers
-    from menagerie.models.towers.config import TowerConfig
 
-    check_place("--store", config.store)
-    check_towers(TowerConfig(config.architecture, resolution=config.resolution))
+    config.check()
     settle_torch(threads=1)
     data, best_rates = training_data(config), rates()
     print(f"{config.architecture}, {config.resolution} px, batch {config.batch}, 1 thread, {processor()}; CPU-ms")

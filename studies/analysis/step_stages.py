@@ -8,15 +8,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
-from menagerie.envs.core.files import check_place
-from menagerie.envs.core.validation import Range, Several
+from menagerie.envs.core.validation import Several
 from menagerie.models.recipe import Recipe
 from menagerie.models.registry import check_scorer, spec_of
-from menagerie.studies.analysis.step_timing import WARM_UP, training_data
+from menagerie.studies.analysis.step_timing import WARM_UP, Timed, training_data
 from menagerie.studies.runs.machine import processor, settle_torch
 
 if TYPE_CHECKING:
@@ -31,23 +29,11 @@ STAGES = ("images", "texts", "comparison", "update")
 
 
 @dataclass(frozen=True)
-class Stages:
+class Stages(Timed):
     """Time each stage of the training steps of models, which take them in turns; on a CPU, forward and backward."""
 
     models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
     """Scorers by name; ratios are to the first."""
-    architecture: str = "mini"
-    """Towers."""
-    world: str = "eight"
-    """World to draw from."""
-    resolution: int = 64
-    """Side of the square images, in pixels."""
-    batch: Annotated[int, Range(2, 100_000)] = 64
-    """Images per step."""
-    repeats: Annotated[int, Range(1, 100_000)] = 30
-    """Number of timed steps; figures are medians over them."""
-    store: Path = Path("store")
-    """Folder of the image stores."""
 
 
 def cut(code: "Tensors") -> "Tensors":
@@ -126,13 +112,10 @@ def steps_in_turns(config: Stages, data: "SplitDataset") -> Iterator[tuple[str, 
 
 def stages(config: Stages) -> int:
     """Print a row for each model: the medians of its stages, of the whole, and their ratio to the first model's."""
-    from menagerie.models.towers.build import check_towers
-    from menagerie.models.towers.config import TowerConfig
 
-    check_place("--store", config.store)
+    config.check()
     for model in config.models:
         check_scorer(model)
-    check_towers(TowerConfig(config.architecture, resolution=config.resolution))
     settle_torch(threads=1)
     rows: dict[str, list[dict[str, float]]] = {model: [] for model in config.models}
     for model, times in steps_in_turns(config, training_data(config)):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from menagerie.envs.core.files import check_place
 from menagerie.envs.core.validation import Range, Several
@@ -38,13 +38,9 @@ PEAKS: dict[str, dict[str, float]] = {
 
 
 @dataclass(frozen=True)
-class Training:
-    """Time the parts of a training step of every model, and the comparison of a batch's texts."""
+class Timed:
+    """What training steps are timed on."""
 
-    models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
-    """Scorers by name."""
-    sizes: Literal["small", "paper"] = "small"
-    """The scorers' own sizes: those for small towers, or their papers'."""
     architecture: str = "mini"
     """Towers."""
     world: str = "eight"
@@ -53,6 +49,28 @@ class Training:
     """Side of the square images, in pixels."""
     batch: Annotated[int, Range(2, 100_000)] = 64
     """Images per step."""
+    repeats: Annotated[int, Range(1, 100_000)] = 30
+    """Number of timed steps; figures are medians over them."""
+    store: Path = Path("store")
+    """Folder of the image stores."""
+
+    def check(self) -> None:
+        """Raise for a folder or towers that can't be used."""
+        from menagerie.models.towers.build import check_towers
+        from menagerie.models.towers.config import TowerConfig
+
+        check_place("--store", self.store)
+        check_towers(TowerConfig(self.architecture, resolution=self.resolution))
+
+
+@dataclass(frozen=True)
+class Training(Timed):
+    """Time the parts of a training step of every model, and the comparison of a batch's texts."""
+
+    models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
+    """Scorers by name."""
+    sizes: Literal["small", "paper"] = "small"
+    """The scorers' own sizes: those for small towers, or their papers'."""
     precision: Annotated[tuple[Precision, ...], Several(1)] = ("float32",)
     """Precisions, one after another for each model: float32, tf32, bf16 (docs/training.md)."""
     accumulate: Annotated[int, Range(1, 100_000)] = 1
@@ -61,15 +79,11 @@ class Training:
     """Keep only the input of each transformer block in a step."""
     compile: bool = False
     """Compile the loss of a step and its gradient with torch.compile, before what is timed."""
-    repeats: Annotated[int, Range(1, 100_000)] = 30
-    """Number of timed steps; figures are medians over them."""
-    store: Path = Path("store")
-    """Folder of the image stores."""
     device: str = "cpu"
     """cpu or cuda."""
 
 
-def training_data(config: Any) -> "SplitDataset":
+def training_data(config: Timed) -> "SplitDataset":
     """A split of a world with most of its pairs in train, as the options say; renders missing images."""
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore
@@ -184,14 +198,11 @@ def target_times(config: Training, data: "SplitDataset") -> Iterator[tuple[int, 
 def training(config: Training) -> int:
     import torch
 
-    from menagerie.models.towers.build import check_towers
-    from menagerie.models.towers.config import TowerConfig
     from menagerie.studies.runs.machine import processor
 
-    check_place("--store", config.store)
+    config.check()
     for model in config.models:
         check_scorer(model)
-    check_towers(TowerConfig(config.architecture, resolution=config.resolution))
     check_device_here(config.device)
     recipes = [recipe_of(config, precision) for precision in config.precision]
     settle_torch(threads=1)

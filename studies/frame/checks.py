@@ -22,7 +22,7 @@ from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.command_line import sized
 from menagerie.studies.runs.loggers import check_loggers
 from menagerie.studies.runs.machine import check_device, check_device_here, check_precision, start_server
-from menagerie.studies.runs.together import check_sharing, processes, sharing
+from menagerie.studies.runs.together import check_sharing, processes, processes_of
 
 
 def check_given(study: AnyStudy, preset: AnyStudy) -> None:
@@ -63,7 +63,9 @@ def check(study: AnyStudy) -> None:
     check_page(study, arms)
     start_server(study.threads)
     # Where jobs are submitted there need be no GPU.
-    in_child(check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells), sharing(study))
+    in_child(
+        check_machine, study.device if study.cluster.engine != "slurm" else "cpu", distinct(cells), processes_of(study)
+    )
 
 
 def check_splits(cells: Iterable[Cell]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from menagerie.envs.core.errors import Stopped, UserError
+from menagerie.studies.cluster.worker import SIGNALS
 from menagerie.studies.runs.graphs import give_readers, read_graphs
 from menagerie.studies.runs.machine import settle_torch
 from menagerie.studies.runs.together import JOINED, join, ranks_on
@@ -48,8 +49,8 @@ def run_together(command: Callable[[], int | None]) -> int | None:
 
 
 def ignore_signals() -> None:
-    """Let neither Ctrl-C nor SIGTERM, which torchrun passes on to all processes, end this one."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Ignore Ctrl-C and the signals of a cluster's task in this process; torchrun and Slurm send these to all."""
+    for number in (*SIGNALS, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
 

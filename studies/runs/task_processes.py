@@ -5,12 +5,10 @@ it (menagerie.studies.runs.followers). Each has its own GPU.
 """
 
 import os
-import signal
 from collections.abc import Callable
 
 from menagerie.envs.core.errors import run_command
 from menagerie.envs.core.processes import end_with_parent, workers_context
-from menagerie.studies.cluster.worker import SIGNALS
 from menagerie.studies.runs.followers import follow_trainings, ignore_signals, run_together
 from menagerie.studies.runs.machine import start_server
 from menagerie.studies.runs.together import join
@@ -45,8 +43,6 @@ def follow_in_task(place: dict[str, str], rank: int) -> None:
     """Follow the trainings of a task's first process, and end with it. Only the first process reacts to Slurm's
     signals."""
     ignore_signals()
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
     end_with_parent()
     take_place(place, rank)
     run_command(lambda: follow_trainings(join()))

@@ -153,7 +153,7 @@ def take_steps(
         )
 
 
-def sharing(study: Any) -> int:
+def processes_of(study: Any) -> int:
     """Number of processes that take the steps of each of a study's trainings: those of torchrun, or of a task."""
     return processes() if study.cluster.engine == "none" else study.cluster.slurm.processes
 
@@ -161,7 +161,7 @@ def sharing(study: Any) -> int:
 def check_sharing(study: Any, cells: list[Cell]) -> None:
     """Raise for options and models with which several processes can't train together. Doesn't raise if one trains
     alone."""
-    count = sharing(study)
+    count = processes_of(study)
     if processes() > 1 and study.workers > 1:
         raise UserError(
             f"--workers {study.workers}: under torchrun runs go one after another, trainings in all {processes()} "
