@@ -80,11 +80,12 @@ def steps(ranks, data, name, options, recipe):
     return torch.stack(losses), first
 
 
-def all_steps(ranks, file):
+def all_steps(ranks, file, long):
     """Every case in float64, two of them in float32, whose rounding is that of a real step, and `codes`."""
     data = SplitDataset(file, "train")
+    cases = {case: (*what, LONG if long and recipe is RECIPE else recipe) for case, (*what, recipe) in CASES.items()}
     with double():
-        found = {case: steps(ranks, data, *what) for case, what in CASES.items()}
+        found = {case: steps(ranks, data, *what) for case, what in cases.items()}
     rounded = {case: steps(ranks, data, *CASES[case]) for case in ("clip", "oc-clip")}
     return found, rounded, codes(ranks)
 
@@ -96,14 +97,22 @@ def codes(ranks):
 
 
 @cache
-def alone(file):
-    return all_steps(None, file)
+def alone(file, long):
+    return all_steps(None, file, long)
+
+
+@pytest.fixture
+def expected(request, split):
+    """What one process finds."""
+    return alone(split, request.config.option.long)
 
 
 @pytest.fixture(scope="module", params=[2, 3])
 def several(request, split, tmp_path_factory):
     """What the first of two, or three, processes has found, and the others."""
-    return together(tmp_path_factory.mktemp("ranks") / "here", request.param, all_steps, split)
+    return together(
+        tmp_path_factory.mktemp("ranks") / "here", request.param, all_steps, split, request.config.option.long
+    )
 
 
 def relative(found, expected):
@@ -113,28 +122,27 @@ def relative(found, expected):
     return ((every[0] - every[1]).norm() / every[1].norm()).item()
 
 
-def test_they_have_the_losses_and_gradients_of_one_process(several, split):
+def test_they_have_the_losses_and_gradients_of_one_process(several, expected):
     """In steps after the first, weights differ by what gradients of earlier ones did."""
-    expected, in_float32, _ = alone(split)
+    in_float64, in_float32, _ = expected
     apart = {}
     for found, rounded, _ in several:
         for case, (losses, first) in found.items():
-            formats = [{key: part.stride() for key, part in each.items()} for each in (first, expected[case][1])]
+            formats = [{key: part.stride() for key, part in each.items()} for each in (first, in_float64[case][1])]
             assert formats[0] == formats[1], case
-            loss = ((losses - expected[case][0]).abs() / expected[case][0].abs().clamp_min(1)).max().item()
-            apart[case] = max(apart.get(case, 0), loss, relative(first, expected[case][1]))
+            loss = ((losses - in_float64[case][0]).abs() / in_float64[case][0].abs().clamp_min(1)).max().item()
+            apart[case] = max(apart.get(case, 0), loss, relative(first, in_float64[case][1]))
         for case, (_, first) in rounded.items():
             assert relative(first, in_float32[case][1]) < 1e-6
     assert len(apart) == len(CASES)
     assert {case: far for case, far in apart.items() if far > 1e-9} == {}
 
 
-def test_codes_in_half_precision_are_those_of_one_process(several, split):
-    expected = alone(split)[-1]
-    assert expected.dtype == torch.bfloat16
+def test_codes_in_half_precision_are_those_of_one_process(several, expected):
+    assert expected[-1].dtype == torch.bfloat16
     for *_, found in several:
         assert found.dtype == torch.bfloat16
-        assert torch.equal(found, expected)
+        assert torch.equal(found, expected[-1])
 
 
 SHORT = replace(RECIPE, steps=9, batch=18)
