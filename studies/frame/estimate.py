@@ -66,7 +66,7 @@ class Estimate(NamedTuple):
     def conclusive(self) -> bool:
         """Whether the interval may decide on which side of a value the number lies. Few pairs that are all alike may be
         alike by chance."""
-        return self.known or self.clusters >= MANY_PAIRS
+        return self.known or (self.clusters >= MANY_PAIRS and not math.isnan(self.low))
 
     def __str__(self) -> str:
         return f"{100 * self.value:{'+' if self.signed else ''}.1f} [{self.bounds}]"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.benchmarks.benchmark import Benchmark
-from menagerie.generators.benchmarks.matrix import MatrixBenchmark
+from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.models.judges.forms import Form, form_of
 from menagerie.models.judges.judge import PROBLEMS, Judge
 from menagerie.models.library.judged import Judged
@@ -35,16 +35,22 @@ def questions_to(source: Source, benchmarks: Iterable[Benchmark]) -> int:
 
 
 def questions_about(form: Form, benchmark: Benchmark) -> int:
-    """The number of different questions about one benchmark; equal images count as different ones."""
+    """The number of different questions about one benchmark. Equal images under two numbers, and equal texts of two
+    pools, count as different ones."""
     if isinstance(benchmark, MatrixBenchmark):
-        sizes = ((len(pool.images), sum(map(len, pool.texts))) for pool in benchmark.pools if form.compares_images)
-        return sum(texts if form.blind else images * texts for images, texts in sizes)
+        return sum(questions_in(form, pool) for pool in benchmark.pools) if form.compares_images else 0
     try:
         form.check(benchmark, benchmark.items)
     except UserError:
         return 0
     every = {one for item in benchmark.items for one in form.comparisons(item)}
     return len({question for one in every for question in form.questions(one)})
+
+
+def questions_in(form: Form, pool: Pool) -> int:
+    """The number of different questions about a pool: every image with every text, and texts alone for a prior."""
+    images, texts = len({*pool.images}), len({phrasing.text for text in pool.texts for phrasing in text})
+    return texts if form.blind else (images + bool(form.prior)) * texts
 
 
 def judged_record(scorer: "Scorer | Judge") -> dict[str, Any]:

@@ -31,7 +31,7 @@ from menagerie.studies.frame.figures import lines
 from menagerie.studies.frame.page import write_report
 from menagerie.studies.frame.parts import Lines, Rows, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.compute import DASH, Line, Point, verdict
+from menagerie.studies.pages.compute import DASH, Line, Point, percent, verdict
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import folder_of, keep, states
@@ -300,6 +300,12 @@ def test_one_seed_of_few_pairs_that_are_all_right_leaves_it_undecided():
     course = Course("a choice", [], (0.6, 1.0), stopped=True)
     assert verdict(PRESETS["laptop"], Line("binding", "clip", course, [few])) == "undecided"
     assert verdict(PRESETS["laptop"], Line("binding", "clip", course, [many])) == "binds"
+
+
+def test_two_seeds_of_many_pairs_are_given_without_interval():
+    nothing = Estimate(0.9, np.nan, np.nan, 90, 60, 2, 0.0)
+    assert "nan" not in percent(nothing)
+    assert not nothing.conclusive
 
 
 def skill(arm: Arm) -> float:

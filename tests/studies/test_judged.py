@@ -8,15 +8,19 @@ from dataclasses import replace
 
 import pytest
 
+from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
 from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.library.judged import judges_named
+from menagerie.studies.scoring.judged import questions_in
 from tests.command import ROOT, run_here
 from tests.helpers.benchmark_files import MAKERS, MATRICES
 from tests.helpers.chat_service import Sent
 from tests.helpers.splits import RECIPE, make_split
-from tests.helpers.vision_service import GOES_ON, VisionService, truth
+from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, VisionService, truth
 from tests.studies.browser import plain
 
 EVALUATE, TRANSFER = ([sys.executable, str(ROOT / "studies" / name)] for name in ("evaluate.py", "transfer.py"))
@@ -31,6 +35,24 @@ def rows_of(out):
             form = row["model"].rpartition(" (")[2].removesuffix(")")
             found[form][row.get("task") or (row["benchmark"], row["name"]), row.get("subset")] = row
     return found
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        ("yes", {}),
+        ("yes", {"blind": True}),
+        ("likelihood", {"prior": 0.5}),
+        ("likelihood", {"prior": 0.5, "blind": True}),
+    ],
+)
+def test_a_pool_has_as_many_questions_as_are_counted(form, options, tmp_path):
+    pool = Pool("", (), (0, 1, 2, 1), ((RED,), (GREEN, BLUE), (BLUE, BLUE)), ())
+    with VisionService(truth(BENCH)) as service:
+        given = JudgeOptions(forms=(form,), answers=tmp_path / "answers", **options)
+        judge = judges_named(f"chat:{service.url}#fake/model", given)[-1].load()
+        judge.pool(BENCH, pool)
+        assert questions_in(judge.form, pool) == len(service.questions())
 
 
 @pytest.fixture(scope="module")
