@@ -61,9 +61,10 @@ def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
     if path in above:
         raise UserError(f"{path} extends itself, by way of {above[-1]}")
     source, table = Source(path), read_table(path)
-    stamp = (path, *above, *source.stamps(entry for kind in KINDS for entry in table.entries(kind).values()))
+    base = base_world(source, table.extends, above)
+    stamp = (path, base, *source.stamps(entry for kind in KINDS for entry in table.entries(kind).values()))
     if stamp not in _loaded:
-        _loaded[stamp] = build_world(source, table, above)
+        _loaded[stamp] = build_world(source, table, base)
     return _loaded[stamp]
 
 
@@ -92,9 +93,8 @@ def with_listed_files(path: Path, table: WorldTable) -> WorldTable:
     return replace(table, animals=animals, animal=table.animal | files)
 
 
-def build_world(source: Source, table: WorldTable, above: Sequence[Path]) -> World:
-    """Make the world of a table; its ingredients are registered only after all checks."""
-    base = base_world(source, table.extends, above)
+def build_world(source: Source, table: WorldTable, base: World) -> World:
+    """Make the world of a table that extends `base`; its ingredients are registered only after all checks."""
     defined = {
         kind: {name: make_ingredient(source, kind, name, entry) for name, entry in table.entries(kind).items()}
         for kind in KINDS

@@ -202,8 +202,9 @@ def sampled(shown: ShownRows, before: Bool[np.ndarray, " n"]) -> Int64[np.ndarra
         choice = choice or rows.tolist()
         chosen.add(choice[len(choice) // 2])
         drawn.add(grounds[choice[len(choice) // 2]])
-    more = max(0, min(SAMPLE, len(shown)) - len(chosen))
-    chosen.update(np.linspace(0, len(shown) - 1, more).round().astype(int).tolist())
+    others = np.setdiff1d(np.arange(len(shown)), list(chosen))
+    more = max(0, min(SAMPLE - len(chosen), len(others)))
+    chosen.update(others[np.linspace(0, len(others) - 1, more).round().astype(int)].tolist())
     return shown.rows[sorted(chosen)]
 
 

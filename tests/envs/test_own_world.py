@@ -286,3 +286,11 @@ def test_the_first_textures_cannot_be_replaced(folder):
     (folder / "red.toml").write_text(BLUE.replace("blue", "grass"))
     with pytest.raises(UserError, match="'grass' is built in"):
         load_world(str(folder / "red.toml"))
+
+
+def test_an_edit_of_the_extended_file_is_seen(tmp_path):
+    base, mine = tmp_path / "base.toml", tmp_path / "mine.toml"
+    mine.write_text('extends = "base.toml"\ntextures = ["red", "blue"]\n')
+    for animals in (("penguin", "lion"), ("penguin", "lion", "cat")):
+        base.write_text(f'extends = "tiny"\nanimals = {list(animals)}\n'.replace("'", '"'))
+        assert load_world(str(mine)).animals == animals
