@@ -34,7 +34,7 @@ far scores and gradients differ.
 (OC-CLIP's table 9), and on request how many images pass per second.
 
 `growth`: time and memory by the number of scenes, as exponents: a store's index, the sampler, and splits that are
-rendered, opened and audited; and what a grid's report takes, by the number of runs.
+rendered, opened, trained on and audited; a training step by its batch; and a grid's report by the number of runs.
 
 `scale`: what a long training takes on one device or many, by a cost model that is fitted to short trainings here
 and checked on a larger one.

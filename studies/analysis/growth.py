@@ -17,6 +17,7 @@ from menagerie.studies.analysis.growth_parts import (
     sampler_growth,
     split_growth,
 )
+from menagerie.studies.analysis.training_growth import batch_growth
 
 Row = dict[str, float]
 Measure = Callable[[Growth, Path, int], Iterator[tuple[str, float]]]
@@ -28,9 +29,9 @@ def growth(config: Growth, report: Measure) -> int:
 
     print(f"processor time; {processor()}")
     for part in config.parts:
-        amounts = {"splits": config.scenes, "report": config.runs}.get(part, config.rows)
+        amounts = {"splits": config.scenes, "batches": config.batches, "report": config.runs}.get(part, config.rows)
         rows = [measured((PARTS | {"report": report})[part], config, amount) for amount in amounts]
-        counted = "runs" if part == "report" else "scenes"
+        counted = {"report": "runs", "batches": "images"}.get(part, "scenes")
         print_table(f"{part}, by number of {counted}", amounts, rows)
     return 0
 
@@ -65,4 +66,5 @@ PARTS = {
     "sampler": sampler_growth,
     "files": file_growth,
     "splits": split_growth,
+    "batches": batch_growth,
 }

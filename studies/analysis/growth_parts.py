@@ -23,23 +23,26 @@ if TYPE_CHECKING:
 BATCHES, CALLS = (64, 4096), 50
 LOOKED_UP, MOST_SHOWN, MOST_ALONE = 20_000, 10_000, 500
 MEMORY = Path("/proc/self")
-Part = Literal["index", "sampler", "files", "splits", "report"]
+Part = Literal["index", "sampler", "files", "splits", "batches", "report"]
 RUNS_OF_A_PLACE = 10  # two models, five seeds
 Amounts = Annotated[tuple[int, ...], Range(10, 10**9), Several(1)]
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How listing, finding, sampling, making, opening and auditing grow with the number of scenes."""
+    """How listing, finding, sampling, making, opening, training and auditing grow with the number of scenes, a training
+    step with its batch, and a report with its runs."""
 
     parts: Annotated[tuple[Part, ...], Several(1)] = ("index", "sampler", "splits")
     """What is measured: a store's index; the sampler of batches; a split of many shards, whose images have four pixels,
-    in a process that may have few files open; splits of crowds, rendered and audited; the report of a grid with
-    invented results."""
+    in a process that may have few files open; splits of crowds, rendered, trained on once and audited; training steps;
+    the report of a grid with invented results."""
     rows: Amounts = (50_000, 500_000, 5_000_000)
     """Numbers of synthetic scenes in indices and in shards, and of items in samplers."""
     scenes: Amounts = (1_000, 3_000, 10_000)
     """Training scenes of splits of crowds."""
+    batches: Annotated[tuple[int, ...], Range(2, 10**5), Several(1)] = (64, 256, 1024)
+    """Images per training step."""
     runs: Annotated[tuple[int, ...], Range(RUNS_OF_A_PLACE, 10**6), Several(1)] = (100, 1_000)
     """Numbers of training runs of the grid; rounded down to two models with five seeds at each place."""
     handles: Annotated[int, Range(32, 10**6)] = 256
@@ -106,7 +109,7 @@ def index_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
     yield "list one shard, ms", 1000 * each
     yield "end an addition, s", ended
     yield "open and find one scene, s", opened
-    yield "... memory, MB", memory
+    yield "... memory, MiB", memory
     yield f"find {LOOKED_UP} scenes, s", looked_up
 
 
@@ -161,7 +164,7 @@ def file_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str
         for name, some in (("together", rows), ("in any order", random.permutation(rows)[:MOST_ALONE])):
             read = reader.read_all if name == "together" else lambda some: [reader.read(row) for row in some.tolist()]
             yield f"read an image of many {name}, ms", 1000 * seconds(partial(read, some))[0] / len(some)
-        yield "... memory, MB", peak.more()
+        yield "... memory, MiB", peak.more()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
@@ -198,13 +201,14 @@ def split_of_some(store: "ImageStore", amount: int) -> Path:
 
 
 def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Measure how a split of crowds is planned, rendered, written, opened, loaded and audited."""
+    """Measure how a split of crowds is planned, rendered, written, opened, loaded, trained on and audited."""
     from menagerie.generators.audit.run import audit
     from menagerie.generators.splits.crowd import CrowdRecipe
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.generators.storage.pixels import open_split
     from menagerie.generators.storage.split_file import make_split
+    from menagerie.studies.analysis.training_growth import pass_seconds
 
     few = {"things": (2, 3), "test_things": (2, 3), "searches": (), "triplets": ()}
     recipe = CrowdRecipe(world=config.world, train_scenes=amount, test_scenes=100, views=4, test_views=1, **few)
@@ -221,4 +225,5 @@ def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[st
     loaded, data = seconds(lambda: SplitDataset(split, "train", preload=True))
     yield "read its images, s", loaded
     yield "... memory over that of the images", peak.more() * 2**20 / data.images([0])[0].nbytes / len(data)
+    yield "train on it once, s", pass_seconds(data, config.resolution)
     yield "audit, s", seconds(lambda: audit(path))[0]
