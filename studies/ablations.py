@@ -8,10 +8,9 @@
     python studies/ablations.py --preset negatives   # false captions for all; masks, phases
     python studies/ablations.py --preset partial     # captions that leave things and textures out
 
-Each row differs from the model by one line of configuration, which comes from the model's paper
-(studies/analysis/papers.py) or from the study (studies/analysis/ablation_rows.py), and is trained on the
-hardest cell of the spatial grid and, where it can matter, of the binding grid. Rows whose parser isn't installed
-are left out, with the reason.
+Each row changes the model by one line of configuration: from the model's paper (studies/analysis/papers.py), from the
+study (studies/analysis/ablation_rows.py) or of your own. It is trained on the hardest cells of the spatial and of the
+binding grid, wherever it can matter. Rows whose parser can't run here are left out, with the reason.
 Ends with `report.html`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
@@ -106,9 +105,9 @@ class AblationStudy(Study):
         return ("own",) if self.base or self.split else self.splits
 
     def grid(self, split: str) -> tuple[SplitStudy, str]:
-        """Return the grid of a split, reduced to its hardest cell or to the user's recipe or file. Also return why it
-        takes no tuned recipes, or "". It takes them only if the models of all rows were tuned: otherwise rows would
-        also differ in that."""
+        """Return the grid of a split, reduced to its hardest cell or to the user's recipe or file. Also return why the
+        preset's tuned recipes are dropped, or "". They are dropped unless the models of all rows were tuned: otherwise
+        rows would also differ in that."""
         kind = "spatial" if self.base is not None and self.base.relational else "binding"
         presets = GRIDS[kind if self.split_names == ("own",) else choose("split", split, GRIDS)]
         grid = self.narrowed(presets[choose("preset of the grids", self.cell, presets)])
@@ -162,8 +161,8 @@ class AblationStudy(Study):
 
     @cached_property
     def first(self) -> dict[int, Arm]:
-        """Map the index of each arm that only scores with other graphs to the arm that trains its weights. If the study
-        doesn't train these weights elsewhere, the arm is left out."""
+        """Map the index of each arm that only scores with other graphs to the arm that trains the same weights. Leave
+        the arm out if the study doesn't train these weights elsewhere."""
         by_id = {arm.id: arm for arm in self.arms}
         others = {k: arm.cell for k, arm in enumerate(self.arms) if arm.cell.graphs.trained_with != arm.cell.graphs}
         found = {k: by_id.get(cell.trained_as.id) for k, cell in others.items()}

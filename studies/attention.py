@@ -3,10 +3,10 @@
     python studies/attention.py runs/binding_grid-laptop
 
 For every finished cell of a grid whose model has attention: the overlap (intersection over union) of each query's map
-with the mask of its own animal and of the other, at the threshold that is best on validation. Writes attention.csv,
-validation first, by which anything about the maps is chosen, then the tests, and a picture for each cell. Models
-without attention are left out. Run again, it measures what is new. A class of your own takes part if you name it, so
-that its file is run:
+with the mask of its own animal and of the other, at the threshold that is best on validation. Writes attention.csv and
+a picture for each cell. In the table validation, on which anything about the maps is chosen, comes before the tests.
+Models without attention are left out. Run again, it measures what is new. Cells of your own class are measured if you
+name it, because its file is run:
 
     python studies/attention.py runs/mine --code mine.py:Mine
 """
@@ -56,8 +56,8 @@ class Config:
 
 
 def read_config(run: Path) -> tuple[Path, list[Path]]:
-    """Return the folder of the image stores that a run was given, and its split files, if any. Raise unless `run` is
-    the folder of a grid."""
+    """Return the folder of the image stores that a run was given, and its split files, if any. Raise if its config.json
+    can't be read."""
     try:
         config = read_record(run / "config.json")["config"]
         return Path(config["store"]), list(map(Path, config.get("split", ())))
@@ -98,7 +98,7 @@ def name_of(model: str, code: Sequence[str]) -> str:
 
 
 def jobs_of(config: Config, records: "Records") -> "Iterator[tuple[Arm, Looking]]":
-    """Yield the measuring job of each finished cell whose code may be run."""
+    """Yield each finished cell whose code may be run, with its measuring job; print which are left out."""
     from menagerie.studies.measures.attention import Attention, Looking
 
     store, given = read_config(config.run)
@@ -160,7 +160,7 @@ def attention_sheet(
 
 
 def run(config: Config) -> None:
-    """Measure all cells, print and write the table."""
+    """Measure all cells, print their results, and write the table."""
     from menagerie.studies.frame.records import read
     from menagerie.studies.measures.attention import MEASURED
     from menagerie.studies.runs.dispatch import run_jobs

@@ -24,7 +24,7 @@ from menagerie.studies.frame.options import CaptionOptions
 
 @dataclass(frozen=True)
 class Config(CaptionOptions, Grid):
-    """One binding grid."""
+    """A grid of binding splits."""
 
 
 PRESETS: dict[str, Config] = {

@@ -1,7 +1,7 @@
 """How many things can a model bind at once?
 
-Models train on scenes of up to so many different animals, each in a texture of its own, and are tested on scenes of two
-to six. The false caption has the same words, with the textures of two animals exchanged.
+Models train on scenes of at most one, two or three different animals, each in a texture of its own, and are tested on
+two to six. The false caption has the same words, with the textures of two animals exchanged.
 
     python studies/capacity.py --preset smoke      # tiny, a minute on 2 cores
     python studies/capacity.py                     # laptop: 8 animals, 8 textures, 32 px, three seeds
@@ -38,12 +38,12 @@ class Capacity(SplitStudy):
     plain_recipe: ClassVar[SplitRecipe] = CrowdRecipe()
 
     most: Annotated[Axis[int], Range(1, MOST)] = (1, 2, 3)
-    """Largest numbers of things in training scenes, a run for each: its scenes have from one thing to that number."""
+    """Largest number of things in a training scene: a run for each value, on scenes of one thing up to that number."""
     test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
     """Numbers of things in tests."""
     triplets: Annotated[tuple[int, ...], DATA, Several(), Range(0, 2)] = (0, 1, 2)
-    """Further tests of scenes with four things and so many triplets: a thing, one of the same animal, and one of the
-    same texture."""
+    """Numbers of triplets in further tests of four things; a triplet is a thing, one of its animal and one of its
+    texture."""
     layout: Annotated[Literal["apart", "rows", "overlap"], DATA, FIRST] = "apart"
     """Where things stand: side by side and above, in two rows, or in front of one another."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000
@@ -51,10 +51,10 @@ class Capacity(SplitStudy):
     world: Annotated[str, DATA, FIRST] = "eight-textures"
     """Vocabulary of the scenes, with at least as many animals and textures as a scene has things."""
     mended: Annotated[bool, WHAT] = False
-    """Also train OC-CLIP with our mends: a competition weighted by fit, and captions that leave things and textures
-    out."""
+    """If oc-clip is among --models, also train it with our mends: competition weighted by fit, and incomplete
+    captions."""
     enough: Annotated[float, WHAT, Range(0.5, 1.0)] = 0.9
-    """Accuracy on swaps from which on a model counts as binding that many things."""
+    """Smallest accuracy on swaps of n things that counts as binding n things."""
 
     def check_given(self, preset: AnyStudy) -> None:
         if self.split:
@@ -62,7 +62,7 @@ class Capacity(SplitStudy):
         super().check_given(preset)
 
     def plan(self, known: Known) -> Iterable[Arm]:
-        """Plan every model with each value of `most`. With `mended`, plan OC-CLIP with our mends too."""
+        """Plan every model with each value of `most`. With `mended`, plan each run of OC-CLIP with our mends too."""
         for arm in grid(self, things=self.trained):
             yield arm
             if self.mended and arm.cell.model == "oc-clip":
@@ -124,7 +124,7 @@ class Capacity(SplitStudy):
         yield Table("hidden-table", found, ("things", "model"), intervals=True, words=words)
 
     def answer(self, swaps: Records) -> Iterator[Part]:
-        """Yield a sentence for each model on how many things it binds if its training shows the most."""
+        """Yield a sentence for each model: how many things it binds after training on the most things."""
         widest = as_column(max(self.trained, key=len))
         found = swaps.where(things=widest).estimates(("model", "subset"))
         for model in swaps.labels("model"):

@@ -6,15 +6,14 @@
     python studies/compute.py --preset long               # CLIP, one seed: pug, 64 px, 16 000 steps
     python studies/compute.py --preset wide --device cuda # towers, batches, pooling; 32 000 steps
 
-First the learning rate (towers, batch): all are trained with one seed, and after each budget of steps
-the better half on validation goes on. The last one is trained with all seeds, each budget in turn, until
-validation stops rising (one at chance may not have begun to, and goes on).
+First the learning rate (and towers, and batch) is chosen: all are trained with one seed, and after each budget
+of steps the half that is better on validation goes on. The last one left is trained with all seeds, budget by
+budget, until validation stops rising (at chance it goes on, because it may not have begun to rise).
 
-The rate is constant and then decays (warmup-stable-decay): a cosine would need a run of its own for every
-budget, while here a longer run goes on from where a shorter one began to decay, so that budgets up to n
-steps, each twice the one before, cost 1.2 n instead of 2 n. With a fifth of the steps for a decay of
-1 - sqrt such runs are as good as cosines of their length (Hägele et al. 2024; Hu et al. 2024), and each point
-is a finished model, which a run that is looked at half-way is not.
+The rate is constant and then decays (warmup-stable-decay): a longer run goes on from where a shorter one began
+to decay. So budgets up to n steps, each twice the one before, cost 1.2 n steps; with cosines, which need a run of
+their own for every budget, they would cost 2 n. With a fifth of the steps for a decay of 1 - sqrt such runs are as
+good as cosines of their length (Hägele et al. 2024; Hu et al. 2024). Each point is a finished model.
 
 Ends with `report.html`, `results.csv`, `compute.csv` and per-record predictions in `--out`. Run again, it
 skips what is finished.
@@ -122,8 +121,8 @@ class Compute(Study):
             yield from self.course(known, split, model).arms
 
     def course(self, known: Known, split: str, model: Any) -> Course:
-        """Return how far a model is on a split. First its setups are halved with the first seed; then the budgets of
-        the last one rise, with all seeds."""
+        """Return the runs of a model on a split so far, and what they chose. After each budget the better half of the
+        setups goes on, with the first seed. Then the last setup is trained with rising budgets and all seeds."""
         choosing = halved(
             known, self.setups, self.budgets, lambda setup, steps: self.run(split, model, setup, 0, steps)
         )

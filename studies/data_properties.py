@@ -1,10 +1,10 @@
 """Which properties of training data help a model to bind, and which hurt?
 
-Captions that leave textures or things out, or mention the salient thing alone; more things in an image; bigger batches;
-hard negatives: the factors of Gurung, Hoffmann and Brox (GCPR 2025, "Common data properties limit object-attribute
-binding in CLIP", arXiv 2507.07985). Each has two levels. All are varied together (a fractional factorial design), so
-that every run speaks of every factor, and of each pair of them. The number of training images is always the same, and
-so is that of steps (or, with `--held images`, that of images seen).
+The factors are those of Gurung, Hoffmann and Brox (GCPR 2025, "Common data properties limit object-attribute binding in
+CLIP", arXiv 2507.07985): captions that leave textures or things out, or mention the salient thing alone; more things in
+an image; bigger batches; hard negatives. Each has two levels. All are varied together (a fractional factorial design),
+so that every run counts for every factor, and for each pair of them. The number of training images is always the same,
+and so is that of steps (or, with `--held images`, that of images seen).
 
     python studies/data_properties.py --preset smoke                       # tiny, a minute on 2 cores
     python studies/data_properties.py                                      # laptop: 8 animals, 32 runs a seed
@@ -54,8 +54,8 @@ class DataProperties(SplitStudy):
     models: tuple[str, ...] = ("clip",)
     """Scorers by name, or FILE.py:Class of your own."""
     factors: Annotated[tuple[str, ...], WHAT, FIRST, Several(1)] = tuple(OPTIONS)
-    """What is varied; all else is as in the recipe: without a --recipe captions are complete, and images show one or
-    two things, none of them swapped."""
+    """What is varied; all else is as in the recipe. Without --recipe captions are complete, and images show one or two
+    things, none of them swapped."""
     attributes: Annotated[tuple[float, ...], DATA, FIRST, SHARE, Several(1)] = (0.5, 1.0)
     """Probability that a caption includes the texture of a thing that it mentions: two levels."""
     most: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 4)

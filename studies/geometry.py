@@ -1,10 +1,10 @@
 """The geometry of codes: does it predict which cells bind unseen pairs, and which conditions on an ideal CLIP hold?
 
-A measure that sees no image and no accuracy was named beforehand: the binding share of the text's code, the part of the
-variance between captions that says what belongs to what. Models are trained at many places of a binding grid, and its
-rank correlation with accuracy on unseen pairs is tested on cells that played no part in choosing it; so are three
-others. Beside it the conditions that Kang et al. 2025 (Is CLIP ideal?) demand of a space of codes: in which share of
-scenes does each hold, and all together, in scorers with one vector and without?
+A measure that sees no image and no accuracy was named beforehand: the binding share of the text's code, which is the
+part of the variance between captions that says what belongs to what. Models are trained at many places of a binding
+grid. On cells that played no part in the choice of the measure, its rank correlation with accuracy on unseen pairs is
+tested, beside those of three others. Also tested are the conditions that Kang et al. 2025 (Is CLIP ideal?) demand of a
+space of codes: in which share of scenes do they hold, one by one and together, in scorers with one vector or without?
 
     python studies/geometry.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/geometry.py                     # laptop: 8 animals, 32 px, three seeds
@@ -74,7 +74,7 @@ class Geometry(SplitStudy):
             raise UserError(f"--once {odd[0]} is not among --models; add it there, or leave it out")
 
     def check(self) -> None:
-        """Raise for a probe set of too few animals or textures, and for captions that can't negate."""
+        """Raise for a probe set of too few animals or textures, and for `negated` if captions can't negate."""
         from menagerie.envs.worlds import load_world
 
         super().check()

@@ -4,7 +4,7 @@ The eight combinations of three factors, each on the same towers (CLIP's own) wi
 
 - loss: contrastive (InfoNCE among the texts and images of the batch), or generative (the likelihood of the caption);
 - fusion: late (the text tower never sees the image), or early (each of its blocks attends to the image);
-- tokens: of the image, and late and contrastive of the text too, one pooled vector, or all patches and words.
+- tokens: one pooled vector of the image, or all its patches; with late contrastive ones likewise of the text.
 
     python studies/loss_or_architecture.py --preset smoke      # tiny, under 90 seconds on 2 cores
     python studies/loss_or_architecture.py                     # laptop: 8 animals, 32 px, both hardest cells
@@ -13,9 +13,9 @@ The eight combinations of three factors, each on the same towers (CLIP's own) wi
     python studies/loss_or_architecture.py --learning-rates 5e-4 1e-3 2e-3 # each combination's best on validation
 
 Contrastive and late is `filip` (pooled: CLIP), contrastive and early `fusion`, generative `captioner`. Contrastive ones
-compare with equally many texts and images (--negatives). Training is that of `compute`: rates are halved on validation,
-budgets rise until validation stops rising, so that a combination which takes longer gets longer. Equal budgets are
-equal images; --equal-operations has all combinations take as many operations as CLIP does, too. A generative
+compare with equally many texts and images (--negatives). Training is that of `compute`: half of the learning rates are
+dropped after each budget, and budgets rise until validation stops rising, so that slow learners get more steps. Equal
+budgets show equally many images; --equal-operations adds runs with as many operations as CLIP's. A generative
 combination is scored again with the prior of texts subtracted (--alphas), without training.
 
 Ends with `report.html`, `results.csv`, `cells.jsonl` and per-record predictions in `--out`. Run again, it skips
@@ -101,7 +101,7 @@ class LossOrArchitecture(Compute):
     empty takes --device."""
 
     def check_given(self, preset: AnyStudy) -> None:
-        """Raise for options of models that combinations decide."""
+        """Raise for given options of models that `combinations` decide."""
         super().check_given(preset)
         for kind in self.kinds:
             spec = spec_of(kind.model)

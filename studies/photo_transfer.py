@@ -50,7 +50,7 @@ class PhotoTransfer(SplitStudy):
     world: str = "pug"
     """Built-in world of the rendered animals."""
     photos: Annotated[Path | None, DATA, FIRST, GROWS] = None
-    """Folder that `menagerie photos` wrote; else --package is used."""
+    """Folder that `menagerie photos` wrote; empty: --package is used."""
     package: Annotated[Path | None, DATA, FIRST, GROWS] = None
     """Folder where the package tuxpaint-stamps-default was unpacked; empty takes the installed one."""
     rehearsal: Annotated[bool, DATA] = False

@@ -1,8 +1,8 @@
-"""Inside the codes: where is binding, and where is it lost?
+"""Inside the codes: how much binding does each layer hold?
 
 A failed swap doesn't say whether binding was lost in the image's code, in the text's, or between them. Models are
-trained as in a binding grid, and each layer of theirs is read by probes on scenes and views that no training used: of
-exactly one bit, which animal has which texture, how much does it hold?
+trained as in a binding grid. Then probes read each of their layers, in views that no training used: how much does the
+layer hold of exactly one bit, which animal has which texture?
 
     python studies/probes.py --preset smoke            # tiny, under 90 seconds on 2 cores
     python studies/probes.py                           # laptop: 8 animals, 32 px, three seeds
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Probes(SplitStudy):
-    """Inside the codes: where is binding, and where is it lost?"""
+    """Inside the codes: how much binding does each layer hold?"""
 
     plain_recipe: ClassVar[SplitRecipe] = BindingRecipe()
 
@@ -110,7 +110,7 @@ class Probes(SplitStudy):
 
 
 def names_models(arguments: Sequence[str]) -> bool:
-    """Whether a command line begins with a name, of a model as it is, and not with an option."""
+    """Whether a command line begins with the name of a model, not with an option."""
     return bool(arguments) and not arguments[0].startswith("-")
 
 

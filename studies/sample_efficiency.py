@@ -10,16 +10,17 @@ Two searches with Optuna for each model, over the fraction of animal pairs in tr
 of those with hard negatives, views of the single-object scenes and their share of a batch:
 
 - the Pareto front: fewest distinct images against highest accuracy (TPE for several objectives);
-- the target: fewest images whose accuracy is at least --target, by trials near that boundary, ended after the
-  seeds that show that they can't reach it. A model that never does gives a lower bound.
+- the target: fewest images whose accuracy is at least --target, by trials near that boundary. A model that never
+  reaches it gives a lower bound.
 
 Settings are judged on validation; the report's figures are from the test of unseen pairs. With --budgets,
-as laptop has them, a setting gets larger ones until the mean of its seeds on validation stops rising, so
-that how little data isn't how few steps: both ratios of images, at convergence and at equal compute, are
-reported with intervals over seeds. Without, all take the same steps, and the median over seeds counts.
+as in laptop, a setting gets more steps until its mean over seeds on validation stops rising, so that too few
+steps don't count as too little data. Ratios of images are reported at convergence and at equal compute, with
+intervals over seeds. Without --budgets all take the same steps, the median over seeds counts, and a trial of the
+second search ends as soon as its seeds show that it can't reach the target.
 
 Commands with a folder each and one --storage share the trials, on any machine; the report of each has the settings that
-it trained. Stopped and started again, a command goes on, and draws the same.
+it trained. A command that is stopped and started again goes on with the same trials.
 """
 
 import statistics
@@ -56,8 +57,8 @@ class Config(SampleStudy):
     """Sample efficiency: how little data is enough"""
 
     def judged(self, known: Known, model: str, question: str, setting: Setting) -> Judged:
-        """Return the runs by which a setting is judged, and their results. For a target, take only as many seeds as it
-        takes to show that the setting misses it."""
+        """Return the runs by which a setting is judged, and their results. Without budgets, the search for the target
+        takes no more seeds than show that a setting misses it."""
         if self.budgets:
             return self.converged(known, model, setting)
         runs = [self.arm(model, setting, seed) for seed in range(self.seeds)]
@@ -70,7 +71,7 @@ class Config(SampleStudy):
         return judged
 
     def scored(self, known: Known, arms: Sequence[Arm], chosen: Sequence[Arm], **more: Any) -> Judged:
-        """Judge a setting by the results of `chosen`, a run of each seed. `arms` are all runs of the setting so far."""
+        """Judge a setting by the results of `chosen`, a run for each seed. `arms` are all its runs so far."""
         scores = [known.score(arm) for arm in chosen]
         values = [score for score in scores if score is not None]
         over = len(values) == len(scores)
@@ -80,7 +81,7 @@ class Config(SampleStudy):
 
     def converged(self, known: Known, model: str, setting: Setting) -> Judged:
         """Judge a setting by the budget that is best on validation, of equally good ones the smallest. The result also
-        has the runs of the budget that all settings get.
+        has the runs at `equal_steps`, a budget that all settings get.
 
         Budgets grow until the mean over seeds stops rising. A single seed has only a few hundred records of validation,
         whose noise would stop runs too early or too late.

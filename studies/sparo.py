@@ -4,8 +4,8 @@
     python studies/sparo.py                              # laptop: eight animals, 32 px, 3 seeds
     python studies/sparo.py --parts selection pictures   # of SPARO as it is alone
 
-Parts: selection (table 4: slots are ranked one by one on validation, half of them stay, with random and worst halves
-beside), masks (table 5: trained on one task, tested on the others), ladder (table 6: from attentional pooling to
+Parts: selection (table 4: slots are ranked one by one on validation, and the best half is compared with random and
+worst halves), masks (table 5: trained on one task, tested on the others), ladder (table 6: from attentional pooling to
 SPARO), sweeps (figure 3: number and width of slots), pictures (figure 4: patches and words that slots attend to). All
 on one place of the binding grid. DINO with SPARO is left out: nothing here trains images without texts.
 
@@ -109,7 +109,7 @@ class SlotStudy(SplitStudy):
         return self.spec.configured(self.arm(MODEL, self.unchanged, 0).cell.options)
 
     def arm(self, model: str, row: str, seed: int) -> Arm:
-        """A run of a row of SPARO, or of a model beside it."""
+        """Return the run of SPARO with the options of a row, or of another model, for which `row` is only the label."""
         values = changes(self.spec, self.lines[row]) if model == MODEL else {}
         varied = {name: value for name, value in values.items() if row == f"{name}={value}"}
         if self.split:
@@ -132,8 +132,8 @@ class SlotStudy(SplitStudy):
         return {"parameters": result["parameters"]} if (result := result_of(records.folder(arm))) else {}
 
     def measurements(self, arm: Arm) -> "Sequence[Measure]":
-        """The measures of a run: selections of slots for SPARO as it is, and masks of vectors for it and for models
-        beside it."""
+        """Return the measures of a run that `parts` has: selections of slots for SPARO as it is, and masks of vectors
+        for it and for other models."""
         from menagerie.studies.measures.codes import Selection
         from menagerie.studies.measures.masks import Masks
 

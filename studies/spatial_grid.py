@@ -26,7 +26,7 @@ from menagerie.studies.frame.grids import APART, BREADTH, PAPER, PAPER_PLACES, S
 
 @dataclass(frozen=True)
 class Config(Grid):
-    """One spatial grid."""
+    """A grid of spatial splits."""
 
     plain_recipe: ClassVar[SplitRecipe] = SpatialRecipe()
 

@@ -30,7 +30,7 @@ from menagerie.studies.frame.grids import PAPER, SMOKE, Grid
 
 @dataclass(frozen=True)
 class Config(Grid):
-    """One study of a recipe."""
+    """A grid over a recipe's fields."""
 
     plain_recipe: ClassVar[SplitRecipe] = DependenceRecipe()
 

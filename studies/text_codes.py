@@ -9,8 +9,8 @@ thing changed, or OC-CLIP, which is the upper row. All take the same steps and i
     python studies/text_codes.py --rows "wider text tower" "model=sparo" OC-CLIP
 
 Rows by name are in studies/analysis/ablations.toml; one of your own is a line of configuration. Measured are swaps on
-unseen pairs, and of exactly one bit what image code, text code and score hold: which animal has which texture, or on
-the spatial grid which of two things is left (studies/measures/bits.py). Ends with `report.html`, `remedies.csv`,
+unseen pairs, and how much image code, text code and score hold of exactly one bit: which animal has which texture, or
+on the spatial grid which of two things is left (studies/measures/bits.py). Ends with `report.html`, `remedies.csv`,
 `bits.csv`, `ablations.csv` and `ablations.tex` in `--out`. Run again, it skips what is finished.
 """
 
@@ -80,7 +80,7 @@ class TextCodes(AblationStudy):
                 raise UserError(f"--{flag} changes nothing beside --recipe or --split, which decide it; leave it out")
 
     def check(self) -> None:
-        """Raise if the study lacks the row whose lead counts as 100 %."""
+        """Raise if the study lacks the row whose lead counts as 100 %, or if a row can't be built."""
         first, *others = self.lines
         if self.upper not in others:
             raise UserError(

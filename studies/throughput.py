@@ -18,8 +18,8 @@ the machine does falls on all alike; CPU time counts all threads of a process.
 
 `atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a crowd.
 
-`training`: what a step of each model costs, part by part, and which texts of a batch are right of which
-images, at batch 64, 256 and 1 024.
+`training`: what a step of each model costs, part by part, and how long it takes to find which texts of a batch
+are right of which images, at batch 64, 256 and 1 024.
 
 `stages`: how much of a step goes to images, texts, their comparison and the update of weights, forward and backward,
 of models that take their steps in turns.
@@ -112,7 +112,7 @@ Draw = Callable[[list["Scene"]], Timing | None]
 
 
 def timed(draw: Callable[[list["Scene"]], object]) -> Draw:
-    """Return a function that draws scenes with `draw` and returns the time that each of them took."""
+    """Return a function that draws scenes with `draw` and returns the mean time of one scene."""
 
     def measure(scenes: list["Scene"]) -> Timing:
         wall, cpu = time.perf_counter(), time.process_time()

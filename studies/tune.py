@@ -6,14 +6,14 @@
 
 Searched: learning rate, weight decay, warm-up, depth and width of the towers within one budget of
 parameters, share of single-object scenes in a batch, share of the steps that show them only, and what a model's
-spec names of its own options; a trial of more parameters is pruned. Every trial trains on the same split for the
-same number of steps; the first one of every model has the study's own values where it names some. A model's best
+spec names of its own options; a trial with too many parameters is pruned. Every trial trains on the same split for
+the same number of steps. A model's first trial has the study's own values, as far as they are in the space. Its best
 trials are run with further seeds, and the best mean gives its recipe.
 
 Trials are kept in a journal file or a database, which optuna-dashboard opens. Further commands, each with a folder of
-its own and the same --storage, join in, on any machine that reaches it. A batch of --at-once trials is drawn from what
-came out before it: the same, however often it is stopped, with any workers. Each model's search is its own: with
-further models behind --models the same folder goes on, and skips what is finished. A space and an objective of your
+its own and the same --storage, join in, on any machine that reaches it. Each batch of --at-once trials depends only on
+the results before it, not on workers or on where a command was stopped. Each model has a search of its own, so that the
+same folder goes on with further models behind --models, and skips what is finished. A space and an objective of your
 own: `class Mine(Tune)` in a file of yours (docs/extending.md).
 """
 
@@ -152,8 +152,8 @@ class Tune(CaptionOptions, SearchStudy):
         return Arm(cell_of(varied, model, file, file.seed + seed), file.axes, path)
 
     def tried(self, known: Known, model: str, trial: "FrozenTrial") -> "Tried":
-        """The result of a trial: accuracy of its one seed on validation; pruned if its scorer is too large or its loss
-        isn't finite."""
+        """The result of a trial: accuracy of its one seed on validation; pruned if its scorer is too large or
+        diverged."""
         from menagerie.studies.frame.search import Tried
 
         arm = self.arm_of(model, trial, 0)
@@ -231,7 +231,7 @@ class Tune(CaptionOptions, SearchStudy):
         return parts(self.all_searched(records), self.seeds)
 
     def export(self, records: Records) -> None:
-        """Write all trials, and the best recipes as `--tuned` reads them. Raise if all trials of a model failed."""
+        """Write all trials, and the best recipes as `--tuned` reads them. In the end raise if a model has no recipe."""
         searched = self.all_searched(records)
         write_trials(records, rows_of(searched))
         entries = {its.model: entry(self, its) for its in searched if its.over and its.chosen}
