@@ -1,6 +1,6 @@
 """The rows of an ablation study: what differs from the unchanged model, one line of configuration each.
 
-They come from a model's paper (`papers.py`), from the study (`groups`), or from the command line. A line sets fields of
+Rows come from a model's paper (`papers.py`), from the study (`groups`), or from the command line. A line sets fields of
 the training recipe, of the model's options, of the graphs that are read (`GraphSource`) and of the split's recipe, or
 the towers' `architecture`; `model=NAME` takes another model in place of the ablated one.
 
@@ -9,13 +9,13 @@ The study has four groups of its own:
 `oracle`: is it the scene graphs, which CLIP doesn't read? Rows with CLIP, with other models that read the same graphs,
 with errors in the graphs, and with graphs that a parser makes of the caption alone.
 
-`negatives`: every system with swapped captions as negatives beside the same system without; what masks and the first
-phase bring; and single animals that all stand in the centre. Of the controls only those of `oracle` are included.
+`negatives`: every model with and without swapped captions as negatives; what masks and the first phase bring; and
+single animals that all stand in the centre. Of the controls only those of `oracle` are included.
 
 `losses`: CLIP and SigLIP with the losses that others add to them, for the same towers and the same scores.
 
-`partial`: captions that leave things and textures out, in training, and what attention does with the things that a
-caption of a test leaves out.
+`partial`: training captions that leave things and textures out, each with kinds of attention, which differ in what they
+do with things that a test's caption leaves out.
 """
 
 import ast
@@ -106,7 +106,7 @@ GRAPH_FIELDS = {item.name for item in fields(GraphSource)}
 
 
 def ablated(model: str) -> ScorerSpec:
-    """The spec of a model. Raises if the spec doesn't say what to vary."""
+    """Return the spec of a model. Raise if there is no such model, or no entry for it in `ABLATIONS`."""
     spec = spec_of(choose("model", model, specs()))
     if spec.name not in ABLATIONS:
         raise UserError(f"{model!r} has no ablations; models that have: {', '.join(ABLATIONS)}")
@@ -130,8 +130,8 @@ def all_rows(spec: ScorerSpec) -> dict[str, str]:
 
 
 def chosen_rows(spec: ScorerSpec, requested: tuple[str, ...]) -> dict[str, str]:
-    """Return the requested rows by name. A request is a line such as "dim=32 relation_dim=16", a row, or a group such
-    as "oracle"; without requests, all rows of the model are chosen. The first row is always the unchanged model."""
+    """Return the requested rows by name, after that of the unchanged model. A request is a line such as "dim=32
+    relation_dim=16", a row, or a group such as "oracle". Without requests, return the model's rows outside groups."""
     together, rows = groups_of(spec), {base_row(spec): ""}
     for name in requested or ablations_of(spec).rows:
         if name in together:
@@ -201,7 +201,7 @@ def value_of(line: str, name: str, text: str, types: Mapping[str, type]) -> Any:
 
 
 def matters(spec: ScorerSpec, line: str, kind: str) -> bool:
-    """Whether a row can differ from the unchanged model on splits of a kind."""
+    """Whether to train a row on splits of a kind: if it can change something there, or is the unchanged model's."""
     names, recipe = changes(spec, line).keys(), kinds()[kind]
     trained_with = {item.name for owner in (Recipe, spec_of(model_of(spec, line)).config) for item in fields(owner)}
     of_splits = {name for one in kinds().values() for name in split_fields(one)} - trained_with
@@ -212,7 +212,7 @@ def matters(spec: ScorerSpec, line: str, kind: str) -> bool:
 
 
 def rows_explained(spec: ScorerSpec, rows: Sequence[str]) -> dict[str, str]:
-    """Explain what each row changes: in words, where the model's entry has them, and by its options."""
+    """Explain what each row changes: in words, if its model has them, and by options. Skip the unchanged model."""
     lines, words = all_rows(spec), ablations_of(spec).says
     texts = {row: "; ".join(filter(None, (words.get(row), lines.get(row)))) for row in dict.fromkeys(rows)}
     return {row: text or "a line of configuration" for row, text in texts.items() if row != base_row(spec)}

@@ -38,8 +38,8 @@ class Source(NamedTuple):
 
 
 def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
-    """Return the properties that a scene shows, as distinct (factor, value). With several things, the slot of the one
-    mentioned first is among them, without its facing."""
+    """Return the properties that a scene shows, as distinct (factor, value). With several things, they include the
+    place of the one mentioned first, without its facing."""
     found = [("background", scene.background)]
     for thing in scene.things:
         found += [("animal", thing.animal), ("texture", thing.texture), ("size", thing.size)]
@@ -53,7 +53,7 @@ def factors(scene: Scene, graph: SceneGraph) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=2)
 def labels(split: Path) -> pd.DataFrame:
-    """A row for each test scene of a split and each of its factors: scene, factor, value."""
+    """A row for each scene outside train and each of its factors: scene, factor, value."""
     from menagerie.generators.storage.split_file import read_split
 
     rows = [
@@ -99,7 +99,7 @@ def breakdown(sources: tuple[Source, ...]) -> pd.DataFrame:
     """Pool the records of several cells; returns a row of `COLUMNS` for each subset, task, factor and value.
 
     Accuracies are shares. `low` and `high` are the 95 % interval of `two_levels.intervals` over `clusters`, the animal
-    pairs of each seed; NaN for a value with too few.
+    pairs of each seed; NaN for a value with too few, and for two seeds.
     """
     found = pd.concat([tallies(source) for source in sources], ignore_index=True)
     if not len(found):

@@ -30,7 +30,7 @@ def design(factors: int) -> list[Signs]:
 
 
 def effects(factors: Sequence[str], most: int = 2) -> Iterator[Effect]:
-    """Yield the main effect of each factor, then the effect of each pair, up to those of `most` factors."""
+    """Yield the main effect of each factor, then the interactions of two factors, up to those of `most`."""
     for size in range(1, most + 1):
         yield from combinations(factors, size)
 
@@ -39,7 +39,7 @@ def share_of(
     means: "Float64[np.ndarray, 'r runs']", some: Sequence[Effect], factors: Sequence[str]
 ) -> "Float64[np.ndarray, ' r']":
     """Return the share of some effects together in the variance between the means of all runs; NaN if all means are
-    equal. The runs are those of a whole design, in the order of `design`.
+    equal. The runs are those of a design of all combinations (up to `ALL` factors), in the order of `design`.
 
     The contrasts of all effects of such a design are orthogonal, so that their squares add up to the variance.
     """

@@ -18,8 +18,8 @@ def intervals(
 
     A delete-a-group jackknife (Kott 2001, "The delete-a-group jackknife", J. Official Statistics 17, section 2):
     clusters are shuffled (always alike) and dealt out to parts, and each number is computed without one part after
-    another. The intervals are about new records for the same model. A number has none if fewer than five parts have
-    records of it, or if leaving parts out never changes it.
+    another. The intervals are about new records for the same model. A number has none if it is undefined, whole or
+    without a part; if fewer than five parts have records of it; or if leaving parts out never changes it.
     """
     from scipy.special import stdtrit
 

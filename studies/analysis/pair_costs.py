@@ -59,12 +59,12 @@ class Pass(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """A row of the table."""
+    """What one way of scoring all pairs takes (as in `Pass`), and how far its numbers are off."""
 
     seconds: float
     gib: float
     scores: float = math.nan
-    """Largest difference from scores that are computed all at once, over the largest score."""
+    """Largest difference from the scores computed all at once, over the largest of these."""
     gradients: float = math.nan
     """The same for the gradients of the codes."""
 
@@ -119,7 +119,7 @@ def one_pass(scorer: "Scorer", images: "Tensors", texts: "Tensors") -> Pass:
 
 
 def costs(config: Pairs, model: str, count: int) -> dict[str, Cost]:
-    """Return the cost of each way of scoring so many images: in chunks, and all at once if they aren't too many."""
+    """Return the cost of scoring `count` images in chunks and, up to `at_once` images, also all at once."""
     import torch
 
     from menagerie.models import chunks

@@ -18,7 +18,8 @@ from menagerie.models.spec import ScorerSpec
 
 @dataclass(frozen=True)
 class Claim:
-    """A paper's claim on an ablation: on these columns (subset, task) the row is lower (-1) or higher (1)."""
+    """A paper's claim: on `columns` (subset, task) `row` is lower (`sign` -1) or higher (1) than the unchanged
+    model."""
 
     row: str
     split: str
@@ -58,7 +59,7 @@ SMALL = {name: oc_clip.OC_CLIP.small[name] for name in SIZES}
 
 
 def sized(**sizes: int) -> tuple[str, str]:
-    """Return the name and the line of a row with these sizes; both leave out sizes that small towers have anyway."""
+    """Return the name and the line of a row with these sizes. Both leave out sizes that small towers have anyway."""
     others = {name: size for name, size in sizes.items() if size != SMALL[name]}
     name = ", ".join(f"{WORDS[name][0]} in {size}" for name, size in others.items())
     return name, " ".join(f"{name}={size}" for name, size in others.items())

@@ -33,7 +33,7 @@ class Axis(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The number of images that reach a target. If no number did (a censored observation), the largest number tried."""
+    """The fewest images that reached a target; if none did (a censored observation), the most that were tried."""
 
     images: int
     censored: bool
@@ -96,8 +96,8 @@ def clusters_of(curves: Sequence[Curve]) -> tuple[Float64[np.ndarray, "k v"], Fl
 
 
 class Volume(NamedTuple):
-    """A hypervolume, or a difference of two, with its interval; NaN for a test of fewer than `FEWEST` animal pairs, and
-    for two seeds."""
+    """A hypervolume, or a difference of two, with its interval. The bounds are NaN for a test of fewer than `FEWEST`
+    animal pairs, and for two seeds."""
 
     value: float
     low: float
@@ -197,11 +197,11 @@ def bound_text(ratio: float) -> str:
 
 
 def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> ImageRatio:
-    """The ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target.
+    """Return the ratio of the smallest numbers of images whose settings, averaged over seeds, reach the target.
 
     The interval is a bootstrap of two levels, seeds and within them animal pairs (`two_levels`), with the same draws
     for both models. Each draw searches again among the settings that were tried, so the interval doesn't cover what
-    settings in between would give. NaN if half of the draws or more have no ratio, and for two seeds.
+    settings in between would give. It is NaN if half of the draws or more have no ratio, or if `enough` says no.
     """
     sums, counts, seeds = clusters_of([first, other])
     means = (sums.sum(0) / counts.sum(0))[None]

@@ -1,7 +1,7 @@
 """Measures the cost of a scorer's parts: parameters, multiplications and time, for `studies/throughput.py parts`.
 
-OC-CLIP, table 9: its text tower reads phrases, not sentences, and its binding module compares every image with every
-graph; its cost doesn't depend on the image tower. The table counts the batch of one GPU, with the texts of all GPUs.
+OC-CLIP's text tower reads phrases, not sentences. Its binding module compares every image with every graph, at a cost
+that doesn't depend on the image tower. Table 9 of the paper counts the batch of one GPU, with the texts of all GPUs.
 """
 
 import time
@@ -65,7 +65,7 @@ def build(row: Row, resolution: int, captions: list["Caption"]) -> "Scorer":
 
 
 def passes(scorer: "Scorer", captions: list["Caption"], side: int) -> list[Callable[[], object]]:
-    """Make the three parts of a forward pass, as functions; each uses the results of the ones before."""
+    """Make the three parts of a forward pass, as functions; the last one uses the results of the other two."""
     import torch
 
     texts = scorer.read([c.text for c in captions], [c.graph for c in captions])

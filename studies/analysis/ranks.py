@@ -99,7 +99,7 @@ def centred_ranks(
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number (Holm 1979). In rising order they are multiplied by m, m - 1, ...;
+    """Return p values corrected for their number m (Holm 1979). In rising order they are multiplied by m, m - 1, ...;
     none falls below the one before it or exceeds 1. NaN stays NaN and isn't counted."""
     known = sorted((value, k) for k, value in enumerate(p) if not np.isnan(value))
     found, highest = [float("nan")] * len(p), 0.0

@@ -37,7 +37,7 @@ class Scale:
     fit: Annotated[tuple[str, ...], Several(2)] = ("micro/32/32", "mini/32/64", "mini/64/32", "mini/64/64")
     """Towers, resolution and batch of the trainings to which the costs are fitted."""
     check: str = "small/64/128"
-    """Those of one that the fit hasn't seen."""
+    """The same of the training to check with."""
     rate: Annotated[float, Range(0, 1e6)] = 0.0
     """10^12 operations a second of each device, as `throughput.py training` measures on a GPU; 0: the fitted rate."""
     row: str = "clip=ViT-B-16/77"
@@ -139,7 +139,7 @@ def counts(row: Row, resolution: int) -> Counts:
 
 
 def cost(config: Scale, counted: Counts, devices: int) -> Cost:
-    """Return what a step of the long training costs each of so many devices."""
+    """Return what a step of the long training costs each of `devices` devices."""
     images, texts, compared = counted.multiplications
     share = config.batch / devices
     whole = (images + texts) * share / COUNTED + compared * share * config.batch / COUNTED**2

@@ -30,7 +30,7 @@ STAGES = ("images", "texts", "comparison", "update")
 
 @dataclass(frozen=True)
 class Stages(Timed):
-    """Time each stage of the training steps of models, which take them in turns; on a CPU, forward and backward."""
+    """Time each stage of training steps, forward and backward, on a CPU; models take their steps in turns."""
 
     models: Annotated[tuple[str, ...], Several(1)] = ("clip", "oc-clip")
     """Scorers by name; ratios are to the first."""
@@ -111,7 +111,7 @@ def steps_in_turns(config: Stages, data: "SplitDataset") -> Iterator[tuple[str, 
 
 
 def stages(config: Stages) -> int:
-    """Print a row for each model: the medians of its stages, of the whole, and their ratio to the first model's."""
+    """Print a row for each model: median times of its stages and whole steps, and a ratio to the first model."""
 
     config.check()
     for model in config.models:

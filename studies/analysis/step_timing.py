@@ -84,7 +84,7 @@ class Training(Timed):
 
 
 def training_data(config: Timed) -> "SplitDataset":
-    """A split of a world with most of its pairs in train, as the options say; renders missing images."""
+    """Return the training subset of a split that trains on most pairs of a world. Render missing images."""
     from menagerie.generators.storage.dataset import SplitDataset
     from menagerie.generators.storage.image_store import ImageStore
     from menagerie.generators.storage.split_file import make_split
@@ -107,7 +107,7 @@ def clock_of(device: "torch.device") -> Callable[[], float]:
 
 
 def milliseconds(call: Callable[[int], object], repeats: int, clock: Callable[[], float] = time.process_time) -> float:
-    """Return the median time of `call(number)`, after calls that warm up."""
+    """Return the median time (ms) of `call(number)`, after calls that warm up."""
     spans = []
     for number in range(-WARM_UP, repeats):
         start = clock()
@@ -223,7 +223,7 @@ def training(config: Training) -> int:
 
 
 def line(config: Training, model: str, recipe: Recipe, data: "SplitDataset") -> str:
-    """A row of the table."""
+    """Return the figures of a model's row as text, or that the device has too little memory."""
     import torch
 
     try:

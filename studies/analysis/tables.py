@@ -87,7 +87,7 @@ def gap(finished: object) -> str:
 
 
 def by_task(task: str) -> tuple[int, str]:
-    """A sort key that puts tasks in the order of `TASKS`, quads last."""
+    """A sort key that puts tasks in the order of `TASKS`, then all others by name."""
     return (list(TASKS).index(task) if task in TASKS else len(TASKS), task)
 
 
