@@ -201,7 +201,7 @@ def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> Ima
 
     The interval is a bootstrap of two levels, seeds and within them animal pairs (`two_levels`), with the same draws
     for both models. Each draw searches again among the settings that were tried, so the interval doesn't cover what
-    settings in between would give. It is NaN if half of the draws or more have no ratio, or if `enough` says no.
+    settings in between would give. Its bounds are NaN if half of the draws or more have no ratio, or `enough` is False.
     """
     sums, counts, seeds = clusters_of([first, other])
     means = (sums.sum(0) / counts.sum(0))[None]

@@ -14,7 +14,7 @@ HEADER = ("model", "swaps, %", "95 % interval", "all tasks but quads, %", "95 % 
 
 
 def write_board(cards: Sequence[Path], out: Path) -> None:
-    """Write the leaderboard of cards; raises for the first card that doesn't hold, or that is the same as another."""
+    """Write the leaderboard of cards. Raise if one doesn't hold, or if two are of the same weights and benchmark."""
     found = [verified(path) for path in cards]
     keys = [(each.card.benchmark.name, each.card.model.weights) for each in found]
     if again := next((each for each, key in zip(found, keys, strict=True) if keys.count(key) > 1), None):

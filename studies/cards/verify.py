@@ -76,7 +76,7 @@ def check_means(path: Path, card: Card) -> None:
 
 
 def check_numbers(path: Path, card: Card, scores: Path) -> None:
-    """Raise unless the file `scores` has the benchmark's records, and its scores give the numbers of a card."""
+    """Raise unless the file `scores` is the card's, has the benchmark's records, and gives the card's numbers."""
     check_file(scores, card.predictions.digest)
     items = read_scores(scores)
     if scenes_digest(items) != frozen(card.benchmark.name).parts.scenes:
@@ -86,7 +86,7 @@ def check_numbers(path: Path, card: Card, scores: Path) -> None:
 
 
 def check_same(path: Path, there: Sequence[Number], here: Sequence[Number]) -> None:
-    """Raise for the first number of a card that its scores contradict."""
+    """Raise if a card has other numbers than its scores give: for other tests or tasks, or of other values."""
     names = [[(number.test, number.task) for number in numbers] for numbers in (there, here)]
     if names[0] != names[1]:
         raise UserError(f"{path} has numbers of other tasks than its scores")

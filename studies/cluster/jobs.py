@@ -74,7 +74,7 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
     """Raise if tasks can't be submitted, before anything is created; `sbatch --test-only` checks the options.
 
     `folder` is the folder where tasks will write, cores and GPUs are those of one process. Only tasks that train may
-    have several.
+    have several processes.
     """
     processes = cluster.slurm.processes
     if processes > 1 and not trains:
@@ -203,7 +203,7 @@ def states(handles: Iterable[Handle]) -> dict[str, Status]:
 
 
 def queue(jobs: list[str]) -> dict[str, Status]:
-    """Ask squeue for the status of Slurm's jobs: sacct would need an accounting database."""
+    """Ask squeue for the status of Slurm's jobs, because sacct would need an accounting database."""
     if not jobs:
         return {}
     arrays = ",".join(sorted({job.partition("_")[0] for job in jobs}))
@@ -220,7 +220,7 @@ def queue(jobs: list[str]) -> dict[str, Status]:
 
 
 def runs_here(handle: Handle) -> bool:
-    """Whether a subprocess still runs. The process must be submitit's for this folder: its id may have been reused."""
+    """Whether a subprocess still runs. It must be submitit's for this folder, because its id may have been reused."""
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{handle.job}/cmdline").read_bytes().split(b"\0")
         return words[-3:-1] == [b"submitit.local._local", handle.folder.encode("utf-8", "surrogateescape")]

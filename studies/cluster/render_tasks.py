@@ -53,7 +53,7 @@ def plan(store: ImageStore, scenes: Sequence[Scene], codec: str) -> list[ShardPa
 
 
 def render_parts(task: RenderTask, interruption: Interruption) -> None:
-    """Render the parts of a task that aren't written yet."""
+    """Render the parts of a task that aren't written yet. Raise if the world or the renderer has changed."""
     store = ImageStore(task.root, load_world(task.world), task.resolution)
     if store.identity != task.identity:
         raise UserError("the world's files or the renderer changed since the task was submitted; submit it again")

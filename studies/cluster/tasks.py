@@ -65,11 +65,11 @@ class Tasks:
     ended: dict[str, float] = field(default_factory=dict)
 
     def run(self, on_finished: Callable[[str], None], report: Callable[[str], None]) -> None:
-        """Run until all tasks have ended: call `on_finished(name)` for each, and `report(line)` with the states of the
-        rest.
+        """Run until all tasks have ended: call `on_finished(name)` for each finished one, and `report(line)` with the
+        states of the rest.
 
-        `on_finished` may `add` others. If some failed, raises after the others have ended. An interruption leaves
-        Slurm's tasks in the queue.
+        `on_finished` may `add` further tasks. If tasks failed and there is no `on_failed`, raise after all have ended.
+        An interruption leaves Slurm's tasks in the queue.
         """
         self.earlier = still_running(self.folder)
         self.add(self.arguments)
@@ -169,7 +169,7 @@ def jobs_of(running: Mapping[str, Handle]) -> str:
 
 
 def why(state: str, handle: Handle) -> str:
-    """Return why a task ended: by its state, or else by the last line of its log."""
+    """Return why a task ended: by its state or, if that doesn't tell, by the last line of its log."""
     if state in WHY:
         return WHY[state]
     try:
@@ -220,8 +220,8 @@ def still_running(folder: Path) -> dict[str, Handle]:
 
 
 def age(handle: Handle) -> float:
-    """Return the seconds since a Slurm task wrote to its log. Infinite without a log and for other tasks: these won't
-    be queued again."""
+    """Return the seconds since a Slurm task wrote to its log. Infinite without a log, and for other tasks, which Slurm
+    doesn't queue again."""
     log = Path(handle.log)
     return time.time() - log.stat().st_mtime if handle.engine == "slurm" and log.exists() else float("inf")
 

@@ -63,7 +63,7 @@ class Command:
 
 
 def under(process: Process) -> Command:
-    """Unpickle the command inside a task; from then on the task ends when the command does."""
+    """Unpickle the command inside a task; from then on a local task ends when the command does."""
     command = Command(process)
     if is_local():
         end_after(command.wait, gently=True)
@@ -90,7 +90,7 @@ class Task:
     """Command that the user typed, for the provenance of results."""
 
     def __call__(self, argument: object) -> None:
-        """Run the function; a `UserError` ends the task with its one line in the log."""
+        """Run the function. A stop queues the task again if it may go on; a `UserError` leaves one line in the log."""
         requeue = signal.getsignal(signal.SIGUSR2)  # submitit's handler, which must not interrupt a step
         interruption = Interruption()
         sys.argv[:] = self.command

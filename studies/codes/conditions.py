@@ -95,8 +95,8 @@ class Found(NamedTuple):
 
 
 def by_scores(scores: Scores, axes: ProbeAxes, lacking: Mapping[str, str]) -> Iterator[Found]:
-    """Yield the share of scenes in which each part holds, in which each condition holds, and in which all conditions
-    hold that can be asked. For the last, also yield what the share would be if conditions were independent.
+    """Yield the share of scenes in which each part holds, with its margin; in which each condition holds; and in which
+    all conditions hold that can be asked. Also yield what the last share would be if conditions were independent.
 
     `lacking` has the reasons why conditions can't be asked, by condition.
     """

@@ -29,11 +29,11 @@ class Edits(NamedTuple):
 
 
 def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, seed: int = 0) -> Edits:
-    """Measure how often edits flip a judgement. They move z to z + sum(omega_target - omega_source), where omega is the
-    mean code of an object in its place in other pairs of animals.
+    """Measure how often edits flip a judgement. An edit adds omega_target - omega_source to a code z for each of two
+    things, where omega is the mean code of an object or a texture in a place, in scenes of other pairs of animals.
 
     Give codes of several parts, such as keys and values of all patches, as one vector each. Uselis et al. (2605.31503)
-    ask how vectors of objects are made; this is our causal test of them.
+    ask how vectors of objects are made; this is our causal test of such vectors.
     """
     axes.check(codes)
     right = margins(codes) > 0

@@ -80,7 +80,7 @@ def agreed(d: Float[np.ndarray, "v *n d"]) -> Float[np.ndarray, "*n"]:
 
 
 def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float) -> str:
-    """Return why nothing can be divided by E[D1 . D2]; "" if it can. Standard errors are over pairs of animals."""
+    """Return why E[D1 . D2] is too uncertain to divide by, or "". Standard errors are over pairs of animals."""
     by_pair = np.bincount(axes.groups, power.mean(1)) / np.bincount(axes.groups)
     error = by_pair.std(ddof=1) / np.sqrt(len(by_pair))
     if by_pair.mean() > max(SURE * error, ROUNDING * size):

@@ -172,7 +172,7 @@ class Parse:
         return read_options(cls, arguments, command, f"{cls.__doc__}{about}")
 
     def run(self) -> None:
-        """Print the counts of each parser and the agreement of two, and the path that was written."""
+        """Write the graphs; print the counts of each parser, the agreement of two, and the path that was written."""
         from menagerie.generators.sources.captions_file import parse_file
 
         parse_file(self.file, self.parser, self.out, self.parses, self.allow_unanswered)
@@ -208,8 +208,8 @@ class Nmi:
 
 @dataclass(frozen=True)
 class ImportHf:
-    """Make the official files of a benchmark, images and all, of a folder of parquet or arrow files as the Hugging Face
-    hub has them, or of a webdataset of CLIP_benchmark. Nothing is downloaded."""
+    """Make the official files of a benchmark, images and all, from a folder of parquet or arrow files as the Hugging
+    Face hub has them, or from a webdataset of CLIP_benchmark. Nothing is downloaded."""
 
     folder: tyro.conf.Positional[Path]
     """The folder, as it was downloaded, or as `datasets` saved it (save_to_disk)."""
