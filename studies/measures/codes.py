@@ -76,8 +76,7 @@ class Coded(NamedTuple):
         return Coded([self.records[k] for k in numbers], self.products[numbers], self.squares[numbers])
 
     def in_parts(self, parts: int) -> "Coded":
-        """Return the same items with `products` and `squares` summed within each of `parts` equal parts of the
-        vectors."""
+        """Return the same items with `products` and `squares` summed in each of `parts` equal parts of the vectors."""
         n, texts, width = self.products.shape
         products = self.products.reshape(n, texts, parts, width // parts).sum(-1)
         return self._replace(products=products, squares=self.squares.reshape(n, parts, width // parts).sum(-1))
