@@ -81,7 +81,7 @@ class DataProperties(SplitStudy):
 
     @property
     def levels(self) -> dict[str, tuple[Any, Any]]:
-        """The two values of each factor that is varied, in the form of fields of recipes."""
+        """The two values of each factor that is varied, as fields of recipes have them."""
         found = {name: getattr(self, OPTIONS[name]) for name in self.factors}
         return found | {"things": tuple(map(up_to, found["things"]))} if "things" in found else found
 

@@ -88,8 +88,8 @@ class Geometry(SplitStudy):
 
     @property
     def probe_set(self) -> ProbeRecipe:
-        """The scenes on which codes are measured. Their captions use the template of training, unless it states a
-        relation: captions of probe sets state none."""
+        """The scenes on which codes are measured. Their captions use the template of training, unless that states a
+        relation, which captions of probe sets never do."""
         template = self.template or self.recipe_given.template
         given = {} if template_of({"template": template}).relation else {"template": template}
         return ProbeRecipe(world=self.world, animals=self.probe_animals, textures=self.probe_textures, **given)

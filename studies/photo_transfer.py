@@ -11,7 +11,7 @@ without it? (factors) what in the synthetic world helps?
     python studies/photo_transfer.py --package stamps    # unpacked: dpkg-deb -x FILE.deb stamps
     python studies/photo_transfer.py --photos mine       # menagerie photos mine --cutouts ...
 
-Photographs of a test are in no training set: checked by SHA-256 of the files before anything is trained. Ends with
+Before anything is trained, SHA-256 of the files shows that no photograph of a test is in a training set. Ends with
 `report.html`, `results.csv`, a table for each question and per-record predictions in `--out`. Run again, it skips what
 is finished: also with further parts, models, numbers of photographs or of images.
 """

@@ -81,7 +81,7 @@ class RealTraining(ModelOptions, Study):
     """What a model with a vocabulary of its own does with a benchmark's other words: refuse the benchmark, or skip the
     words."""
     epochs: Annotated[float, TRAINING, FIRST, Range(0.0, 1_000_000.0)] = 20.0
-    """Passes over the photographs. They decide the number of steps, the same with any --mix; 0 takes --steps."""
+    """Passes over the photographs at --mix 0. They decide the steps, the same with any --mix; 0 takes --steps."""
     parses: Annotated[Path, PLACE, GROWS] = Path("parses")
     """Folder of the graphs that are kept, also by menagerie parse."""
     prepared: Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress] = field(default=None, repr=False, compare=False)

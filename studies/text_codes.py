@@ -47,7 +47,7 @@ class TextCodes(AblationStudy):
     model: Annotated[str, MODEL, FIRST] = "clip"
     """The model whose text code is changed."""
     cell: Annotated[str, DATA, FIRST] = "breadth"
-    """Preset of binding_grid.py and spatial_grid.py from which all other settings are taken."""
+    """Preset of binding_grid.py and spatial_grid.py: resolution, steps, numbers of scenes."""
     upper: Annotated[str, MODEL, FIRST] = "OC-CLIP"
     """The row whose lead counts as 100 %."""
     world: Annotated[str, DATA, FIRST] = "twelve"

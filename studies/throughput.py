@@ -13,8 +13,8 @@
 
 `rendering`: the same random scenes, in memory, by our compositor (shadows of one animal on the
 other included), our own direct renderer, pyrender (OpenGL, with shadows), pybullet's
-TinyRenderer and, where `blender` is on the path, Cycles. Rounds take turns, so that what else
-the machine does falls on all alike; CPU time counts all threads of a process.
+TinyRenderer and, where `blender` is on the path, Cycles. They take turns, so that what else the
+machine does falls on all alike; CPU time counts all threads of a process.
 
 `atlas`: what the factors of scenes cost, which our compositor renders once: every animal in every place of a crowd.
 

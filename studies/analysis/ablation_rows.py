@@ -224,12 +224,12 @@ class Rows(NamedTuple):
     lines: Mapping[str, str]
     """The options that each row changes, by the row's name."""
     left_out: Mapping[str, str]
-    """Why rows are left out of `lines`, by their names: their parsers can't work here."""
+    """For each row that `lines` lacks, why its parser can't run here."""
 
 
 @lru_cache(maxsize=4)  # opening a parser may take seconds
 def rows_of(model: str, requested: tuple[str, ...]) -> Rows:
-    """The requested rows of a model. Raises for an unknown row."""
+    """Return the requested rows of a model, and why some are left out. Raise for an unknown row."""
     rows, left_out, spec = {}, {}, ablated(model)
     for row, line in chosen_rows(spec, requested).items():
         try:

@@ -98,7 +98,7 @@ def timed(config: Scale, row: Row, one: Training, data: "SplitDataset") -> tuple
 
 
 def fitted(steps: list[tuple[float, float]]) -> tuple[float, float]:
-    """The constant, in seconds, and the rate, in operations a second, with the least relative errors."""
+    """Return the constant (s) and rate (operations/s) with the least relative errors; constant 0 if no line fits."""
     operations, seconds = np.array(steps).T
     terms = np.stack([np.ones_like(operations), operations / operations.max()], 1) / seconds[:, None]
     constant, most = np.linalg.lstsq(terms, np.ones(len(seconds)), rcond=None)[0]

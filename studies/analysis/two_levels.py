@@ -113,7 +113,7 @@ def resampled_means(
 
 @lru_cache(maxsize=4)  # the tasks of a test have the same clusters
 def draws_of(owner: bytes, seed: int) -> Float64[np.ndarray, "r k"]:
-    """The result of `draws` for a seed, cached: it must not be changed."""
+    """The cached result of `draws` for a seed, which must not be changed."""
     drawn = draws(np.frombuffer(owner, np.int64), np.random.default_rng(seed))
     drawn.flags.writeable = False
     return drawn

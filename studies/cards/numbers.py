@@ -15,8 +15,8 @@ MEANS: Mapping[str, Callable[[str], bool]] = {
     "swaps of all tests": lambda task: task == "swap",
     "all tasks but quads, of all tests": lambda task: not task.startswith(QUAD),
 }
-"""The means of a card, and the tasks that each is over. Quads aren't among them: they ask about the captions of swaps
-again."""
+"""The means of a card, and the tasks that each is over. Quads aren't among them, because they ask about the captions of
+swaps again."""
 
 
 class Number(msgspec.Struct, forbid_unknown_fields=True):

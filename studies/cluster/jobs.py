@@ -101,7 +101,7 @@ def check_cluster(cluster: Cluster, folder: Path, cores: int = 1, gpus: int = 0,
 
 
 def check_folder(cluster: Cluster, folder: Path) -> None:
-    """Raise for a folder whose path Slurm or submitit would change: files would be written elsewhere."""
+    """Raise for a folder whose path Slurm or submitit would change, so that files would be written elsewhere."""
     path = str(folder.absolute())
     if special := [character for character in SPECIAL.get(cluster.engine, "") if character in path]:
         raise UserError(
@@ -179,7 +179,7 @@ def submit(
 
 @contextlib.contextmanager
 def ignoring_ctrl_c() -> Iterator[None]:
-    """Ignore SIGINT: processes started meanwhile survive Ctrl-C, and a submission isn't interrupted midway."""
+    """Ignore SIGINT, so that processes started meanwhile survive Ctrl-C and a submission is not cut off midway."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

@@ -103,7 +103,7 @@ class Tasks:
                 (self.over if self.finished(name) else self.waiting).append(name)
 
     def take_ended(self) -> list[str]:
-        """Return the tasks that ended since the last call."""
+        """Return the tasks that finished since the last call."""
         ended = [*self.over, *(name for name in self.running if self.finished(name))]
         for name in ended:
             self.forget(name)

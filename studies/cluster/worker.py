@@ -53,7 +53,7 @@ class Command:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the command has ended, so that this task must end too."""
+        """Whether this task is local and the command has ended, so that the task must end too."""
         return is_local() and not self.process.lives
 
     def wait(self) -> None:
@@ -83,8 +83,8 @@ class Task:
     """
 
     submitted: Command
-    """The submitting command. It must be the first field: fields are unpickled in order, and the function in the next
-    one takes seconds to load."""
+    """The submitting command. It must be the first field, because fields are unpickled in order, and the function in
+    the next one takes seconds to load."""
     function: Callable[[Any, Interruption], None]
     command: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
     """Command that the user typed, for the provenance of results."""

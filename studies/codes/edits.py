@@ -48,7 +48,7 @@ def edits(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, margins: Margins, 
 def edited(
     codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes, seed: int = 0
 ) -> Iterator[tuple[str, Num[np.ndarray, "v p q d"]]]:
-    """Yield the name of each edit and the codes after it, one edit at a time: codes may be large."""
+    """Yield the name of each edit and the codes after it, one edit at a time, because codes may be large."""
     if axes.kinds[0] < 4:
         raise UserError(f"edits by objects of two other animals need 4 animals, not {axes.kinds[0]}")
     random = np.random.default_rng(seed)

@@ -28,9 +28,10 @@ class Bound(NamedTuple):
     bits: Measured
     """Bits that the scene's margin tells, of exactly 1 bit."""
     place_scene: Measured
-    """Share of scenes whose margin by place is positive."""
+    """Share of scenes whose margin by place is positive: on which animal and which texture is left, probes are both
+    right or both wrong."""
     place_bits: Measured
-    """Bits that probes of places tell: which animal is left, and which texture is left."""
+    """Bits that the margin by place tells, of exactly 1 bit."""
     animal_left: Measured
     """Share of scenes where the probe says rightly which animal is left."""
     texture_left: Measured
