@@ -1,8 +1,8 @@
 """Renders the missing scenes of an image store in several tasks of a cluster.
 
 A task writes its shards to the store's folder `parts`, named by a hash of scenes and codec. After all are written, they
-are added to the index under the store's lock. So tasks never conflict with other writers, finished parts aren't rendered
-again, and the store's files don't depend on the number of tasks.
+are added to the index under the store's lock. So tasks never conflict with other writers, finished parts aren't
+rendered again, and the store's files don't depend on the number of tasks.
 """
 
 import hashlib

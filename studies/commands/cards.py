@@ -12,10 +12,10 @@ from menagerie.envs.core.errors import UserError
 
 @dataclass(frozen=True)
 class Cards:
-    """Verify cards of frozen benchmarks, or make a leaderboard of those that hold; exit status 1 if one doesn't."""
+    """Verify cards of frozen benchmarks, or make a leaderboard of them; exit status 1 if one doesn't hold."""
 
     what: tyro.conf.Positional[Literal["verify", "board"]]
-    """verify: seal, benchmark, and numbers by the scores beside it. board: a page of cards that hold."""
+    """verify: seal, benchmark, and numbers by the scores beside it. board: a page of the cards."""
     cards: tyro.conf.Positional[tuple[Path, ...]]
     """The cards, .json."""
     out: Path | None = None

@@ -62,7 +62,7 @@ class Make:
         return read_options(cls, arguments, command, cls.__doc__ or "")
 
     def run(self) -> None:
-        """Write the split and print its path."""
+        """Write the split and print its path; with `dry_run`, only print what it would hold and take."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.image_store import ImageStore
         from menagerie.generators.storage.shards import codec_options
@@ -132,7 +132,7 @@ class CheckWorld:
     """Processes that render factors."""
 
     def run(self) -> bool:
-        """Print the problems, if any, and the time taken; returns whether there are problems."""
+        """Print the first problems, if any, and the time taken; returns whether there are problems."""
         from menagerie.envs.worlds import load_world
         from menagerie.generators.storage.scene_checks import check_factorial
 
