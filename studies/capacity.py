@@ -42,8 +42,7 @@ class Capacity(SplitStudy):
     test_things: Annotated[tuple[int, ...], DATA, FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
     """Numbers of things in tests."""
     triplets: Annotated[tuple[int, ...], DATA, Several(), Range(0, 2)] = (0, 1, 2)
-    """Numbers of triplets in further tests of four things; a triplet is a thing, one of its animal and one of its
-    texture."""
+    """Numbers of triplets (a thing, another of its animal, another of its texture) in further tests of four things."""
     layout: Annotated[Literal["apart", "rows", "overlap"], DATA, FIRST] = "apart"
     """Where things stand: side by side and above, in two rows, or in front of one another."""
     train_scenes: Annotated[int, DATA, FIRST, SCENES] = 16_000

@@ -12,10 +12,10 @@ from menagerie.envs.core.errors import UserError
 
 @dataclass(frozen=True)
 class Cards:
-    """Verify cards of frozen benchmarks, or make a leaderboard of them; exit status 1 if one doesn't hold."""
+    """Verify cards of frozen benchmarks (exit status 1 if one doesn't hold), or make a leaderboard if all hold."""
 
     what: tyro.conf.Positional[Literal["verify", "board"]]
-    """verify: seal, benchmark, and numbers by the scores beside it. board: a page of the cards."""
+    """verify: seal, benchmark, and numbers by the scores beside it. board: a page, if all cards hold."""
     cards: tyro.conf.Positional[tuple[Path, ...]]
     """The cards, .json."""
     out: Path | None = None
