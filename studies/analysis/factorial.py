@@ -11,6 +11,8 @@ from itertools import combinations, product
 from math import prod
 from typing import TYPE_CHECKING
 
+from menagerie.envs.core.errors import UserError
+
 if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import Float64
@@ -39,12 +41,17 @@ def share_of(
     means: "Float64[np.ndarray, 'r runs']", some: Sequence[Effect], factors: Sequence[str]
 ) -> "Float64[np.ndarray, ' r']":
     """Return the share of some effects together in the variance between the means of all runs; NaN if all means are
-    equal. The runs are those of a design of all combinations (up to `ALL` factors), in the order of `design`.
+    equal. The runs are in the order of `design`. Raises for more than `ALL` factors, whose design is half of all
+    combinations.
 
     The contrasts of all effects of such a design are orthogonal, so that their squares add up to the variance.
     """
     import numpy as np
 
+    if len(factors) > ALL:
+        raise UserError(
+            f"shares of the variance are of at most {ALL} factors, got {len(factors)}: {', '.join(factors)}"
+        )
     signs = np.array(design(len(factors)))
     every = list(effects(factors, len(factors)))
     squares = (means @ np.stack([signs[:, [factors.index(n) for n in each]].prod(1) for each in every], axis=1)) ** 2
