@@ -3,15 +3,16 @@
 In every scene of two different animals three signs are read, relative to the animal whose name is first in the alphabet
 and to one texture:
 
-- a: that animal has that texture, not the other thing;
+- a: that animal, not the other thing, has that texture;
 - p: that animal is in the first place (left, or above);
 - m: the caption mentions that animal first.
 
 Their products give the rest. ap: the texture is in the first place. pm: the thing in the first place is mentioned
 first. am: the texture is mentioned first. For each product that a coin decides (see `statistics`), its sum over a
 subset is a contrast, and so is its sum over each background, each view and each texture. In counting splits, contrasts
-relate each number to each background, view and texture, and to each occupied place. All contrasts over all subsets form
-one test: the strongest is compared with a bound that chance exceeds in at most one of 2000 sound splits.
+tell how often each number occurs, also with each background, view and texture, and how often each place is taken. All
+contrasts over all subsets form one test. Chance exceeds the bound for the strongest in at most one of 2000 sound
+splits.
 """
 
 from collections import defaultdict
@@ -78,7 +79,8 @@ def check_balance(split: Split) -> Iterator[Finding]:
 
 
 def all_contrasts(split: Split) -> Iterator[Contrast]:
-    """The contrasts of all subsets; train has only those of the order of mention, because its scenes are not drawn.
+    """The contrasts of all subsets. Train has only those of the order of mention, and none in counting splits, because
+    its scenes aren't drawn.
 
     Contrasts over all tests together find biases too weak to be found in each test.
     """
@@ -132,7 +134,8 @@ def compared(kind: str, scene: Scene) -> Scene:
 
 
 def products(split: Split, name: str, records: Records) -> dict[str, list[Turned]]:
-    """For each product of signs, its value in those scenes of two things in which a random draw (`Coin`) decides it."""
+    """For each product of signs that a random draw (`Coin`) decides, its value in the scenes of two things for which
+    hold-out rules leave the draw open."""
     kind, rules = split.recipe["kind"], rules_for(split, name)
     drawn = split.recipe.get("mention_order", "") in ("", "random")
     rows = [
@@ -157,8 +160,8 @@ def products(split: Split, name: str, records: Records) -> dict[str, list[Turned
 def stratified(
     what: str, name: str, product: str, rows: Sequence[Turned], textures: Sequence[str]
 ) -> Iterator[Contrast]:
-    """Yield the contrast of a product over all rows and over each part of them; a product with the sign "a" also
-    relative to each texture."""
+    """Yield the contrast of a product over all rows and over each part of them; if the product has the sign "a", also
+    those relative to each texture."""
     for part, inside in strata([row.scene for row in rows]).items():
         signs = ((rows[i].group, rows[i].sign) for i in inside)
         yield signed(what.format(texture="the first texture in the alphabet"), name + part, signs)
@@ -172,8 +175,8 @@ def stratified(
 
 
 def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
-    """The contrasts of a counting subset: each number should occur in a quarter of its scenes and of each part's
-    scenes, and each place should hold a thing as often as the numbers imply."""
+    """The contrasts of a counting subset. Each number should occur in a quarter of all scenes, and of each part's
+    scenes; each place should hold a thing as often as the numbers imply."""
     parts = strata(scenes)
     for texture in sorted({scene.things[0].texture for scene in scenes}):
         parts[f", texture {texture}"] = [i for i, scene in enumerate(scenes) if scene.things[0].texture == texture]
@@ -186,10 +189,11 @@ def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
 
 
 def share_of_number(number: int, subset: str, scenes: Sequence[Scene]) -> Contrast:
-    """The contrast between one number's share and the others'; scenes that differ only in the number form a group.
+    """The contrast between a number's share of the scenes and a quarter. Scenes form a group if they have the same
+    animal, texture, background and view.
 
-    Each scene could have been drawn with any of four numbers. A scene contributes 1 if it has this number, less the
-    expected quarter, so its contribution lies in an interval of width 1.
+    Each scene could have been drawn with any of four numbers. A group contributes 1 if it has this number, less a
+    quarter for each of its scenes, so its contribution lies in an interval of width 1.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for scene in scenes:

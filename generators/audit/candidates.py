@@ -59,8 +59,8 @@ def candidates(split: Split) -> Iterator[Drawn]:
 
 
 def records_of(split: Split, name: str, relation: str | None = None) -> list[tuple[Scene, int]]:
-    """The scenes of a subset, or those of them in a relation, without the draws made for them (`findings.bare`); each
-    with its view."""
+    """The scenes of a subset, or only those in one relation, each with its view but without the draws made for it
+    (`findings.bare`)."""
     sizes = name.startswith(HELD_OUT)
     scenes = (scene for scene in split.subsets[name].scenes if relation in (None, scene.relation))
     return [(bare(scene, sizes), scene.view) for scene in scenes]
@@ -173,7 +173,7 @@ def assignments(split: Split) -> dict[Stratum, list[Textures]]:
 
 
 def of_binding(split: Split) -> Iterator[Drawn]:
-    """The tests of a binding split: other assignments of training pairs, and pairs set apart."""
+    """The tests of a binding split. They show training pairs in textures of train or in others, or other pairs."""
     shown, every = assignments(split), different(split)
     tested = {
         "seen_pairs": {pair: [worn[0][::-1]] for pair, worn in shown.items() if len(worn) == 1},
@@ -190,7 +190,8 @@ def of_binding(split: Split) -> Iterator[Drawn]:
 
 
 def of_objects(split: Split, name: str, number: int) -> Drawn:
-    """The records of a test of unseen objects, drawn from all pairs but validation's."""
+    """The records of a test of unseen objects, drawn from the scenes of all pairs but validation's that have `number`
+    of them."""
     records, total = records_of(split, name), all_pairs(split, "left/right")
     seen = {stratum_of(scene) for scene, _ in records}
     apart = {stratum_of(scene) for scene in split.subsets["validation"].scenes}
@@ -275,8 +276,8 @@ def of_dependence(split: Split) -> Iterator[Drawn]:
 
 
 def worn_by_train(split: Split, main: bool) -> dict[str, str]:
-    """Map each animal to the texture that train shows most often on it (`main`), or else to the only one that train
-    never shows on it. Animals for which train doesn't determine that texture are left out."""
+    """Map each animal to the texture that train shows most often on it or, without `main`, to the only texture that
+    train never shows on it. Animals for which train doesn't determine that texture are left out."""
     things = (thing for scene in split.subsets["train"].scenes for thing in scene.things)
     shown, worn = Counter((thing.animal, thing.texture) for thing in things), {}
     for animal in split.vocabulary.animals:

@@ -61,8 +61,8 @@ def bare(text: str, animals: Sequence[str]) -> str:
 
 
 def check_held_animals(split: Split) -> Iterator[Finding]:
-    """Check that train shows the animals of `unseen_counts` and validation only singly, and each animal of
-    `seen_counts` in every number in which that test shows it."""
+    """Check that `unseen_counts` and validation share no animal, and that train shows their animals only alone. Check
+    that train shows each animal of `seen_counts` in every number in which that test shows it."""
     train = numbers_of(split.subsets["train"])
     counted = {animal for animal, number in train if number > 1}
     for name in ("unseen_counts", "validation"):

@@ -34,7 +34,7 @@ def relation(scene: Scene, one: int, other: int) -> str:
 
 
 def says_truly(graph: SceneGraph, scene: Scene) -> bool:
-    """Whether all nodes of a graph are its scene's background or things of the scene, none twice, and all edges
+    """Whether the nodes of a graph are the scene's background and things of the scene, none twice, and all edges
     hold."""
     phrases = mentioned_phrases(graph, scene)
     said = sorted([*filter(None, phrases), scene.background]) == sorted(graph.nodes)

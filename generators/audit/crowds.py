@@ -88,8 +88,8 @@ def shares_as_said(test: Test | None, cells: Sequence[tuple[str, str]]) -> bool:
 
 
 def check_crowd_numbers(split: Split) -> Iterator[Finding]:
-    """Check that train has each number of things equally often and each test its own, and that train has as many scenes
-    as the recipe says and other subsets at most as many."""
+    """Check that train has each number of things equally often, and each test its own. Check that train has as many
+    scenes as the recipe says (if it has no hold-out rules), and others 1 (`held_out` tests 0) to `test_scenes`."""
     recipe, train = split.recipe, split.subsets["train"].scenes
     numbers = Counter(len(scene.things) for scene in train)
     left = len(left_out(split).get("train", ()))
@@ -136,8 +136,8 @@ def check_crowd_cells(split: Split) -> Iterator[Finding]:
 
 
 def is_known(scene: Scene, shown: set[tuple[str, str]], unseen: bool) -> bool:
-    """Whether train shows all cells of a scene and of its swap; with `unseen`, whether it shows none of the four cells
-    that the swap exchanges, and all others."""
+    """Whether the swap of a scene changes two cells into two others, and train shows these four and all other cells of
+    the scene; with `unseen`, whether train shows none of the four, and all others."""
     before, after = changed(scene)
     exchanged = {(thing.animal, thing.texture) for thing in (*before, *after)}
     others = set(cells_of(scene)) - exchanged
@@ -186,8 +186,8 @@ def check_crowd_swaps(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_draws(split: Split) -> Iterator[Finding]:
-    """Check that animals, textures, cells, places, backgrounds and views are equally frequent and independent of
-    everything else, and that phrasings are independent too."""
+    """Check that phrasings depend on nothing in the scene. Without hold-out rules, check that views, places,
+    backgrounds, and animals, textures and cells in each of these two, are as frequent as even draws make them."""
     tallies = Tallies()
     for name, records in split.subsets.items():
         for what, word, count, chance, number in phrasings(split, records):

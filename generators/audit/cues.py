@@ -1,7 +1,7 @@
 """Checks that nobody can tell from the texts alone, without the picture, which of them is true.
 
 A negative must have its caption's order and phrasing: once the exchanged words are masked, both texts are equal. And a
-small classifier, which sees two texts and no picture, must not tell the true one from the false one. It is a ridge
+small classifier, which sees both texts and no picture, must not tell the true one from the false one. It is a ridge
 regression on the difference of both texts' features, fitted on half of a test's animal pairs and scored on the other
 half, and vice versa. There are two classifiers, with different features; for each, a random draw of the split (a coin,
 see `statistics`) should make its answers right in half of the cases:
@@ -137,7 +137,7 @@ ANY_NUMBER = Coin(lambda scene: (scene.background, scene.view, *scene.things[0][
 
 
 def pairs_of(split: Split, name: str, records: Records, coin: Coin) -> list[Pair]:
-    """The two texts of each record of a subset in which a random draw, `coin`, decides which text is true."""
+    """Each record that has a negative, with its two texts, if hold-out rules allow both results of the draw `coin`."""
     rules = rules_for(split, name)
     scenes = (compared(split.recipe["kind"], scene) for scene in records.scenes)
     rows = map(Pair, scenes, records.captions, records.negatives)

@@ -123,9 +123,8 @@ def tally_within(test: Drawn, views: range, tallies: Tallies) -> None:
 
 
 def check_pair_draws(split: Split) -> Iterator[Finding]:
-    """Check that the roles, textures and orders of pairs depend on no animal, no texture and no position in the
-    file.
-    """
+    """Check that the subset, the textures and the order of a pair depend on no animal, no texture and no position in
+    the file."""
     tallies, kind = Tallies(), split.recipe["kind"]
     if kind == "binding":
         tally_assignments(split, tallies)
@@ -202,7 +201,7 @@ def tally_halves(tallies: Tallies, what: str, name: str, fell: Sequence[bool]) -
 
 
 def tally_roles(split: Split, tallies: Tallies) -> None:
-    """Count for each animal the pairs that have it in train, in validation and in the tests of unseen pairs."""
+    """Count the pairs with each animal in train, in validation and in the tests of unseen pairs, by relation."""
     animals = split.vocabulary.animals
     for name, records in split.subsets.items():
         if name in ("train", "validation") or name.endswith("unseen_pairs"):
@@ -215,8 +214,8 @@ def tally_roles(split: Split, tallies: Tallies) -> None:
 
 
 def tally_paint(split: Split, tallies: Tallies) -> None:
-    """Count, for each animal in train, how often it has each texture: on each background, in each place and beside each
-    other thing."""
+    """Count, for each animal in train, how often it has each texture on each background, in each view, place and size,
+    and beside each other thing."""
     things = [(thing, scene) for scene in split.subsets["train"].scenes for thing in scene.things]
     shown = Counter(thing.animal for thing, _ in things)
     worn = Counter((thing.animal, thing.texture) for thing, _ in things)

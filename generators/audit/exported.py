@@ -96,7 +96,8 @@ def audit_export(folder: Path, pixels: str, report: Progress, world_file: Path |
 
 
 def read_export(folder: Path, world_file: Path | None) -> Export:
-    """Read the mark and the data sheet of an export; raises `UserError` if the folder isn't a whole export."""
+    """Read the mark and the data sheet of an export; raises `UserError` if the folder isn't a whole export, and
+    `Incomparable` as `trusted_world` does."""
     try:
         text, sheet = read_text(folder / MARK), read_text(folder / SHEET)
         recipe_text = re.search(r"```json\n(.*?)\n```", sheet, re.DOTALL)[1]
@@ -144,7 +145,7 @@ def outcome(claim: str, wrong: Sequence[str], detail: str) -> Finding:
 
 
 def side_of_pictures(export: Export) -> int:
-    """Side of an export's pictures in pixels, read from the first one."""
+    """Side of an export's pictures in pixels, read from the first one; raises `UserError` if that can't be read."""
     pattern = "*.tar" if export.form == "webdataset" else "images/**/*.png"
     path = min(export.folder.glob(pattern), default=export.folder)
     try:

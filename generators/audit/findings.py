@@ -117,7 +117,7 @@ def bare(scene: Scene, sizes: bool = False) -> Scene:
 
 def parts(scene: Scene) -> set[str]:
     """The parts of a scene whose frequencies are checked: its background, and for each thing its animal, texture and
-    size, alone and combined with background, place and each other; for counting, the number in place of the places."""
+    size, alone and combined with background, place and each other. For counting, the number replaces the place."""
     counted = scene.things[0].slot in COUNTING
     found = {scene.background}
     for thing in scene.things:

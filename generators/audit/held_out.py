@@ -1,10 +1,10 @@
 """Checks of what train must not show, and of what it must show completely.
 
 Train must show nothing of the tests: none of their scenes, partners or views, and nothing that a hold-out rule matches.
-And train must be fully crossed: for each training pair (or order, or number of an animal) the kind of split prescribes
-textures, orders and backgrounds, and train must show all combinations, each once in every training view. A combination
-that is missing without a rule could link a pair to a background, or a texture to a place. Draws made for each scene are
-ignored in the comparison (`findings.bare`).
+And train must be fully crossed: for each training pair, and for each animal that is alone or counted, the kind of split
+prescribes textures, orders, numbers and backgrounds, and train must show all their combinations, each once in every
+training view. If one is missing without a rule, a pair could go with a background, or a texture with a place. What is
+drawn at random for each scene, such as facings, is ignored in the comparison (`findings.bare`).
 """
 
 from collections import Counter
@@ -65,8 +65,8 @@ def check_disjoint(split: Split) -> Iterator[Finding]:
 
 
 def check_partners(split: Split) -> Iterator[Finding]:
-    """Check that every scene of a test and of validation has a partner, and no scene of train. `check_store` checks
-    that it is the right one."""
+    """Check that every scene of a test or of validation has a partner, and that no scene of train has one.
+    `check_store` checks that it is the right one."""
     alone = (
         f"{scene.key} of {name}"
         for name, r in split.subsets.items()
@@ -93,8 +93,8 @@ def check_repeats(split: Split) -> Iterator[Finding]:
 
 
 def check_not_empty(split: Split) -> Iterator[Finding]:
-    """Check that train, validation and unseen tests have scenes. With hold-out rules, validation and unseen tests may
-    be empty."""
+    """Check that train, validation and unseen tests have scenes. Validation and unseen tests may be empty if the recipe
+    has hold-out rules, or sets nothing apart for them."""
     required = {"train": True, "validation": split.recipe["validation"] > 0 and not rules_of(split)}
     unseen = split.recipe["reserve"] > 0 and not rules_of(split)
     required |= {name: unseen for name in split.subsets if "unseen_pairs" in name or name == "unseen_counts"}
@@ -103,7 +103,7 @@ def check_not_empty(split: Split) -> Iterator[Finding]:
 
 
 def check_sizes(split: Split) -> Iterator[Finding]:
-    """Check that in a world with sizes every thing has a size, the same as others of its animal in its scene."""
+    """Check that in a world with sizes every thing has a size, and animals of one kind in a scene the same."""
     if split.vocabulary.sizes:
         for name, records in split.subsets.items():
             strange = (scene.key for scene in records.scenes if not soundly_sized(scene))
@@ -136,7 +136,8 @@ def check_single_objects(split: Split) -> Iterator[Finding]:
 
 
 def check_pairs_crossed(split: Split) -> Iterator[Finding]:
-    """Check that train has every scene of each of its pairs that no rule holds out, ignoring draws made for a scene."""
+    """Check that train has, for each of its pairs in the textures or orders that it shows, every scene that no rule
+    holds out, in all views."""
     if split.recipe["kind"] == "spatial":
         every = list(product(split.vocabulary.textures, repeat=2))
         strata = {pair: scenes_of(split, pair, every, orders) for pair, orders in orders_of(split).items()}
@@ -162,8 +163,8 @@ def check_dependence_crossed(split: Split) -> Iterator[Finding]:
 
 
 def check_numbers_crossed(split: Split) -> Iterator[Finding]:
-    """Check that train has every animal singly in every texture, background and size, and counted animals in every
-    number."""
+    """Check that train has every animal alone in every texture, background and size, and counted animals in every
+    number, texture and background."""
     views, v = split.recipe["views"], split.vocabulary
     required = singles(split, COUNTING[:1])
     claim = "every animal is in train singly in all its textures and backgrounds, in all its views"
@@ -184,7 +185,7 @@ def alone(scene: Scene) -> bool:
 
 
 def singles(split: Split, slots: Iterable[str]) -> list[Scene]:
-    """Every conjunction of texture, animal and background as a scene of one thing."""
+    """Every conjunction of texture, animal and background as a scene of one thing, in each of `slots` and each size."""
     v = split.vocabulary
     every = product(v.backgrounds, v.animals, v.textures, slots, v.sizes or ("",))
     return [Scene(background, (Thing(*thing),)) for background, *thing in every]

@@ -53,8 +53,8 @@ def check_bindings(split: Split) -> Iterator[Finding]:
 
 
 def check_fractions(split: Split) -> Iterator[Finding]:
-    """Check that realised fractions are the nearest to the requested ones, and that each pair has one assignment, or it
-    and its swap."""
+    """Check that realised fractions are the nearest to the requested ones, and that each pair has one assignment of two
+    different textures, or that and its swap."""
     assignments: dict[frozenset[str], set] = {}
     for scene in split.subsets["train"].scenes:
         if pair := animal_pair(scene):
@@ -70,7 +70,7 @@ def check_fractions(split: Split) -> Iterator[Finding]:
 
 
 def sound_assignment(textured_pairs: set[frozenset[tuple[str, str]]]) -> bool:
-    """Whether the textured pairs of one animal pair are a single assignment, or one and its swap."""
+    """Whether an animal pair's textured pairs are one assignment of two different textures, or that and its swap."""
     one, *others = textured_pairs
     different = len({texture for _, texture in one}) == 2
     (a, texture_a), (b, texture_b) = one
@@ -143,8 +143,9 @@ def orders_of(scenes: Sequence[Scene]) -> set[Order]:
 
 
 def check_orders(split: Split) -> Iterator[Finding]:
-    """Check that train shows seen orders, and unseen orders only reversed. Check that train, validation and tests of
-    unseen pairs share no animal pair, whatever the relation; with `unseen_under` own, none in the same relation."""
+    """Check that train shows seen orders, and unseen orders only reversed. Check that validation shares no animal
+    pair with train, and tests of unseen pairs none with either: in any relation or, if `unseen_under` is "own", in the
+    same one."""
     train = orders_of(split.subsets["train"].scenes)
     under_all = split.recipe["unseen_under"] == "all"
     where = "in any relation" if under_all else "with its relation"
@@ -173,7 +174,8 @@ def check_orders(split: Split) -> Iterator[Finding]:
 
 
 def check_relations(split: Split) -> Iterator[Finding]:
-    """Check that pairs are in the recipe's relations, those of a test in its own, and that captions state them."""
+    """Check that pairs are in the recipe's relations, in tests of one relation in that one, and that their captions
+    state a relation."""
     relations = set(split.recipe["relations"])
     for name, r in split.subsets.items():
         allowed = {relation for relation in relations if name.startswith(relation.replace("/", "_"))} or relations

@@ -87,8 +87,8 @@ def same_world(split: Split, shown: ShownRows, world_file: Path | None) -> tuple
 
 
 def check_rows(shown: ShownRows, reference: Reference | None, report: Progress, sound: Sound) -> Iterator[Finding]:
-    """Check the image and mask of every row, except rows that another split showed to be `sound`; colours are checked
-    only if there is a reference."""
+    """Check the image and mask of every row, but without `least_visible` in the recipe skip rows that another split
+    showed to be `sound`. Check colours only if there is a reference."""
     digests = dict(zip(shown.rows.tolist(), shown.reader.digests(shown.rows), strict=True))
     least = shown.split.recipe.get("least_visible", 0.0)
     done_here = [name for name in CLAIMS if name != "again" and (least or name != "visible")]

@@ -118,7 +118,8 @@ def check_probe_crowd(split: Split) -> Iterator[Finding]:
 
 
 def suits(split: Split, scene: Scene) -> bool:
-    """Whether a scene of a crowd has the recipe's number of different things, textures and places."""
+    """Whether a crowd has the recipe's number of things, of different animals and textures of the recipe, in places
+    that the layout combines."""
     number, recipe = split.recipe["things"], split.recipe
     places = LAYOUTS[recipe["layout"]].choices(number)
     known = recipe["animals"] or split.vocabulary.animals, recipe["textures"] or split.vocabulary.textures
@@ -209,8 +210,8 @@ def check_probe_answers(split: Split) -> Iterator[Finding]:
 
 
 def check_probe_draws(split: Split) -> Iterator[Finding]:
-    """Check that backgrounds and sizes, drawn for each bag in a view, depend on no animal, texture or view, nor on each
-    other; and that things of a crowd are in all places."""
+    """Check the draws made for each bag in a view: backgrounds depend on no animal, texture or view, and sizes on no
+    animal or background. Check that animals and textures of a crowd are in each place equally often."""
     tallies, v = Tallies(), split.vocabulary
     one_of_each = {(scene.view, bag(scene)): scene for scene in split.subsets[FIRST].scenes}
     for scene in one_of_each.values():

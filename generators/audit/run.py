@@ -1,14 +1,14 @@
 """Proves from a split file and its store that nothing held out is in train and nothing is mislabelled.
 
 The audit recomputes pairs, fractions, words and graphs from the file's content, independently of the code that
-generates splits, so that a mistake in one does not hide in the other. They share only the words for numbers, relations
-and conjunctions, and the language of hold-out rules, which have tests of their own. The audit also looks for answers
+generates splits, so that a mistake in one does not hide in the other. They share the swaps of scenes, layouts, phrases,
+templates, the parser of captions and hold-out rules, which have tests of their own. The audit also looks for answers
 that can be guessed without the picture (`balance`, `cues`), for gaps in train (`held_out`), for uneven tests (`draws`),
 and for draws that correlate with something else (`scene_draws`, `draws`, `sequence`). It makes the split again from its
-recipe (`regeneration`), and compares every image with its digest, its scene and, for a sample, with a new rendering
-(`pixels`).
+recipe (`regeneration`), and compares every image with its digest and its scene, and a sample or all of the images with
+new renderings (`pixels`).
 
-Several splits are audited by two processes: one reads records and makes splits again, the other compares pixels.
+`audit_each` uses two processes: one reads records and makes splits again, the other compares pixels.
 """
 
 import multiprocessing
@@ -178,7 +178,7 @@ def records_of(path: Path, world_file: Path | None = None) -> list[Finding]:
 
 
 def readable_split(path: Path) -> Split:
-    """Open a split file that has everything that the checks read; else raise."""
+    """Open a split file; raises `UserError` unless it has everything that the checks read."""
     split = read_split(path, verify=False)
     check_readable(split)
     return split
@@ -264,7 +264,7 @@ def outcome_of(path: Path, *arguments: Any) -> Outcome:
 
 
 def result_of(records: Future[list[Finding]]) -> list[Finding]:
-    """The findings from the process that audits records; raises if that process died."""
+    """The findings of the process that audits records; raises `UserError` if that process died."""
     try:
         return records.result()
     except BrokenProcessPool as error:

@@ -134,7 +134,7 @@ def dependence_position(split: Split, name: str, scene: Scene) -> Position:
 
 def counting_position(split: Split, name: str, scene: Scene) -> Position:
     """The position of a scene in a counting split: in train single animals come first; all others are listed by
-    background, then animal by animal."""
+    view, then by background, then animal by animal."""
     v, thing, number = split.vocabulary, scene.things[0], len(scene.things)
     if name == "train" and number == 1:
         return Position((0, *grounds(split, scene)), "", described(v, thing.animal, thing.texture, thing.size))
@@ -143,8 +143,8 @@ def counting_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def held_out_position(split: Split, name: str, scene: Scene) -> Position:
-    """The position of a scene in a test of hold-out rules, which lists its scenes pair by pair in the world's order,
-    with all views of a scene together."""
+    """The position of a scene in a test of hold-out rules, which lists its scenes pair by pair in the world's order (if
+    spatial, in each relation and background), with all views of a scene together."""
     animals, textures, turned = pair_numbers(split, scene)
     ground = split.vocabulary.backgrounds.index(scene.background)
     sizes = numbered(split.vocabulary.sizes, *(thing.size for thing in sorted(scene.things)))

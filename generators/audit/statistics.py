@@ -41,8 +41,8 @@ from menagerie.generators.rules.rule import Rule
 
 
 class Contrast(NamedTuple):
-    """Compares how often a statement is true of a subset's records with how often chance makes it true, such as in half
-    of them: a sum over groups of records, and the width of that sum's spread under chance."""
+    """How much more or less often than by chance a statement is true of a subset's records. `total` sums this over
+    groups of records, and `width` is how far chance spreads that sum."""
 
     what: str
     subset: str

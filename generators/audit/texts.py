@@ -21,7 +21,8 @@ OTHER_WORDS = {"counting"}
 
 
 def true_nodes(scene: Scene) -> set[str]:
-    """All noun phrases that are true of the scene."""
+    """The noun phrases of a complete caption: each thing with its size and texture, or equal things with their number,
+    and the background."""
     numbers = Counter((attributes(thing), thing.animal) for thing in scene.things)
     return {counted(*named, number) for named, number in numbers.items()} | {scene.background}
 
@@ -39,8 +40,8 @@ def words(text: str) -> Counter:
 def check_texts(split: Split) -> Iterator[Finding]:
     """Check that captions and graphs are true, and that negatives are false and have their caption's bag of words.
 
-    Only training captions may be incomplete, and only if the recipe requests it. Negatives of counting splits have
-    other words.
+    Only training captions may be incomplete, and only if the recipe requests it; only training scenes may lack a
+    negative. Negatives of counting splits have other words.
     """
     v = split.vocabulary
     for name, r in split.subsets.items():
@@ -69,7 +70,7 @@ def requested_chances(split: Split) -> Chances:
 
 
 def mentioned_phrases(graph: SceneGraph, scene: Scene) -> list[str]:
-    """For each thing of a scene, the phrase by which a graph mentions it ("red cat" or "cat"); "" if it doesn't."""
+    """For each thing of a scene, the phrase by which a graph mentions it ("red cat" or "cat"), or "" if none does."""
     candidates = [(phrase(thing), phrase(thing._replace(texture=""))) for thing in scene.things]
     return [next((text for text in texts if text in graph.nodes), "") for texts in candidates]
 
@@ -97,7 +98,8 @@ def salient_of(scene: Scene) -> int:
 
 
 def check_shares(split: Split) -> Iterator[Finding]:
-    """Check that training captions mention animals and textures, and negate absent things, as often as requested."""
+    """Check that training captions mention animals, textures and the salient thing alone, and negate absent things, as
+    often as requested."""
     mentioned, attributes, salient, negated = chances = requested_chances(split)
     if chances == Chances():
         return

@@ -1,8 +1,8 @@
 """The base of all tests of scorers: items of images and texts, and which texts belong with which image.
 
-Benchmarks of real photographs and tests of our own scenes are scored by the same code
-(`menagerie.models.evaluation.scoring.score_items`) and reported alike: by the benchmark's official rule, by a
-tie-neutral accuracy, and by the share of items whose scores tie.
+Benchmarks of real photographs and tests of our own scenes are scored by the same code (`score_items` in
+`menagerie.models.evaluation.scoring`; `score_pool` for a `MatrixBenchmark`) and reported alike: by the benchmark's
+official rule, by a tie-neutral accuracy, and by the share of items whose scores tie.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Finds the class that each folder in a set of images stands for.
 
 A folder is recognised by its name: the class's name or number, WordNet's id, a code (`known_classes.py`), or an entry
-of the set's `classes.txt`. Its position among the folders is never used; an unknown folder is refused by name.
+of the set's `classes.txt`. Its place in the alphabet is never used; an unknown folder is refused by name.
 """
 
 import re

@@ -51,7 +51,5 @@ def records_of(quad: Quad) -> list[Record]:
 
 
 def below_images(path: str) -> str:
-    """Make a path relative to the benchmark's folder `images`. Its files may put that folder first: "images/0.png"
-    becomes "0.png".
-    """
+    """Make a path relative to the benchmark's folder `images`: "images/0.png" becomes "0.png", and "0.png" stays."""
     return path.removeprefix("images/")

@@ -60,8 +60,8 @@ def known_templates(name: str) -> Sequence[str]:
 
 
 def words_of(name: str, folder: str) -> str:
-    """Make a class name of a folder's name: with spaces between words, or as CLIP_benchmark has it if it knows the set
-    `name`."""
+    """Make a class name from a folder's name: with spaces between words or, if CLIP_benchmark knows the set `name`, as
+    it writes class names."""
     key = key_of(name)
     if key in AS_THEY_ARE:
         return folder

@@ -29,7 +29,7 @@ class Pool(NamedTuple):
     images: tuple[int, ...]
     """Indices into the benchmark's images."""
     texts: tuple[tuple[Caption, ...], ...]
-    """For each text, its phrasings; the codes or the scores of several are averaged."""
+    """For each text, its phrasings; if it has several, their embeddings or their scores are averaged."""
     pairs: tuple[tuple[int, int], ...]
     """Each image and text that belong together, by their indices in the pool."""
 
@@ -54,7 +54,7 @@ class Answer(NamedTuple):
     above: int
     """Number of false candidates that score higher than the best true one."""
     level: tuple[int, int]
-    """Numbers of false and of true candidates whose score equals the best true one."""
+    """Numbers of false and of true candidates whose score equals that of the best true one."""
     ahead: int
     """Number of false candidates that tie with the candidate `true` and come before it."""
 

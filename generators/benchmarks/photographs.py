@@ -74,7 +74,7 @@ class Place:
     allow_missing: bool = False
     """Whether to leave out records whose images are missing, and count them; otherwise a missing image raises."""
     folders: Given = field(default_factory=dict)
-    """Folders of images outside the root; a key is the path below the root that its folders replace. All are
+    """Folders of images outside the root, by the path below the root that they replace. All folders of a path are
     searched."""
     tag: Tagger | None = spacy_tags
     """Tags a text's parts of speech, for benchmarks that shuffle words by them. With None no texts are shuffled, which
@@ -100,7 +100,8 @@ class Place:
         return places[0]
 
     def images(self, name: str) -> SearchedFolders:
-        """A folder of images, or the folders given in place of it, with those given in place of folders in it."""
+        """The folder of images `name`, or the folders given in place of it. For paths inside it, the folders given in
+        their place are searched."""
         within = {
             PurePosixPath(given).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
             for given, paths in self.folders.items()
@@ -123,7 +124,7 @@ class PhotographSet(Benchmark):
     def __init__(self, name: str, folder: str, records: Sequence[Record], place: Place) -> None:
         """Check the records and find their images; `folder` is the folder of images below the data root.
 
-        Raises for two records of one name in a group, and for missing images unless `place` allows them.
+        Raises if there are no records or two of one name in a group, and for missing images unless `place` allows them.
         """
         self.name = name
         images = place.images(folder)
@@ -276,7 +277,7 @@ def missing_in_words(folder: SearchedFolders, lost: set[str], every: int, reader
 
 
 def macro(parts: Sequence[Summary]) -> Summary:
-    """The unweighted mean over parts; its n is the sum of theirs."""
+    """The unweighted mean over the parts that have items; `n` is the sum over parts."""
     known = [part for part in parts if part.n]
     if not known:
         return summarise([])

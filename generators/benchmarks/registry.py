@@ -1,4 +1,4 @@
-"""Finds benchmarks of real photographs by name: the files of this folder that export a `BENCHMARK`.
+"""Finds benchmarks of real photographs by name: files of this folder export them as `BENCHMARK` or `BENCHMARK_NAME`.
 
 Add one by adding a file.
 """
@@ -34,7 +34,7 @@ class BenchmarkSpec:
     """Reads the annotation files; raises for errors in them, and for missing images unless they are allowed."""
     photographs: Callable[[Path], Iterable[PhotographId]] | None
     """Yields the photographs of COCO, Visual Genome or Flickr in an annotation file, so that training leaves them out;
-    None if the benchmark has images of its own."""
+    None if the benchmark has images of its own, or only images that training leaves out anyway."""
     one_of: tuple[str, ...] = ()
     """Alternative annotation files, of which at least one is needed."""
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -53,7 +53,7 @@ def shown(name: str, place: SourcePlace) -> Iterator[PhotographId]:
 
 
 def validation_numbers(place: SourcePlace, split: str) -> Iterator[Numbers]:
-    """Yield the numbers of each photograph in a COCO validation set, from its annotations or else from its images."""
+    """Yield the numbers of each photograph in a COCO validation set, from its annotations or, without them, images."""
     files = (place.path(f"coco/annotations/{kind}_{split}.json") for kind in ("captions", "instances"))
     path = next((file for file in files if file.is_file()), None)
     if path is not None:

@@ -36,7 +36,7 @@ def questions(
     """The spec of a benchmark of spatial questions. Each group has a file in `files`, with rows of image, true caption
     and false caption.
 
-    An image is given by its number in `collection`, of which `file_name` makes the name of its file.
+    Rows give an image by its number in `collection`; `file_name` turns the number into the name of the image's file.
     """
 
     def build(place: Place) -> SpatialQuestions:

@@ -25,7 +25,7 @@ class WhatsUp(Photographs):
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Accuracy on pairs of opposites and on sets of four, which are right if all their images are; and the mean of
-        A and B over images, as in the authors' table 1."""
+        the accuracies on single images of A and of B, as in the authors' table 1."""
         parts = by_group(items, outcomes)
         found = {"macro over A and B": macro(list(map(summarise, parts.values())))}
         for group in self.groups:

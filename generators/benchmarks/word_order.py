@@ -106,8 +106,8 @@ def exchanged(words: Sequence[str], places: Sequence[int], rng: np.random.Genera
 
 
 def orders_of(name: str, retrieval: BenchmarkSpec, captions: int, clip: float) -> BenchmarkSpec:
-    """The spec of a word-order benchmark of a retrieval benchmark's captions; `clip` is ARO's published result for
-    CLIP."""
+    """The spec of a word-order benchmark made from a retrieval benchmark's captions; `clip` is ARO's published result
+    for CLIP."""
     (images,) = retrieval.images
 
     def build(place: Place) -> WordOrder:

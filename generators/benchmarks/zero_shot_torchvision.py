@@ -29,7 +29,7 @@ class Labelled(NamedTuple):
 
 
 class TorchvisionSets(ZeroShot):
-    """Zero-shot classification with image files that hold many images."""
+    """Zero-shot classification on sets some of which have many images in one file."""
 
     reader = RawImages
 

@@ -1,7 +1,7 @@
 """The formats of exports.
 
-A format is a function from subsets to the files of the export, in order and not yet written. Its docstring becomes part
-of the data sheet, where it describes the files.
+A format is a function that takes the subsets and yields the files that `export` then writes, in that order.
+Its docstring becomes part of the data sheet, where it describes the files.
 """
 
 import io
@@ -46,7 +46,7 @@ class ExportPart:
 
     @property
     def stem(self) -> str:
-        """The name that its files begin with; tests of hold-out rules have a space in theirs."""
+        """The start of the subset's file names: its name, with "-" for the space that tests of single rules have."""
         return file_name(self.name)
 
     def png(self, index: int) -> bytes:
@@ -56,7 +56,7 @@ class ExportPart:
         return buffer.getvalue()
 
     def facts(self, index: int) -> dict[str, Any]:
-        """Everything that the split records about a sample, except image and caption."""
+        """A sample's key, hard negative, scene graphs and scene, as a JSON object."""
         r = self.records
         return {
             "key": r.scenes[index].key,
@@ -94,7 +94,7 @@ def pictures(part: ExportPart, indices: Iterable[int]) -> Iterator[File]:
 
 
 def webdataset(parts: Sequence[ExportPart]) -> Iterator[File]:
-    """`SUBSET-000000.tar`, `SUBSET-000001.tar` … hold 1000 samples each (WebDataset).
+    """`SUBSET-000000.tar`, `SUBSET-000001.tar` … hold at most 1000 samples each (WebDataset).
 
     A sample is `N.png`, `N.txt` (its caption) and `N.json` (its key, its hard negative, the scene graphs of both, the
     factors of its scene). `sizes.json` counts the samples of every tar file, as open_clip's trainer needs them:
@@ -162,7 +162,8 @@ def coco_instances(parts: Sequence[ExportPart]) -> Iterator[File]:
 
 
 def coco_things(part: ExportPart) -> dict[str, Any]:
-    """The things of a subset in COCO's structure; ids start at 1, categories in the order of the world's animals."""
+    """The things of a subset that have a visible pixel, in COCO's structure. Ids start at 1; categories have the order
+    of the world's animals."""
     captions, annotations = coco_captions(part), []
     animals = part.reader.split.vocabulary.animals
     for i, scene in enumerate(part.records.scenes):

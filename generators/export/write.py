@@ -111,7 +111,8 @@ def export(
 
 
 def chosen(split: Split, subsets: Sequence[str]) -> Split:
-    """The split with only the named subsets, or all if none is named; raises for a name that can't name a file."""
+    """The split with only the named subsets, or all if none is named; raises for a name that is unknown or that can't
+    name a file."""
     names = {choose(f"subset of {split.path}", name, split.subsets) for name in subsets or split.subsets}
     for name in names:  # they become file names, and the split may come from a stranger
         if not re.fullmatch(r"\w+( \d+)?", name, re.ASCII):
@@ -141,7 +142,7 @@ def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -
 
 @contextlib.contextmanager
 def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
-    """Lock the folder `out` for this export, new or continued; raises if it has other content."""
+    """Lock the folder `out` for this export, new or continued; raises if it has other content or is locked already."""
     check_folder(out, mark, planned)
     out.mkdir(exist_ok=True)
     if not (out / MARK).exists():

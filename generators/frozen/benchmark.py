@@ -1,9 +1,9 @@
 """Frozen benchmarks: the tests of a recipe under a name with a version, and digests of all that is tested.
 
-Each is a file of `generators/recipes/frozen/`: all fields of the recipe, the resolution, and the digests. Nothing needs
-to be downloaded: every machine renders the same bytes, and the digests prove it. To add one, add a file with empty
-digests; evaluation on it prints those that it finds. A file never changes once cards name it: a changed benchmark gets
-another version, and so another name.
+Each is a file of `generators/recipes/frozen/`: the version, the resolution, all fields of the recipe, and the digests.
+Nothing needs to be downloaded: every machine renders the same bytes, and the digests prove it. To add one, add a file
+with empty digests; evaluation on it prints those that it finds. A file never changes once a result on it is published:
+a changed benchmark gets another version, and so another name.
 """
 
 from dataclasses import dataclass
