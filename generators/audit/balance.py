@@ -10,9 +10,8 @@ and to one texture:
 Their products give the rest. ap: the texture is in the first place. pm: the thing in the first place is mentioned
 first. am: the texture is mentioned first. For each product that a coin decides (see `statistics`), its sum over a
 subset is a contrast, and so is its sum over each background, each view and each texture. In counting splits, contrasts
-tell how often each number occurs, also with each background, view and texture, and how often each place is taken. All
-contrasts over all subsets form one test. Chance exceeds the bound for the strongest in at most one of 2000 sound
-splits.
+tell how often each number occurs, overall and by background, view or texture, and how often each place is taken. All
+contrasts over all subsets form one test: by chance the strongest exceeds its bound in at most one of 2000 sound splits.
 """
 
 from collections import defaultdict
@@ -79,8 +78,7 @@ def check_balance(split: Split) -> Iterator[Finding]:
 
 
 def all_contrasts(split: Split) -> Iterator[Contrast]:
-    """The contrasts of all subsets. Train has only those of the order of mention, and none in counting splits, because
-    its scenes aren't drawn.
+    """The contrasts of all subsets. Train has at most those of the order of mention, because its scenes aren't drawn.
 
     Contrasts over all tests together find biases too weak to be found in each test.
     """
@@ -189,8 +187,8 @@ def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
 
 
 def share_of_number(number: int, subset: str, scenes: Sequence[Scene]) -> Contrast:
-    """The contrast between a number's share of the scenes and a quarter. Scenes form a group if they have the same
-    animal, texture, background and view.
+    """The contrast between a number's share and a quarter. Scenes of one animal, texture, background and view are a
+    group.
 
     Each scene could have been drawn with any of four numbers. A group contributes 1 if it has this number, less a
     quarter for each of its scenes, so its contribution lies in an interval of width 1.

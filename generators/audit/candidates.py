@@ -99,9 +99,7 @@ def all_pairs(split: Split, relation: str) -> list[Stratum]:
 
 
 def set_apart(share: float, total: int) -> int:
-    """The number of animals or pairs that a share of `total` sets apart: rounded, but at least 1 unless the
-    share is 0.
-    """
+    """The number of animals or pairs that a share of `total` sets apart: rounded, at least 1 unless the share is 0."""
     return max(round(share * total), 1) if share else 0
 
 
@@ -233,8 +231,7 @@ def of_spatial(split: Split) -> Iterator[Drawn]:
 
 def of_counting(split: Split) -> Iterator[Drawn]:
     """The tests of a counting split. They show animals that train shows in several copies, or animals set apart; both
-    in every possible number.
-    """
+    in every possible number."""
     v = split.vocabulary
     counted = {scene.things[0].animal for scene in split.subsets["train"].scenes if len(scene.things) > 1}
 

@@ -42,9 +42,7 @@ PICTURES = "pictures are the same when rendered again"
 
 @dataclass(frozen=True)
 class Export:
-    """A folder that an export wrote: its format and mark, and the split, world and subsets that its data sheet
-    names.
-    """
+    """A folder that an export wrote: its format and mark; the split, world and subsets that its data sheet names."""
 
     folder: Path
     form: str

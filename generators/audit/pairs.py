@@ -144,8 +144,7 @@ def orders_of(scenes: Sequence[Scene]) -> set[Order]:
 
 def check_orders(split: Split) -> Iterator[Finding]:
     """Check that train shows seen orders, and unseen orders only reversed. Check that validation shares no animal
-    pair with train, and tests of unseen pairs none with either: in any relation or, if `unseen_under` is "own", in the
-    same one."""
+    pair with train, and tests of unseen pairs none with either, in the same relation if `unseen_under` is "own"."""
     train = orders_of(split.subsets["train"].scenes)
     under_all = split.recipe["unseen_under"] == "all"
     where = "in any relation" if under_all else "with its relation"

@@ -149,8 +149,7 @@ def counting_places(scenes: Sequence[Scene]) -> Draws:
 
 def once(split: Split, scenes: Iterable[Scene]) -> list[Scene]:
     """Keep one of each scene and its swap, which share their draws; for counting, one of the scenes that differ only in
-    number and slots.
-    """
+    number and slots."""
     kept: dict[Hashable, Scene] = {}
     for scene in scenes:
         if split.recipe["kind"] == "counting":

@@ -21,8 +21,7 @@ OTHER_WORDS = {"counting"}
 
 
 def true_nodes(scene: Scene) -> set[str]:
-    """The noun phrases of a complete caption: each thing with its size and texture, or equal things with their number,
-    and the background."""
+    """The noun phrases of a complete caption: things with size and texture, equal ones counted, and the background."""
     numbers = Counter((attributes(thing), thing.animal) for thing in scene.things)
     return {counted(*named, number) for named, number in numbers.items()} | {scene.background}
 

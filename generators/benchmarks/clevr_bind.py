@@ -34,9 +34,7 @@ class ClevrBind(Photographs):
     """CLEVR-bind; groups are tables of attributes or lists of relations, per split."""
 
     def outcome(self, item: Item, scores: Scores) -> Outcome:
-        """Score an item; of equal scores the first in the file wins, but ties between relations are broken at
-        random.
-        """
+        """Score an item; of equal scores the first in the file wins, but ties of relations are broken at random."""
         return first_of_drawn(scores, item.record) if item.group in RELATIONS else first_of_best(scores)
 
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:

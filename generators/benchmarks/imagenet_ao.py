@@ -20,9 +20,8 @@ TEMPLATE = f"a photo of a {SLOT}"
 
 
 def build(place: Place) -> ZeroShot:
-    """Build the benchmark. It is a `ZeroShot`, because each picture is compared with all compositions: too many to list
-    in every record.
-    """
+    """Build the benchmark. It is a `ZeroShot`, because each picture is compared with all compositions, which are too
+    many to list in every record."""
     table = place.path(TABLE)
     rows = list(from_table(table) if table.is_file() else from_folders(place.only(FOLDER)))
     records = tuple(Record(file, "", (Photograph(file),), (name,), name) for file, name in rows)

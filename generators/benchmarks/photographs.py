@@ -100,8 +100,7 @@ class Place:
         return places[0]
 
     def images(self, name: str) -> SearchedFolders:
-        """The folder of images `name`, or the folders given in place of it. For paths inside it, the folders given in
-        their place are searched."""
+        """The folder of images `name`, or the folders given in its place; paths inside may be given folders, too."""
         within = {
             PurePosixPath(given).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
             for given, paths in self.folders.items()
