@@ -187,8 +187,8 @@ def number_contrasts(name: str, scenes: Sequence[Scene]) -> Iterator[Contrast]:
 
 
 def share_of_number(number: int, subset: str, scenes: Sequence[Scene]) -> Contrast:
-    """The contrast between a number's share and a quarter. Scenes of one animal, texture, background and view are a
-    group.
+    """The contrast between a number's share and a quarter. Scenes that have animal, texture, background and view in
+    common form a group.
 
     Each scene could have been drawn with any of four numbers. A group contributes 1 if it has this number, less a
     quarter for each of its scenes, so its contribution lies in an interval of width 1.

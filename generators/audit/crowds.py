@@ -88,8 +88,9 @@ def shares_as_said(test: Test | None, cells: Sequence[tuple[str, str]]) -> bool:
 
 
 def check_crowd_numbers(split: Split) -> Iterator[Finding]:
-    """Check that train has each number of things equally often, and each test its own. Check that train has as many
-    scenes as the recipe says (if it has no hold-out rules), and others 1 (`held_out` tests 0) to `test_scenes`."""
+    """Check that train has each number of things equally often and, without hold-out rules, as many scenes as the
+    recipe says. Check that every test has its own number of things, and that all subsets but train have at most
+    `test_scenes` scenes and, unless they test rules, at least one."""
     recipe, train = split.recipe, split.subsets["train"].scenes
     numbers = Counter(len(scene.things) for scene in train)
     left = len(left_out(split).get("train", ()))

@@ -118,7 +118,7 @@ def check_probe_crowd(split: Split) -> Iterator[Finding]:
 
 
 def suits(split: Split, scene: Scene) -> bool:
-    """Whether a crowd has the recipe's number of things, of different known animals and textures, in a valid layout."""
+    """Whether a crowd has the right number of things, of different known animals and textures, in the right places."""
     number, recipe = split.recipe["things"], split.recipe
     places = LAYOUTS[recipe["layout"]].choices(number)
     known = recipe["animals"] or split.vocabulary.animals, recipe["textures"] or split.vocabulary.textures

@@ -100,7 +100,7 @@ class Place:
         return places[0]
 
     def images(self, name: str) -> SearchedFolders:
-        """The folder of images `name`, or the folders given in its place; paths inside may be given folders, too."""
+        """The folder of images `name`, or the folders given in its place, with those given for paths inside it."""
         within = {
             PurePosixPath(given).relative_to(name).as_posix(): tuple(path.resolve() for path in paths)
             for given, paths in self.folders.items()
