@@ -120,10 +120,9 @@ def compared(
     here = image_identity(world, side)
     drawn = export.form == INSTANCES and here != export.split.identity  # their JSON files are made of masks
     files = [file for file in FORMATS[export.form](list(parts.values())) if not (drawn and file.path.endswith("json"))]
-    rendered: set[tuple[str, int]] = set()
-    if here == export.split.identity:
-        every = [(name, i) for name, records in made.items() for i in range(len(records))]
-        rendered = set(every if everything else every[:: max(1, len(every) // SAMPLE)])
+    every = [shown for file in files for shown in records_shown(file)]
+    some = every if everything else every[:: max(1, len(every) // SAMPLE)]
+    rendered = set(some if here == export.split.identity else ())
     texts, pictures = [], []
     for n, file in enumerate(files):
         wrong = partial(differences, export.folder, file, parts.get(file.subset), rendered)
@@ -134,7 +133,18 @@ def compared(
     if here != export.split.identity:
         yield skipped(PICTURES, f"they are of another renderer or world ({export.split.identity}, here {here})")
     else:
-        yield outcome(PICTURES, pictures, f"{len(rendered)} of {sum(map(len, made.values()))} records")
+        yield outcome(PICTURES, pictures, f"{len(rendered)} of {len(every)} pictures")
+
+
+def records_shown(file: File) -> list[tuple[str, int]]:
+    """The subset and the number of each record whose picture an exported file holds."""
+    path = Path(file.path)
+    if path.suffix == ".png":
+        return [(file.subset, int(path.stem))]
+    if path.suffix != ".tar":
+        return []
+    start = int(path.stem.rsplit("-", 1)[1]) * formats.SHARD_SAMPLES
+    return [(file.subset, start + i) for i in range(file.samples)]
 
 
 def outcome(claim: str, wrong: Sequence[str], detail: str) -> Finding:
@@ -201,8 +211,7 @@ def tar_differences(
     content: bytes, file: File, part: ExportPart, rendered: set[tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
     """Compare a tar file of samples with its expected content; yields pairs as `differences` does."""
-    start = int(Path(file.path).stem.rsplit("-", 1)[1]) * formats.SHARD_SAMPLES
-    indices = range(start, start + file.samples)
+    indices = [i for _, i in records_shown(file)]
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         members = {member.name: tar.extractfile(member).read() for member in tar if member.isfile()}
     if members.keys() != {f"{i:09d}.{suffix}" for i in indices for suffix in ("png", "txt", "json")}:

@@ -1,6 +1,7 @@
 """The audit of exports: they are made again from the recipe in their data sheet."""
 
 import io
+import re
 import shutil
 import tarfile
 
@@ -10,6 +11,7 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.audit.exported import PICTURES
+from menagerie.generators.audit.rendered import SAMPLE
 from menagerie.generators.audit.run import audit
 from menagerie.generators.export import formats
 from menagerie.generators.export.formats import FORMATS, INSTANCES
@@ -45,6 +47,20 @@ def test_an_untouched_export_passes(exported):
     assert failed(exported) == []
     assert failed_with_all(exported) == []
     assert not any(finding.skipped for finding in audit(exported))
+
+
+@pytest.mark.parametrize("pixels", ["sample", "all"])
+def test_pictures_are_drawn_from_those_that_are_exported(exported, pixels):
+    """SugarCrepe's format leaves out records without a negative, and train."""
+    number = sum(path.suffix == ".png" for path in exported.rglob("*"))
+    for path in exported.glob("*.tar"):
+        with tarfile.open(path) as tar:
+            number += sum(name.endswith(".png") for name in tar.getnames())
+    (detail,) = [finding.detail for finding in audit(exported, pixels) if finding.claim == PICTURES]
+    least = number if pixels == "all" else min(number, SAMPLE)
+    compared, of = map(int, re.match(r"(\d+) of (\d+) pictures", detail).groups())
+    assert of == number
+    assert compared >= least
 
 
 def test_tests_of_several_rules_are_exported_too(tmp_path):
