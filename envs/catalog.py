@@ -36,8 +36,8 @@ def names(folder: str) -> tuple[str, ...]:
 
 
 def check_free(folder: str, kind: str, name: str) -> None:
-    """Raise if `name` is built in. Of textures only the first four (`TEXTURES`) count: a user's world may be older than
-    the others and have a texture of its own by such a name, which it keeps (`World.replaced`)."""
+    """Raise if `name` is built in. Of textures only the first four (`TEXTURES`) count, because a user's world may be
+    older than the others and keeps its own texture of such a name (`World.replaced`)."""
     if name in names(folder) and (folder != "textures" or name in TEXTURES):
         raise UserError(f"{kind} {name!r} is built in; list it by its name in {folder}, or give your own another name")
 

@@ -65,8 +65,8 @@ def _choices(name: str, places: tuple[str, ...], n: int) -> tuple[tuple[str, ...
 def overlapping(n: int) -> Iterator[tuple[str, ...]]:
     """Yield the places of two to six things, of which some stand in front of others.
 
-    Two or three: a near place, the front place of its column, and another front place. More: two near places and their
-    front places, the third front place, and the place behind that.
+    Two: a near place and the front place of its column. Three: also another front place. Four: two near places and
+    their front places. Five: also the third front place. Six: also the place behind that.
     """
     if n <= 3:
         for near, front in NEAR.items():
@@ -94,7 +94,7 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def layout_of(scene: Scene) -> str | None:
-    """Return the first layout that has the scene's places; None if no layout has them."""
+    """Return the name of the first layout that may combine the scene's places; None if no layout may."""
     places = tuple(thing.slot for thing in scene.things)
     if not all(place in CROWD for place in places) or len(places) > MOST:
         return None
@@ -144,8 +144,9 @@ def stated(first: str, second: str) -> str | None:
 def holds(name: str, first: str, second: str) -> bool | None:
     """Whether relation `name` is true of two slots if `first` is taken as the left, upper or foremost one.
 
-    True if it is stated. False if its converse is stated, or if another relation is and the two slots are level in this
-    one (in the same column for left/right, else in the same row). Otherwise None: no caption and no foil may say it.
+    True if it is stated. False if its converse is stated. In crowds also False if another relation is stated and the
+    slots are level in `name` (in the same column for left/right, else in the same row). Otherwise None: no caption and
+    no false caption may say it.
     """
     if stated(first, second) == name:
         return True

@@ -11,7 +11,7 @@ MOST_THINGS = 8  # in one scene
 
 
 class Thing(NamedTuple):
-    """An animal with a texture in a slot, and its size (see `menagerie.envs.slots`): "" in a world without sizes."""
+    """An animal with a texture in a slot, and its size (see `menagerie.envs.slots`), "" in a world without sizes."""
 
     animal: str
     texture: str
@@ -26,8 +26,8 @@ SLOT_OF = attrgetter("slot")
 class Scene:
     """A background, the things in it in slot order, and the number of the view.
 
-    Equal scenes are the same image, byte for byte. Two scenes that differ only in the
-    order of `things` are the same scene: the constructor sorts by slot name.
+    Equal scenes of one world give the same image, byte for byte. Two scenes that differ only in the order of `things`
+    are the same scene, because the constructor sorts by slot name.
     """
 
     background: str

@@ -46,7 +46,7 @@ def random_scenes(world: World, count: int, seed: int, pairs: float = 0.75, view
 
 
 def random_crowds(world: World, layout: str, count: int, seed: int, views: int = 4) -> list[Scene]:
-    """Draw random scenes of a layout with two to six different animals; each number is as frequent as any other."""
+    """Draw random scenes of a layout, with two to six different animals in turn, at most as many as the world has."""
     import numpy as np
 
     random = np.random.default_rng(seed)

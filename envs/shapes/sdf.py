@@ -34,7 +34,7 @@ class Ellipsoid:
         return np.asarray(self.center) - half, np.asarray(self.center) + half
 
     def distance(self, points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:
-        """Signed distance (a first-order estimate) of points in body coordinates."""
+        """Signed distance (an estimate, of first order if `power` is 2) of points in body coordinates."""
         radii = np.asarray(self.radii, np.float32)
         offset = points - np.asarray(self.center, np.float32)
         if any(self.rotation):
@@ -49,7 +49,7 @@ class Ellipsoid:
 
 @dataclass(frozen=True, eq=False)
 class Capsules:
-    """A chain of tapered capsules through `points`; `squash` scales the chain along each axis."""
+    """A chain of tapered capsules through `points`; `squash` scales the radii along each axis."""
 
     points: Sequence[tuple[float, float, float]]
     radii: Sequence[float]
@@ -64,7 +64,7 @@ class Capsules:
         return (points - margin).min(0), (points + margin).max(0)
 
     def distance(self, points: Float32[np.ndarray, "*n 3"]) -> Float32[np.ndarray, "*n"]:
-        """Signed distance of points in body coordinates."""
+        """Signed distance (an estimate) of points in body coordinates."""
         squash = np.asarray(self.squash, np.float32)
         joints, radii = np.asarray(self.points, np.float32) / squash, np.asarray(self.radii, np.float32)
         points = points / squash

@@ -1,7 +1,7 @@
 """Products of many points with one small matrix.
 
-They are written out rather than with `@`: BLAS would start threads, and the last bit of its results may depend on the
-number of points.
+They are written out rather than with `@`, because BLAS would start threads, and the last bit of its results may depend
+on the number of points.
 """
 
 import numpy as np
