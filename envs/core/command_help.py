@@ -26,7 +26,7 @@ def read_options(
     default: Config | None = None,
     more: Iterable[Option] = (),
 ) -> Config:
-    """Parse `arguments` into the dataclass `kind`; prints help and exits if they ask for it.
+    """Parse `arguments` into the dataclass `kind`; if they ask for help, print it and exit.
 
     `command` is how the program is started; `default` gives the values of fields without an argument. Help also lists
     `more`, options that other code reads.
@@ -47,7 +47,7 @@ def read_options(
 
 
 def check_names(kind: type, options: Iterable[Option]) -> None:
-    """Raise if two options have one name: one of them would be lost."""
+    """Raise if two options have the same name, because one of them would be lost."""
     names: set[str] = set()
     for option in options:
         name = option.usage.split()[0]
@@ -66,7 +66,7 @@ def chosen_command(command: str, description: str, names: Iterable[str]) -> str:
 
 
 def started_as() -> str:
-    """The command line that started the running study: `menagerie tune`, or `python studies/tune.py`."""
+    """The command that started the running study, without options: `menagerie tune`, or `python studies/tune.py`."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec and spec.name.startswith("menagerie.studies."):
         return f"menagerie {spec.name.rpartition('.')[2].replace('_', '-')}"
@@ -79,8 +79,8 @@ def help_requested(arguments: Sequence[str]) -> str:
 
 
 def help_text(usage: str, description: str, groups: Sections, everything: bool) -> str:
-    """Write the text of --help: usage, description, and by group the options marked as `first`; with `everything`
-    (--help-all), or if none is marked, all options."""
+    """Write the text of --help: usage, the `beginning` of the description, and by group the options of `first_of`,
+    shortened. With `everything` (--help-all), or if no option is marked as `first`, write all of it in full."""
     whole = everything or not any(option.first for options in groups.values() for option in options)
     shown = groups if whole else {name: chosen for name, members in groups.items() if (chosen := first_of(members))}
     lines = [f"usage: {usage} [OPTIONS]", ""]

@@ -37,7 +37,7 @@ class Stopped(BaseException):
 
 
 def choose(kind: str, name: str, options: Iterable[str]) -> str:
-    """Return `name` if it is among `options`; else raise, and suggest the nearest option."""
+    """Return `name` if it is among `options`; else raise a `UserError` that names the nearest option, or all."""
     known = list(options)
     if name in known:
         return name
@@ -57,7 +57,8 @@ def not_allowed(what: str, value: object, allowed: str) -> UserError:
 
 
 def run_command(main: Callable[[], int | None]) -> None:
-    """Run a command line's `main` and turn its `UserError` into one line and exit status 2.
+    """Run a command line's `main`, then exit. A mistake of the user or a fault of the machine gives one line and
+    status 2.
 
     Ctrl-C ends with status 130, a pipe that is closed with 141, SIGTERM with 143, as shells expect.
     """
@@ -92,9 +93,9 @@ def run_command(main: Callable[[], int | None]) -> None:
 
 
 def print_any_text() -> None:
-    """Let this process and its children print any text: characters that the terminal's encoding lacks are escaped.
+    """Let this process and its children print any text, with escapes for characters that the output's encoding lacks.
 
-    A path that isn't valid UTF-8 is printed byte for byte.
+    This process prints a path that isn't valid UTF-8 byte for byte.
     """
     codecs.register_error("menagerie", as_bytes_or_escaped)
     for stream in (sys.stdout, sys.stderr):
@@ -104,8 +105,8 @@ def print_any_text() -> None:
 
 
 def as_bytes_or_escaped(error: UnicodeError) -> tuple[str | bytes, int]:
-    """An error handler for codecs: gives the bytes or the escapes to print in place of characters that can't be
-    encoded."""
+    """Handle an encoding error (`codecs.register_error`): return the bytes or escapes to print in place of the
+    characters that can't be encoded, and where to go on."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     part = error.object[error.start : error.end]

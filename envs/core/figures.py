@@ -55,7 +55,7 @@ def ink(colour: ColorType) -> str:
 
 
 def levelled(percent: float, chance: float = 50.0) -> float:
-    """Rescale an accuracy for `ACCURACY`, so that `chance` is at its middle, and 0 and 100 at its ends."""
+    """Rescale an accuracy so that `chance` is in the middle of the scale `ACCURACY`, and 0 and 100 are at the ends."""
     return 50 * percent / chance if percent < chance else 100 - 50 * (100 - percent) / (100 - chance)
 
 
@@ -127,7 +127,7 @@ def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
 
 
 def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, width: float = 2.6) -> Colorbar:
-    """A colour bar above the axes, aligned to their left, `width` inches wide."""
+    """Draw a colour bar, `width` inches wide, above the axes and aligned to their left."""
     height = figure.get_figheight()
     place = {"location": "top", "anchor": (0.0, 0.0), "shrink": min(1.0, width / figure.get_figwidth())}
     bar = figure.colorbar(colours, ax=axes, aspect=16, fraction=0.2 / height, pad=0.1 / height, **place)
@@ -137,7 +137,8 @@ def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, wi
 
 
 def show_hidden(axes: Axes) -> None:
-    """Where lines lie on top of each other, dash them so that each can be seen."""
+    """Where lines lie on top of each other, dash the upper ones and enlarge the markers of the lower ones, so that each
+    can be seen."""
     groups: list[list[Line2D]] = []
     for line in axes.get_lines():
         if line.get_label().startswith("_"):
@@ -157,7 +158,8 @@ def show_hidden(axes: Axes) -> None:
 
 
 def hides(line: Line2D, other: Line2D, height: float) -> bool:
-    """Whether one line hides a fifth or more of the other; `height` is the extent of the data along the y axis."""
+    """Whether two lines have the same x values and almost meet at a fifth of them or more; `height` is the extent of
+    the data along the y axis."""
     (x, y), (other_x, other_y) = (np.asarray(each.get_xydata(), float).T for each in (line, other))
     if len(x) != len(other_x) or not len(x) or (x != other_x).any():
         return False

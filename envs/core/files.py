@@ -32,7 +32,7 @@ TEMPORARY = re.compile(r"\..+\.(?P<system>[^.]+)-(?P<process>\d+)\.tmp(\.\w+)?")
 
 
 class Unwritable(UserError, OSError):
-    """Raised if a file can't be written, because the disk is full or writing isn't allowed."""
+    """Raised if a file can't be written or locked, for example because the disk is full."""
 
     def __init__(self, message: str, number: int = 0) -> None:
         super().__init__(message)
@@ -61,8 +61,8 @@ def free_bytes(path: Path) -> int:
 def writing(path: Path, temporary: Path | None = None, errors: Collection[int] = OF_A_WRITE) -> Iterator[None]:
     """Turn system errors in writing `path`, perhaps under a `temporary` name, into an `Unwritable` that names `path`.
 
-    An error that names no file counts as an error of the write if its number is in `errors`. An error that names one
-    counts if it is the file that is written, or a folder above it.
+    An error that names no file counts as an error of the write if its number is in `errors`. An error that names a file
+    counts if that is the file being written, or a folder above it.
     """
     try:
         yield
@@ -100,7 +100,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(temporary: Path, path: Path, mode: int) -> None:
-    """Flush a file to disk, give it its permissions and its name."""
+    """Give a temporary file the permissions `mode`, flush it to disk and rename it to `path`."""
     with temporary.open("rb+") as handle:
         if stat.S_IMODE(os.fstat(handle.fileno()).st_mode) != mode:
             os.fchmod(handle.fileno(), mode)
@@ -179,7 +179,7 @@ def scratch_folder(where: Path | None = None) -> Iterator[Path]:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether `whole_file`, in any process, made this temporary path."""
+    """Whether a path has the name of a temporary file that `whole_file` makes, in any process."""
     return TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -212,7 +212,7 @@ def is_left(path: Path, alone: bool) -> bool:
 
 
 def place_compiled(package: Path) -> None:
-    """Choose a cache folder for numba if it can write to none of its defaults; child processes inherit the choice.
+    """Choose a cache folder for numba if `NUMBA_CACHE` names none and no default can be written; children inherit it.
 
     The folder is new each time and belongs to this user alone, because its files are executed.
     """
@@ -239,6 +239,6 @@ def is_writable(folder: Path) -> bool:
 
 
 def file_name(text: str) -> str:
-    """Make a text fit for a file name by replacing other characters than letters, digits, "_", "." and "-", such as
-    those in tests of hold-out rules."""
+    """Make a text fit for a file name: "-" replaces all but letters, digits, "_" and ".". Names of tests of hold-out
+    rules have such other characters."""
     return re.sub(r"[^\w.-]+", "-", text)

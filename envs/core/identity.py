@@ -1,5 +1,5 @@
-"""Identities and seeds, computed from settings alone: the identity of a thing is made of the fields that differ from
-their defaults.
+"""Identities and seeds, computed from settings alone. The identity of an object of a dataclass consists of the fields
+that differ from their defaults.
 
 Adding a field with a default changes no identity, so old folders stay valid. Whoever changes the default of an existing
 field raises the version of its class in `VERSIONS`; otherwise old results would be taken for new ones. A test compares
@@ -82,7 +82,8 @@ def completed(recorded: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
 
 
 def defaults_of(config: Any) -> dict[str, Any]:
-    """The defaults of a configuration's class, as JSON holds them; a field without a default keeps its value."""
+    """The defaults of a configuration's class, as JSON holds them. A field without a default keeps its value; a nested
+    dataclass has the defaults of its own class."""
     defaults = {}
     for item in fields(config):
         default = default_of(item)

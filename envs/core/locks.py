@@ -12,9 +12,9 @@ OF_THE_PLACE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EROFS, errno
 
 
 class FileLock:
-    """A lock on a file, which the kernel frees when the holding process ends, also if it is killed.
+    """A lock on a file. The kernel frees the lock when the process that holds it ends, even if it is killed.
 
-    `with FileLock(path): ...` waits for it. The file is never deleted: that would let two processes hold it.
+    `with FileLock(path): ...` waits for the lock. The file is never deleted, because two processes could then hold it.
     """
 
     def __init__(self, path: Path) -> None:

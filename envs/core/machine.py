@@ -56,7 +56,8 @@ def system_name() -> str:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this number exists; an ended process counts until its parent has collected its status."""
+    """Whether a process of this number exists; an ended process counts until its parent has collected its status, and
+    a number that is too large counts."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

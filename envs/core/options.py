@@ -62,7 +62,7 @@ class Option(NamedTuple):
 def options_of(
     kind: type, value: object = None, prefix: str = "", group: Group = OTHER, texts: bool = True
 ) -> Iterator[Option]:
-    """Yield the options of a dataclass in the order of its fields; their defaults come from the instance `value`.
+    """Yield the options of a dataclass in the order of its fields, with defaults from the instance `value` if given.
 
     Without `texts` the options have no text, and no source code is read for it.
     """
@@ -140,7 +140,7 @@ def values_of(hint: Any) -> str:
 
 
 def written(value: object) -> str:
-    """Write a default as on a command line; empty for None, for False and where there is no default."""
+    """Write a default as on a command line: "yes" for True, empty for None, for False and where there is no default."""
     if value is MISSING or value is None or value is False:
         return ""
     if value is True:

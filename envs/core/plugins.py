@@ -79,8 +79,8 @@ def own_sources(path: Path) -> list[Path]:
 
 
 def imported_beside(path: Path) -> dict[str, Path]:
-    """The paths of the modules below a file's folder that it imports, directly or not, by module name; nothing
-    is run."""
+    """The modules below a file's folder that the file imports, directly or not: their paths by module name. Nothing is
+    run."""
     finder = ModuleFinder(path=[str(path.parent)])
     try:
         finder.run_script(str(path))

@@ -43,7 +43,8 @@ _served: list[str] = []  # modules that the server of this process has loaded
 
 
 def serve(modules: Sequence[str]) -> None:
-    """Start the server of this process with the current environment; a second call does nothing."""
+    """On Linux, start the server of this process, which loads `modules`, with the current environment; a second call
+    does nothing."""
     if not CAN_SERVE or _served:
         return
     _served.extend(modules)
@@ -64,8 +65,8 @@ def serve(modules: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def sockets_in_scratch() -> Iterator[None]:
-    """Make multiprocessing put its sockets into a scratch folder; if this command is killed, the next one
-    deletes it."""
+    """Make multiprocessing put its sockets into a scratch folder, unless it has a folder already or no path is short
+    enough. If this command is killed, the next one deletes the scratch folder."""
     places = [place for place in (tempfile.gettempdir(), "/tmp") if len(place) <= LONGEST_PLACE]
     has_place = multiprocessing.current_process()._config.get("tempdir")  # `get_temp_dir` notes the parent's folder
     if has_place or not places:
@@ -110,7 +111,8 @@ def in_child(function: Callable[..., Result], *arguments: object) -> Result:
 
 
 def call(function: Callable[..., Result], *arguments: object, **options: object) -> Result:
-    """Call a function in a worker; raises `UserError` if the machine lacks what it needs."""
+    """Call a function in this worker; raises the server's error if it couldn't load a module, and `UserError` if the
+    machine lacks what the function or a module needs."""
     try:
         if server_start.failure:
             raise server_start.failure
@@ -132,7 +134,7 @@ def end_with_parent(gently: bool = False) -> None:
 
 
 def end_after(wait_for_end: Callable[[], object], gently: bool) -> None:
-    """Wait for a call to return, in a thread, then end this process."""
+    """In a thread, wait until a call returns, then end this process (`gently` as in `end_with_parent`)."""
 
     def watch() -> None:
         wait_for_end()
@@ -147,8 +149,8 @@ def end_after(wait_for_end: Callable[[], object], gently: bool) -> None:
 
 
 def end_processes(processes: Sequence[BaseProcess]) -> None:
-    """Send SIGTERM to all processes, again and again until they have ended: Python sometimes drops the exception that a
-    signal handler raises (while it frees objects)."""
+    """Send SIGTERM to all processes until they have ended, again and again because Python sometimes drops the exception
+    that a signal handler raises (while it frees objects)."""
     while running := [process for process in processes if process.is_alive()]:
         for process in running:
             process.terminate()

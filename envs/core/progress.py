@@ -1,4 +1,4 @@
-"""Shows the progress of long work, as bars on a terminal or else as a line now and then, and silences libraries'
+"""Shows the progress of long work, as bars on a terminal and elsewhere as a line now and then; silences libraries'
 logs."""
 
 import contextlib
@@ -43,7 +43,7 @@ class PlainLines:
     last: float = field(default_factory=time.monotonic)
 
     def due(self) -> bool:
-        """Whether the next line is due; if so, the one after it is due `seconds` later."""
+        """Whether a line is due (never on a terminal); if so, the next one is due `seconds` later."""
         if sys.stdout.isatty() or time.monotonic() - self.last < self.seconds:
             return False
         self.last = time.monotonic()
@@ -79,7 +79,8 @@ class Sparing:
 
 @contextlib.contextmanager
 def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a progress bar for each of `stages`, removed at the end; without a terminal, print lines now and then."""
+    """Yield a function that shows a stage's progress, given the number done and the total: as a bar on a terminal,
+    removed at the end, and elsewhere as a line now and then."""
     from rich import progress
 
     lines = PlainLines()

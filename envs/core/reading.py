@@ -79,7 +79,7 @@ def errno_of(error: BaseException) -> int:
 
 
 def way_out(number: int) -> str:
-    """Say what to do about a system error, and name the limit that was reached; empty for other numbers."""
+    """Say what to do about a system error, with the limit that was reached; empty if no remedy is known."""
     if number == errno.EMFILE:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return f"; this process may have {most} files open: raise that with 'ulimit -n', the file is fine"
@@ -213,5 +213,5 @@ BESIDE_FILES = "._"  # prefix of the files that macOS writes beside others: "._a
 
 
 def is_litter(path: str | PurePath) -> bool:
-    """Whether a path, below a folder or in an archive, is one of macOS's extra files or lies in a folder of them."""
+    """Whether a path, below a folder or in an archive, is an extra file of macOS or Windows, or in a folder of them."""
     return any(part in LITTER or part.startswith(BESIDE_FILES) for part in PurePath(path).parts)

@@ -76,8 +76,8 @@ def read_record(path: Path, shape: Any = dict[str, Any], owner: str = "") -> Any
 
 
 def write_records(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    """Write each object on a line, whole or not at all; every digest covers the number of objects, so that a lost one
-    is noticed."""
+    """Write a file with an object on each line, whole or not at all. Every digest covers the number of objects, so that
+    a lost line is noticed."""
     every = list(records)
     salt = f"{len(every)} "
     write_text(path, "".join(sealed(content, salt=salt) + "\n" for content in every))
@@ -161,7 +161,7 @@ def noted_in(result: Mapping[str, Any], name: str) -> str:
 
 
 def noted_digest(folder: Path, name: str) -> str:
-    """The digest that the result in a folder records for a file there; empty if no result can be read.
+    """The digest that the result in a folder records for a file there; empty if it records none or can't be read.
 
     A damaged result raises nothing here: another program's file may have its name, and callers that need the result
     report the damage.

@@ -17,8 +17,8 @@ class SealedLines:
     """The lines of `path`, each an object with its digest, which also covers `owner`, the name of the thing whose lines
     they are.
 
-    Each is added in one write. Reading skips lines that a killed process left half-written, lines damaged on disk, and
-    lines of another owner.
+    Each line is added in one write. Reading skips lines that a killed process left half-written, lines damaged on disk,
+    and lines of another owner.
     """
 
     def __init__(self, path: Path, owner: str) -> None:

@@ -31,7 +31,7 @@ Config = TypeVar("Config")
 class Range(NamedTuple):
     """The least and the greatest value of a number, or of each number in a tuple.
 
-    On a field that holds a dataclass, it applies to the whole numbers in that dataclass.
+    On a field that holds a dataclass, it applies to the whole numbers in that dataclass that have no range.
     """
 
     low: float
@@ -74,7 +74,8 @@ def option(name: str) -> str:
 
 
 def validate(config: Any, label: Callable[[str], str] = option, prefix: str = "", within: Range | None = None) -> None:
-    """Raise a `UserError` for the first value in a dataclass, or in one nested in it, that its field doesn't allow.
+    """Raise a `UserError` for the first value that its field doesn't allow, in a dataclass and those nested in it; ones
+    that aren't options of the command line are skipped.
 
     `label` turns a field's name into the name in the message; `within` limits whole numbers whose fields have no range.
     """
