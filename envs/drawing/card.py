@@ -1,4 +1,4 @@
-"""A cut-out in a scene: an upright card, its surface and shadow, and the dark contact at its feet."""
+"""A cut-out in a scene, as a flat upright card: the card's surface, its shadow, and the contact shadow at its feet."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ PROFILE = 64  # positions along the card's width at which contact is computed
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """A photograph placed in the world."""
+    """A cut-out photograph in the world, on a flat upright rectangle."""
 
     photograph: Photograph
     foot: Float32[np.ndarray, "3"]  # the middle of its lower edge, metres
@@ -57,7 +57,7 @@ class Card:
         self, right: Float32[np.ndarray, "*n"], up: Float32[np.ndarray, "*n"], spacing: float
     ) -> Float32[np.ndarray, "*n 4"]:
         """Return the photograph's colours times alpha, and alpha, at shares of its width (from the middle) and of its
-        height (from its lower edge). Neighbouring places are `spacing` metres apart."""
+        height (from its lower edge). Neighbouring points are `spacing` metres apart."""
         side = -right if self.flipped else right
         per_metre = self.photograph.size[0] / self.width
         return self.photograph.lookup(side + np.float32(0.5), up, spacing * per_metre)
@@ -119,7 +119,7 @@ def seen_by(camera: Camera, card: Card, side: int) -> tuple[Samples, Float32[np.
 
 
 def ambient(card: Card, body: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, " n"]:
-    """Return the share of the sky's light at points of the card: the ground darkens its lower part."""
+    """Return the share of the sky's light at points of the card, whose lower part the ground darkens."""
     up = np.clip(body[:, 2] * card.scale / card.height / FOOT, 0, 1)
     return (np.float32(0.7) + np.float32(0.3) * up).astype(np.float32)
 
@@ -179,8 +179,8 @@ def contact(
 
 
 def feet(card: Card) -> Float32[np.ndarray, " places"]:
-    """Return how near the card comes to the ground, as 0..1, softened: at `PROFILE` positions along its width and a
-    quarter of the width beyond on both sides."""
+    """Return how near the card comes to the ground, 0..1 (1: on the ground) and smoothed, at `PROFILE` positions along
+    its width and a quarter of the width beyond on both sides."""
     middle = (np.arange(PROFILE) + 0.5) / PROFILE * 1.5 - 0.75
     rows = np.linspace(0, CONTACT_HEIGHT, 12)
     right, above = np.meshgrid(middle.astype(np.float32), (rows / card.height).astype(np.float32))

@@ -64,7 +64,7 @@ class Photograph:
     ) -> Float32[np.ndarray, "*n 4"]:
         """Return colours times alpha, and alpha, at shares of the thing's width and height from its lower left corner.
 
-        `spacing`: pixels of the photograph between neighbouring places; the level that is sampled depends on it.
+        `spacing`: pixels of the photograph between neighbouring points; it decides which of `levels` is sampled.
         """
         wanted = int(np.clip(np.round(np.log2(max(spacing, 1.0))), 0, len(self.levels) - 1))
         width, height = self.size
@@ -188,12 +188,12 @@ class Cutout:
         return Mesh(vertices, faces, normals, ambient, 1.0, np.array([0, 0, -self.hover], np.float32), THICKNESS)
 
     def stand(self, pose: Pose) -> Pose:
-        """Return the card's pose for a body's `pose`: the picture faces the camera, turned only by how far the pose
-        deviates from its slot's direction. So it is never seen from the side."""
+        """Return `pose` with only its deviation from the slot's direction as yaw, so that the photograph is never seen
+        from the side."""
         return replace(pose, yaw=pose.yaw - nearest_yaw(pose.yaw))
 
     def faces_left(self, pose: Pose) -> bool:
-        """Whether a thing in this pose faces left in the image, so that it is drawn mirrored."""
+        """Whether a thing in this pose is drawn mirrored: it faces left in the image, and `mirrored` allows it."""
         return self.mirrored and nearest_yaw(pose.yaw) < -90
 
 

@@ -46,7 +46,7 @@ class MeshAnimal:
 def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, float]) -> MeshAnimal:
     """Read the animal in a mesh file of any format that trimesh reads, and turn it by degrees about x, y and z.
 
-    The mesh must be closed: the renderer draws front faces only, and shadows need a body that has an inside.
+    Raises unless the mesh is closed, because the renderer draws front faces only and a shadow needs a solid body.
     """
     import trimesh
 
@@ -67,7 +67,7 @@ def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, f
 
 
 def load_mesh(path: Path):
-    """Load the file as one trimesh. It is read from memory, so that it can't refer to other files."""
+    """Load the file as one trimesh, from memory, so that the file can't refer to others."""
     import trimesh
 
     kind = path.suffix.lower().lstrip(".")

@@ -79,10 +79,10 @@ class PictureTexture:
 
 
 def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) -> Background:
-    """Make a background of a picture. Below `horizon` (share of its height, from the top) it is ground that takes
-    shadows.
+    """Make a background of a picture. Below `horizon` (share of the picture's height, from the top) the picture is
+    ground, on which shadows fall.
 
-    A ray's direction alone decides its place in the picture, which moves with the camera as distant scenery does.
+    A ray's direction alone decides which point of the picture it shows, as with distant scenery.
     """
 
     def draw(rays: Rays, light: Light) -> Backdrop:
@@ -96,8 +96,7 @@ def picture_background(picture: Float32[np.ndarray, "h w 3"], horizon: float) ->
 
 
 def by_view(backgrounds: Sequence[Background]) -> Background:
-    """Make a background that divides all cameras and suns among the given ones, in turn; equal views have the same
-    one."""
+    """Make a background that shows one of the given ones for each pair of camera and sun, in turn."""
 
     def draw(rays: Rays, light: Light) -> Backdrop:
         return backgrounds[VIEWS.index(rays.camera.view) % len(backgrounds)].draw(rays, light)

@@ -72,7 +72,8 @@ class Pose:
 def place(animal: str, slot: str, view: int, size: str = "") -> Pose:
     """Return the pose of `animal` in `slot` in view number `view`, which is the same for every scene.
 
-    A size changes only the scale. The point on which the animal stands, or above which it floats, stays the same.
+    A size changes the scale, which lifts a tilted animal, too. The point on which the animal stands, or above which it
+    floats, stays the same.
     """
     bounds = SLOTS[choose("slot", slot, SLOTS)]
     random = np.random.default_rng(zlib.crc32(f"{animal}|{slot}|{view}".encode()))

@@ -17,7 +17,7 @@ EMPTY = np.float32(1e9)  # depth where there is nothing
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """The visible surface of one thing: a row for each sample that it covers, at least in part."""
+    """The visible surface of one thing: a row for each sample that it may cover, with the share that it covers."""
 
     rows: Int[np.ndarray, " n"]
     columns: Int[np.ndarray, " n"]

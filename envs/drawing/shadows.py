@@ -33,7 +33,7 @@ class ShadowMap:
 
 
 def light_axes(sun: Float32[np.ndarray, "3"]) -> Float32[np.ndarray, "3 3"]:
-    """Return the directions of the map's columns, rows and depth in the world, one per row."""
+    """Return the directions in the world in which the map's column, row and depth grow, one per row."""
     across = np.cross(sun, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(sun, [0.0, 0.0, 1.0]))
     return np.stack([across, np.cross(across, sun), -sun]).astype(np.float32)
 

@@ -13,7 +13,7 @@ ROW_VERSION = 1  # the same for worlds whose things stand in a row
 
 
 def entry_identity(resolution: int, world: World) -> str:
-    """Return a hash of everything but its key that decides the pixels of an atlas entry."""
+    """Return a hash of all that decides the pixels of an atlas entry besides the entry's key."""
     return digest([RENDER_VERSION, resolution, world.textures, world.backgrounds, world.own])
 
 

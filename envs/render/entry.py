@@ -1,10 +1,10 @@
 """The atlas: its entries, which are the pixels that one animal in one slot, view and size adds to any scene, at one
 resolution. This module builds them, and reads and writes their files.
 
-Animals, textures and backgrounds are rendered once each and then combined, so that scenes needn't be rendered one by
-one. An entry holds the animal's geometry once, a lit and an unlit layer for each texture and background, and the shadow
-that it throws on each background. `menagerie.envs.render.compositor` puts entries together. On disk an entry is one
-file, in a folder named by the hash of everything but its key that determines its pixels.
+Entries and backgrounds are rendered once each and then combined, so that scenes needn't be rendered one by one. An
+entry holds the animal's geometry once, a lit and an unlit layer for each texture and background, and the shadow that it
+throws on each background. `menagerie.envs.render.compositor` puts entries together. On disk an entry is one file, named
+by its key; the folder is named by the hash of all else that decides the pixels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -188,8 +188,8 @@ def read_entry(path: Path) -> Entry | None:
 
 
 def owner(path: Path) -> UInt8[np.ndarray, " letters"]:
-    """Return the identity of the entry at `path`, as bytes: its folder's name, which depends on everything else that
-    decides its pixels, and its key."""
+    """Return the identity of the entry at `path`, as bytes: the names of the folder and the file, which together
+    determine the pixels."""
     return np.frombuffer(f"{path.parent.name}/{path.stem}".encode(), np.uint8)
 
 

@@ -1,4 +1,4 @@
-"""The share of each thing of a scene that the others hide, from its visible pixels in the mask and its area alone."""
+"""The share of each thing of a scene that others hide, from its pixels in the mask and its area without the others."""
 
 from collections.abc import Sequence
 

@@ -35,8 +35,8 @@ def renderer_of(world: World, resolution: int, cache: Path | None = None, worker
 class RowRenderer:
     """Draws the scenes of a world whose things stand in a row, with the methods of `Renderer` that a store uses.
 
-    A picture depends only on the scene, the world's row and the resolution. The columns are chosen at random by the set
-    of animals and the view, so that a scene and its swap have the same ones.
+    A picture depends only on the scene, the world's row and the resolution. The animals and the view seed the random
+    choice of columns, so that a scene and its swap have the same columns.
     """
 
     def __init__(self, world: World, resolution: int) -> None:
@@ -87,8 +87,8 @@ class RowRenderer:
 
 
 def columns_of(scene: Scene, row: Row) -> tuple[int, ...]:
-    """Return the column of each thing, random by the animals and the view; raises for two things that aren't left and
-    right."""
+    """Return the column of each thing, chosen at random with the animals and the view as the seed; raises for a scene
+    that `check_scene` refuses."""
     random = generator(0, "row", *sorted(thing.animal for thing in scene.things), scene.view)
     if len(scene.things) == 1:
         return (row.places[random.integers(len(row.places))],)

@@ -75,8 +75,8 @@ class Standing(Protocol):
         """Return the thing's surface at the samples, in the texture of that name."""
 
     def contact(self, points: Float32[np.ndarray, "h w 3"]) -> Float32[np.ndarray, "h w"]:
-        """Return the share of the sun that reaches ground points (in light space) where the thing's feet darken them,
-        without counting its shadow."""
+        """Return the share of the sun that the contact shadow of the thing's feet leaves on ground points (in light
+        space); the shadow map isn't counted."""
 
 
 class Body:
