@@ -145,8 +145,8 @@ def holds(name: str, first: str, second: str) -> bool | None:
     """Whether relation `name` is true of two slots if `first` is taken as the left, upper or foremost one.
 
     True if it is stated. False if its converse is stated. In crowds also False if another relation is stated and the
-    slots are level in `name` (in the same column for left/right, else in the same row). Otherwise None: no caption and
-    no false caption may say it.
+    slots are level in `name` (in the same column for left/right, else in the same row). Otherwise None: no caption,
+    true or false, may say it.
     """
     if stated(first, second) == name:
         return True

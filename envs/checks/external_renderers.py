@@ -1,8 +1,8 @@
 """External renderers that draw a scene from the same meshes: pyrender and pybullet's TinyRenderer.
 
-pyrender uses OpenGL; on a machine without a display it does so through EGL. Both renderers share only the meshes, the
-poses and the camera parameters with ours, so silhouettes and depth agree only if our rasteriser, camera and compositor
-are correct. Colours and lighting differ.
+pyrender uses OpenGL, through EGL by default. For silhouettes and depth, both renderers share only the meshes, the poses
+and the camera parameters with ours, so these agree only if our rasteriser, camera and compositor are correct. Colours
+and lighting differ.
 """
 
 import contextlib

@@ -238,7 +238,7 @@ def run(config: Config) -> None:
 
 
 def key_of(scene: Scene) -> str:
-    """Return the correct answer to a picture without names."""
+    """Return what a picture without names shows: its animal, or each of its things by slot."""
     if len(scene.things) == 1:
         return scene.things[0].animal
     return ", ".join(f"{thing.slot}: {thing.texture} {thing.animal}" for thing in scene.things)

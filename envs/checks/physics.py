@@ -1,4 +1,4 @@
-"""Settles animals on the ground and proves that slots keep them apart, with pybullet.
+"""Settles animals on the ground and checks that slots keep them apart, with pybullet.
 
     menagerie physics            # checks the committed poses and every slot combination
     menagerie physics --write    # settles all animals anew and writes the poses

@@ -62,8 +62,8 @@ def write_picture(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"]
 
 
 def write_page(path: Path, sheet: Sheet, images: UInt8[np.ndarray, "n h w 3"], title: str, note: str) -> None:
-    """Write an HTML page that needs no other file, with a description below each picture and the line `note` above all
-    of them."""
+    """Write an HTML page that needs no other file, with a description or a number below each picture and the line
+    `note` above all of them."""
     from menagerie.envs.core.figures import picture
     from menagerie.envs.core.pages import write_page as fill
 

@@ -57,8 +57,7 @@ def not_allowed(what: str, value: object, allowed: str) -> UserError:
 
 
 def run_command(main: Callable[[], int | None]) -> None:
-    """Run a command line's `main`, then exit. A mistake of the user or a fault of the machine gives one line and
-    status 2.
+    """Run a command line's `main`, then exit; a user's mistake or a fault of the machine gives one line and status 2.
 
     Ctrl-C ends with status 130, a pipe that is closed with 141, SIGTERM with 143, as shells expect.
     """

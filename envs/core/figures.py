@@ -137,8 +137,7 @@ def bar_above(figure: Figure, colours: ScalarMappable, axes: Any, label: str, wi
 
 
 def show_hidden(axes: Axes) -> None:
-    """Where lines lie on top of each other, dash the upper ones and enlarge the markers of the lower ones, so that each
-    can be seen."""
+    """Where lines lie on top of each other, dash the upper ones and enlarge the lower ones' markers, to show each."""
     groups: list[list[Line2D]] = []
     for line in axes.get_lines():
         if line.get_label().startswith("_"):
@@ -158,8 +157,7 @@ def show_hidden(axes: Axes) -> None:
 
 
 def hides(line: Line2D, other: Line2D, height: float) -> bool:
-    """Whether two lines have the same x values and almost meet at a fifth of them or more; `height` is the extent of
-    the data along the y axis."""
+    """Whether two lines have the same x values and almost meet at a fifth or more; `height`: the data's extent in y."""
     (x, y), (other_x, other_y) = (np.asarray(each.get_xydata(), float).T for each in (line, other))
     if len(x) != len(other_x) or not len(x) or (x != other_x).any():
         return False

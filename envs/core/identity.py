@@ -47,14 +47,12 @@ def differing(value: Any) -> dict[str, Any]:
 
 
 def identity_of(value: Any) -> dict[str, Any]:
-    """The fields that differ from the defaults (`differing`), and the version of the defaults where they have
-    changed."""
+    """The fields that differ from the defaults (`differing`), and the version of the defaults if they have changed."""
     return differing(value) | defaults_version(type(value))
 
 
 def defaults_version(kind: type) -> dict[str, int]:
-    """The version of the defaults of a class and its bases, if they have changed since the first release; else
-    empty."""
+    """The version of the defaults of a class and its bases; empty if they are those of the first release."""
     raised = sum(VERSIONS.get(name, 1) - 1 for name in {base.__name__ for base in kind.__mro__})
     return {"defaults": 1 + raised} if raised else {}
 
@@ -82,8 +80,7 @@ def completed(recorded: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
 
 
 def defaults_of(config: Any) -> dict[str, Any]:
-    """The defaults of a configuration's class, as JSON holds them. A field without a default keeps its value; a nested
-    dataclass has the defaults of its own class."""
+    """The defaults of a configuration and of those nested in it, as JSON; a field without a default keeps its value."""
     defaults = {}
     for item in fields(config):
         default = default_of(item)

@@ -24,8 +24,7 @@ OF_MEMORY = ("can't allocate memory", "out of memory", "can't start new thread",
 
 
 def lacking(error: BaseException) -> str:
-    """If an error occurred because this machine lacks something, say what it lacks and what to do; empty for other
-    errors."""
+    """Say what the machine lacks, if that caused an error, and what to do about it; empty for other errors."""
     text = " ".join(str(error).split())
     if isinstance(error, ImportError) and any(part in text.lower() for part in OF_LOADER):
         return f"a library can't be loaded ({text}); lift the limit on memory (ulimit -v), or mend its installation"
@@ -56,8 +55,7 @@ def system_name() -> str:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this number exists; an ended process counts until its parent has collected its status, and
-    a number that is too large counts."""
+    """Whether a process of this number exists; also True for an ended one that its parent hasn't collected yet."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -86,8 +84,7 @@ class Process(NamedTuple):
 
 
 def started(number: int) -> str:
-    """The start time of a process in the system's own units; empty if the system doesn't give it or the process has
-    ended."""
+    """The start time of a process in the system's own units; empty if it has ended or the system doesn't give it."""
     with contextlib.suppress(OSError, IndexError):
         state, *fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return "" if state in "ZX" else fields[18]

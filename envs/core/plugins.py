@@ -79,8 +79,7 @@ def own_sources(path: Path) -> list[Path]:
 
 
 def imported_beside(path: Path) -> dict[str, Path]:
-    """The modules below a file's folder that the file imports, directly or not: their paths by module name. Nothing is
-    run."""
+    """The modules below a file's folder that the file imports, directly or not: paths by module name; runs nothing."""
     finder = ModuleFinder(path=[str(path.parent)])
     try:
         finder.run_script(str(path))

@@ -43,8 +43,7 @@ _served: list[str] = []  # modules that the server of this process has loaded
 
 
 def serve(modules: Sequence[str]) -> None:
-    """On Linux, start the server of this process, which loads `modules`, with the current environment; a second call
-    does nothing."""
+    """On Linux, start this process's server, which loads `modules`, in the current environment, unless it has one."""
     if not CAN_SERVE or _served:
         return
     _served.extend(modules)

@@ -79,8 +79,7 @@ class Sparing:
 
 @contextlib.contextmanager
 def progress_bars(*stages: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows a stage's progress, given the number done and the total: as a bar on a terminal,
-    removed at the end, and elsewhere as a line now and then."""
+    """Yield `show(stage, done, total)`, which draws bars until the end on a terminal, elsewhere lines now and then."""
     from rich import progress
 
     lines = PlainLines()

@@ -74,8 +74,7 @@ def option(name: str) -> str:
 
 
 def validate(config: Any, label: Callable[[str], str] = option, prefix: str = "", within: Range | None = None) -> None:
-    """Raise a `UserError` for the first value that its field doesn't allow, in a dataclass and those nested in it; ones
-    that aren't options of the command line are skipped.
+    """Raise a `UserError` for the first value in a dataclass, or in a nested one with options, that isn't allowed.
 
     `label` turns a field's name into the name in the message; `within` limits whole numbers whose fields have no range.
     """

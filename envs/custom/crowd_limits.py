@@ -1,8 +1,8 @@
 """Limits on an animal in scenes of many things: it is inside the frame, clear of its neighbours, wide enough to be
 seen, and inside the sun's depth map, beyond which its shadow would be cut off.
 
-All built-in animals keep them. A world's own animal need not, as it may be used in pairs alone: `menagerie
-check-renderer --layout` reports those that don't. Measured as in `menagerie.envs.custom.limits`.
+All built-in animals keep these limits. A user's animal needn't, as it may be used in pairs alone; `menagerie
+check-renderer --layout` reports those that don't. Limits are measured as in `menagerie.envs.custom.limits`.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ SUNS = {view.light: view.sun for view in VIEWS}.values()
 
 
 def neighbours(place: str) -> Iterator[float]:
-    """Yield planes, x in metres: each is half-way to a place of the same row that a layout combines with this one."""
+    """Yield the x in metres of planes half-way to each place of the same row that a layout combines with `place`."""
     x, row = SLOTS[place].position[0], CROWD[place].row
     for other, where in CROWD.items():
         apart = abs(SLOTS[other].position[0] - x)

@@ -53,7 +53,7 @@ def make_cutout(source: Source, name: str, entry: dict[str, Any]) -> Ingredient:
 
 
 def register_cutout(ingredient: Ingredient) -> None:
-    """Keep a cut-out in this process, under its digest: two worlds may have different cut-outs of one name."""
+    """Keep a cut-out in this process, under its digest, as two worlds may have different cut-outs of the same name."""
     register(FOLDER, KIND, ingredient.digest, ingredient.digest, ingredient.value)
 
 
@@ -89,7 +89,7 @@ def natural_texture(source: Source, given: tuple[str, ...] | None, base: World) 
 
 
 def check_all_natural(source: Source, animals: tuple[str, ...], cutouts: Mapping[str, "Cutout"]) -> None:
-    """Raise if some of a world's animals have their own colours and others don't."""
+    """Raise unless all animals of a world are cut-outs in their own colours."""
     for name in animals:
         if name not in cutouts or not cutouts[name].natural:
             raise source.error(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnimalEntry:
-    """The fields of an animal in a world file that is made from a mesh or a Python file, not from photographs."""
+    """The fields in a world file for an animal made from a mesh or a Python file, not from photographs."""
 
     mesh: str = ""
     file: str = ""
@@ -63,7 +63,7 @@ MOST_PICTURES = len(VIEWS)  # of one background: one for each camera and sun
 
 
 def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any]) -> Ingredient:
-    """Check an entry's fields and make its ingredient from the file that it names."""
+    """Check an entry's fields and make an ingredient from the files that it names."""
     if not NAME.fullmatch(name):
         raise source.error(f"{kind} {name!r}: a name is lower-case words, as they appear in captions")
     if kind == "animal" and "cutouts" in entry:

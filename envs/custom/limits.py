@@ -1,7 +1,7 @@
 """Limits on an animal's size, which keep it inside the frame and apart from other animals in every slot, and advice on
 which dimension of its body to change.
 
-Distances to the frame and to the middle are measured at the extremes of every slot's bounds under every camera: if no
+Distances to the frame and to the middle are measured at the extremes of every slot's bounds under every camera. If no
 animal crosses the plane between the two slots of a relation, no two animals can touch. Widths are measured in views 0
 to 11.
 """
@@ -114,8 +114,8 @@ def at(found: tuple[float, str, str], unit: str, low: float = -np.inf, high: flo
 
 
 def widths(name: str, animal) -> tuple[Measure, Measure]:
-    """Return the least and the greatest width of an animal on the image, in percent, which must be recognisable at 64
-    pixels: over all slots but those of crowds and the center.
+    """Return the least and the greatest width of an animal on the image, in percent, over all slots but the center and
+    those of crowds. Their limits keep it recognisable at 64 pixels.
 
     A cut-out may be narrow and tall, so its longer side counts for the least width.
     """
@@ -192,10 +192,10 @@ def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> f
 
 @lru_cache(maxsize=8)
 def hull(mesh: Mesh) -> Float32[np.ndarray, "n 3"]:
-    """Return the vertices of the convex hull: no other vertex can leave the frame before these.
+    """Return the vertices of the convex hull; no other vertex can leave the frame before these.
 
-    The hull of a round body has thousands. Then only those that reach farthest in evenly spread directions are
-    returned, which loses less than two millimetres.
+    Of more than `MOST_CORNERS`, as round bodies have, it returns only those that reach farthest in evenly spread
+    directions, which loses less than two millimetres.
     """
     from scipy.spatial import ConvexHull
 

@@ -152,7 +152,7 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
 def background_pictures(folder: Path) -> dict[str, list[Path]]:
     """Return pictures by background: each subfolder is one background, and so is each picture directly in `folder`.
-    Those whose name isn't words belong to a background named after `folder`, or "scenery".
+    Pictures and subfolders whose name isn't words belong to a background named after `folder`, or "scenery".
 
     At most `MOST_PICTURES` of a background are used, the first by name. Prints the number of further ones, and each
     picture that is left out because its metadata rotate it. Raises if a picture that is used can't be drawn.

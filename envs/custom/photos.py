@@ -39,7 +39,7 @@ class Config:
     """Write worlds of photographs."""
 
     folder: Annotated[Path, tyro.conf.Positional]
-    """Folder to write to; existing files of these names are replaced."""
+    """Folder to write to; files of the same names are replaced."""
     package: Path | None = None
     """Where the package tuxpaint-stamps-default was unpacked; by default where the system has it installed."""
     cutouts: Path | None = None

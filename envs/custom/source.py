@@ -75,8 +75,8 @@ ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
 
 
 def check_upright(paths: Iterable[Path]) -> None:
-    """Raise for a picture that viewers show rotated or mirrored. Files that aren't pictures pass: the code that reads
-    them reports them."""
+    """Raise for a picture that viewers show rotated or mirrored. Files that aren't pictures pass, because the code that
+    reads them reports them."""
     from PIL import Image
 
     for path in paths:

@@ -53,8 +53,8 @@ class WorldTable:
 
 
 def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
-    """Return the world in a file, and register its ingredients in this process; it is built anew only if its files have
-    changed. `above` are the files that extend it."""
+    """Return the world in a file, and register its ingredients in this process. It is built anew only if the file or
+    one that its entries name has changed. `above` are the files that extend it."""
     if path.exists():
         check_regular(path)
     path = Path(os.path.realpath(path))  # `resolve` raises for links in a circle
@@ -136,7 +136,7 @@ def build_world(source: Source, table: WorldTable, base: World) -> World:
 
 
 def drawn_by(plural: str, ingredient: Ingredient) -> str:
-    """Return the name by which an ingredient is drawn: its own, or one with its digest if its own is built in."""
+    """Return the name by which an ingredient is drawn: its own, plus its digest if a built-in one has that name."""
     name = ingredient.name
     return f"{name} {ingredient.digest}" if name in catalog.names(plural) else name
 

@@ -46,8 +46,7 @@ def _sample(volume, points, out):  # pragma: no cover
 
 
 def noise(points: Float32[np.ndarray, "*n 3"], scale: float = 1.0) -> Float32[np.ndarray, "*n 4"]:
-    """Return four bands of noise, of zero mean and at most unit variance, at points in metres; features grow as `scale`
-    shrinks."""
+    """Return noise of zero mean and at most unit variance at points in metres; features grow as `scale` shrinks."""
     flat = np.ascontiguousarray(points, np.float32).reshape(-1, 3) * np.float32(scale * CELLS_PER_METRE)
     out = np.empty((len(flat), 4), np.float32)
     _sample(_volume(), flat, out)

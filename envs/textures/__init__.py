@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 def texture_names() -> tuple[str, ...]:
-    """World names of all textures, sorted: "red", "plain red", "banded red"."""
+    """World names of all textures, sorted; the texture "red" is also "plain red" and "banded red"."""
     return names("textures")
 
 
 def load_texture(name: str) -> "Texture":
-    """The texture called `name`; an unknown name raises with the nearest one."""
+    """The texture called `name`; raises for an unknown name, and suggests the nearest."""
     return load("textures", "texture", name)
