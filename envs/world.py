@@ -41,7 +41,7 @@ class World:
     groups: Groups = ()
     """Groups of animals that hold-out rules may name."""
     cutouts: tuple[tuple[str, str], ...] = ()
-    """The animals that are cut-out photographs, each with the hash of its entry; `own` contains the same hashes."""
+    """The animals that are cut-out photographs, each with a hash of the world file's entry; `own` has these hashes."""
 
     replaced: tuple[tuple[str, str], ...] = ()
     """The world's own textures that have a built-in name, each with the name by which it is drawn; `own` contains their

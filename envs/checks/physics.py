@@ -101,7 +101,7 @@ def add(bullet, path: Path, scale: float = 1.0, mass: float = 0.0, center: Seque
 def settle(bullet, name: str, folder: Path) -> Settled:
     """Drop an animal from just above the ground, upright, and let it come to rest.
 
-    An animal that hovers does not touch the ground: it stays as it was modelled.
+    An animal that hovers doesn't touch the ground and stays as it was modelled.
     """
     if load_animal(name).hover > 0:
         return UPRIGHT
@@ -141,7 +141,7 @@ def extreme_yaws(slot: Slot) -> tuple[float, ...]:
 
 
 def contacts(bullet, names: Sequence[str], folder: Path) -> dict[str, float]:
-    """Return the least distance in metres between two animals for each relation; its key names the relation and the two
+    """Return the least distance in metres between two animals for each relation; the key names the relation and the two
     nearest animals."""
     least = {}
     for places, relation in RELATIONS.items():

@@ -83,7 +83,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     The temporary name keeps `path`'s suffix, because some writers append their own. An empty file of that name is made
     first, so that it is never a link that somebody planted; the final file gets the permissions of that empty file,
     even if the writer replaced it. A killed process leaves at most a file whose name starts with a dot, and the next
-    process that writes into the folder deletes it.
+    process on this machine that writes into the folder deletes it.
     """
     temporary = path.with_name(f".{path.stem}.{system_name()}-{os.getpid()}.tmp{path.suffix}")
     try:

@@ -167,7 +167,7 @@ def stand_of(animal) -> Callable[[Pose], Pose] | None:
 
 
 def advice(measure: Measure, size: float, mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> str:
-    """Say which dimension of the body to change to keep a limit that is missed, and which size would keep it."""
+    """Say which dimension of the body to change to keep a missed limit, and which size would keep it, if any."""
     length, width, height = extents(mesh)
     sides = f"length (x) {length:.2f} m, width (y) {width:.2f} m, height (z) {height:.2f} m"
     if measure.high == np.inf and measure.name.endswith("least"):

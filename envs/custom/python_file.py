@@ -1,6 +1,6 @@
 """Objects that a world file takes from a user's Python files: animals, and the functions of textures and backgrounds.
 
-Such a file is executed when a world that names it is loaded. Only world files can name one: split files and packed
+Such a file is executed when a world that names it is loaded. Only world files can name one. Split files and packed
 splits hold names and pixels, and opening them loads no world.
 """
 
