@@ -210,9 +210,10 @@ def draw(world: "World", scenes: list[Scene], config: Config) -> "np.ndarray":
     from menagerie.envs.checks.external_renderers import open_external_renderer
 
     renderer = open_external_renderer(config.renderer, config.resolution)
-    images = np.array([renderer.render(world.as_drawn(scene)).image for scene in scenes])
-    renderer.close()
-    return images
+    try:
+        return np.array([renderer.render(world.as_drawn(scene)).image for scene in scenes])
+    finally:
+        renderer.close()
 
 
 def run(config: Config) -> None:

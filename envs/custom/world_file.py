@@ -53,8 +53,8 @@ class WorldTable:
 
 
 def load_own_world(path: Path, above: Sequence[Path] = ()) -> World:
-    """Return the world in a file, and register its ingredients in this process. It is built anew only if the file or
-    one that its entries name has changed. `above` are the files that extend it."""
+    """Return the world in a file, and register its ingredients in this process. It is built anew only if the file, one
+    that its entries name or one that it extends has changed. `above` are the files that extend it."""
     if path.exists():
         check_regular(path)
     path = Path(os.path.realpath(path))  # `resolve` raises for links in a circle
