@@ -55,8 +55,8 @@ class World:
         return list(combinations(self.animals, 2))
 
     def singles(self, views: Iterable[int] = (0,), slots: Iterable[str] = ("center",)) -> Iterator[Scene]:
-        """Yield every conjunction of texture, animal and background as a scene of one thing, in each of the views, of
-        the slots and of the world's sizes."""
+        """Yield every conjunction of texture, animal and background as a scene of one thing, in each given view and
+        slot and each size of the world."""
         conjunctions = product(views, slots, self.backgrounds, self.animals, self.textures)
         for view, slot, background, animal, texture in conjunctions:
             yield from self.in_sizes(Scene(background, (Thing(animal, texture, slot),), view))

@@ -4,11 +4,11 @@
     menagerie check-renderer --layout overlap --resolution 64
     menagerie check-renderer --external --scenes 50
 
-Renders every scene both ways and requires that they agree; also reports whether the animals stay inside the frame, and
-how much of each animal remains visible where two overlap. 100 scenes at 224 pixels take about half a minute on one
-core. With `--layout`, scenes show two to six animals: what the others hide must be the same both ways, and stated
-relations must hold. With `--external`, external renderers draw the same scenes instead, and their silhouettes and depth
-must agree with ours. The animals that a world file defines are measured first, against the limits of docs/worlds.md.
+Renders every scene both ways and requires that they agree, that no animal touches the frame, and that 75 % of each
+stays visible, unless the layout lets things hide others. 100 scenes at 224 pixels take about half a minute on one core.
+With `--layout`, scenes show two to six animals: what the others hide must be the same both ways, and stated relations
+must hold. With `--external`, external renderers draw the same scenes instead, and their silhouettes and depth must
+agree with ours. The animals that a world file defines are measured first, against the limits of docs/worlds.md.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Settles animals on the ground and checks that slots keep them apart, with pybullet.
 
-    menagerie physics            # checks the committed poses and every slot combination
+    menagerie physics            # checks the committed poses, and any two animals in the slots of each relation
     menagerie physics --write    # settles all animals anew and writes the poses
 
 Renderers read only the table of poses (`envs/drawing/poses.json`), so that a machine without pybullet

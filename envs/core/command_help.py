@@ -104,8 +104,8 @@ def beginning(description: str) -> list[str]:
 
 
 def by_group(options: Sequence[Option]) -> dict[str, list[Option]]:
-    """Arrange options by the name of their group, in each group those that --help shows first. If there is only one
-    group, it is called "options"."""
+    """Arrange options by the name of their group, with the options marked as `first` at the start of each group. A
+    single group is called "options"."""
     ordered = sorted(options, key=lambda option: not option.first)
     groups = {group.value: [option for option in ordered if option.group is group] for group in Group}
     known = {name: members for name, members in groups.items() if members}

@@ -116,7 +116,7 @@ def chance_line(axes: Axes, name: str = "y", percent: float = 50.0, stretch: boo
 
 
 def legend_above(figure: Figure, keys: Sequence[Artist]) -> None:
-    """Draw a legend above all axes, at most `SEEN` inches wide, and make the figure higher for it. A name with $ isn't
+    """Draw a legend above all axes, at most about `SEEN` inches wide, and make the figure higher. A name with $ isn't
     taken for a formula."""
     longest = max(len(str(key.get_label())) for key in keys)
     columns = max(1, int(SEEN / (0.07 * longest + 0.5)))

@@ -187,7 +187,7 @@ def clear_leftovers(folder: Path, below: bool = False, alone: bool = False) -> N
     """Delete the temporary files that killed processes left in a folder, and `below` it.
 
     Files of running processes are kept. Files of other machines are kept too, since their processes can't be seen from
-    here, unless this process is `alone`: then it holds a lock that all writers take.
+    here, unless `alone` says that this process holds a lock that all writers take.
     """
     for path in folder.rglob(".*.tmp*") if below else folder.glob(".*.tmp*"):
         if path.is_file() and is_left(path, alone):

@@ -1,9 +1,10 @@
 """Identities and seeds, computed from settings alone. The identity of an object of a dataclass consists of the fields
 that differ from their defaults.
 
-Adding a field with a default changes no identity, so old folders stay valid. Whoever changes the default of an existing
-field raises the version of its class in `VERSIONS`; otherwise old results would be taken for new ones. A test compares
-all defaults with those recorded for each version.
+An identity holds the fields that differ from their defaults. Adding a field with a default thus changes no identity,
+and old folders stay valid. Whoever changes the default of an existing field raises the version of its class in
+`VERSIONS`; otherwise old results would be taken for new ones. A test compares all defaults with those recorded for each
+version.
 """
 
 import hashlib

@@ -22,7 +22,7 @@ class FileLock:
         self._file: IO[str] | None = None
 
     def acquire(self, wait: bool = True) -> bool:
-        """Take the lock exclusively; without `wait`, return False if another process holds it. Raises `Unwritable`."""
+        """Take the lock exclusively; without `wait`, return False if it is taken. Raises `Unwritable`."""
         file = self._opened()
         try:
             self._lock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

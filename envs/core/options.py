@@ -1,6 +1,6 @@
 """Options of commands: the fields of a dataclass, nested ones included, as `tyro` names them, each in a group.
 
-The markers in a field's type give the option's group, and whether it is among the few that help shows first:
+The markers in a field's type give the option's group, and whether `--help` shows it or only `--help-all`:
 
     world: Annotated[str, DATA, FIRST] = "pug"
 

@@ -59,7 +59,8 @@ def run_once(path: Path, changed: int) -> ModuleType:
 
 
 def run_module(path: Path, execute: Callable[[], None]) -> None:
-    """Run a file; raise a `UserError` if it can't be run, or if an import got another module than the one beside it."""
+    """Run a file; raise a `UserError` if it can't be run, or if an import got another module than the one beside
+    `path`."""
     try:
         execute()
     except (Exception, SystemExit) as error:

@@ -83,7 +83,7 @@ def sockets_in_scratch() -> Iterator[None]:
 def keep_sockets_short() -> None:
     """Move the sockets of this process and its children if the temporary folder's path is too long for a socket.
 
-    Otherwise code that shares tensors through sockets would wait for ever for one that couldn't be made.
+    Otherwise code that shares tensors through sockets would wait for ever for a socket that couldn't be made.
     """
     if len(tempfile.gettempdir()) > LONGEST_PLACE:
         with sockets_in_scratch():

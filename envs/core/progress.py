@@ -37,7 +37,7 @@ def progress_bar() -> "Progress":
 
 @dataclass
 class PlainLines:
-    """Prints a line every `seconds` where there is no terminal to draw a bar on."""
+    """Prints a line at most every `seconds` where there is no terminal to draw a bar on."""
 
     seconds: float = 10.0
     last: float = field(default_factory=time.monotonic)

@@ -49,7 +49,7 @@ def error_without_passwords(text: str, address: str) -> str:
 def passwords(address: str) -> set[str]:
     """The passwords in an address, both as written and percent-decoded.
 
-    A password with "/", "?" or "@" is also split at these: a driver takes some parts for the host or the database.
+    A password is also split at "/", ":", "?" and "@", because a driver may take a part for the host or the database.
     """
     found = [match[2] for match in USER.finditer(address)]
     for text in (address, unquote_plus(address)):

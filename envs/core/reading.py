@@ -1,8 +1,8 @@
 """Opens files for reading after a check of their kind and size, and checks the depth and shape of their content.
 
-Only regular files are opened: a pipe would wait for ever, a device has no end, links may form a circle. A fault of the
-file raises `Unreadable` with one line that names the file; callers who know its purpose add what to do. An error of the
-system, such as a missing permission, says nothing about the content and raises `Inaccessible`.
+Only regular files are opened, because a pipe would wait for ever and a device has no end. A fault of the file raises
+`Unreadable` with one line that names the file; callers who know its purpose add what to do. An error of the system,
+such as a missing permission, says nothing about the content and raises `Inaccessible`.
 """
 
 import contextlib
@@ -70,8 +70,8 @@ def check_accessible(path: Path, error: BaseException) -> None:
 
 
 def errno_of(error: BaseException) -> int:
-    """Find the number of a system error; 0 if there is none. HDF5 names it in the text of an error, because h5py may
-    raise other exceptions than `OSError`."""
+    """Find the number of a system error; 0 if there is none. Also searches the error's text, where HDF5 names it,
+    because h5py may raise other exceptions than `OSError`."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     named = IN_HDF5.search(str(error))
@@ -97,8 +97,8 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def check_regular(path: Path, most: int | None = None) -> int:
-    """Check a file that a library will open itself, and return its size in bytes; raises unless it is a regular file of
-    at most `most` bytes, and for a git-lfs pointer."""
+    """Check a file that a library will open itself, and return its size in bytes; raises if it is no regular file, has
+    more than `most` bytes, or is a git-lfs pointer."""
     try:
         with reading(path):
             state = os.stat(path)

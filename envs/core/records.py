@@ -1,8 +1,8 @@
 """Our JSON records, each with a digest of itself, and digests of other files: a flipped bit is noticed on reading.
 
 A record is an object whose last key is "digest": SHA-256 of the text before it. The digest may include an owner, the
-name of the thing that the record describes, so that a record of another owner is refused. Arrays are protected by the
-checksums of their zip file.
+name of what the record describes, so that a record of another owner is refused. Arrays are protected by the checksums
+of their zip file.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ def sealed(content: dict[str, Any], indent: int | None = None, salt: str = "") -
 
 
 def unsealed(text: str, name: object, salt: str = "", shape: Any = None) -> Any:
-    """Parse a record's text and remove its digest; raises `Unreadable` if the text was changed since it was written."""
+    """Parse a record's text and remove its digest; raises `Unreadable` if that is missing or doesn't fit the text."""
     tail = text[-TAIL:]
     found = SEAL.search(tail)
     if not found:
@@ -176,7 +176,7 @@ def result_in(folder: Path, shape: Any) -> dict[str, Any] | None:
     """Read the result in the folder of a cell or piece and check its shape, a type that msgspec knows; None if there is
     none yet.
 
-    Raises `UserError` if it is damaged or belongs to another cell.
+    Raises `UserError` if it is damaged or belongs to another cell or piece.
     """
     file, place = folder / RESULT, folder.absolute()
     if not file.exists() and not file.is_symlink():

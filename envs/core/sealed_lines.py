@@ -14,8 +14,8 @@ LONGEST_LINE, LARGEST = 1 << 20, 16 << 30  # bytes of a line and of the file
 
 
 class SealedLines:
-    """The lines of `path`, each an object with its digest, which also covers `owner`, the name of the thing whose lines
-    they are.
+    """The lines of `path`, each an object with its digest. The digest also covers `owner`, the name of what the lines
+    belong to.
 
     Each line is added in one write. Reading skips lines that a killed process left half-written, lines damaged on disk,
     and lines of another owner.

@@ -1,8 +1,8 @@
 """Imported first by the server of workers: loads modules, and ends the server with the command that started it.
 
-The server, which exists on Linux only, ends even if it is still loading modules, which may take longer than 5 seconds.
-For this, the kernel kills it when the thread that started it ends, so `serve` asks for it only on the main thread. This
-module is imported before anything that takes long to load.
+The server, which exists on Linux only, ends even while it loads modules, because the kernel kills it when the thread
+that started it ends. So `serve` requests this on the main thread alone. This module is imported before anything that
+takes long to load.
 """
 
 import contextlib

@@ -46,7 +46,7 @@ def neighbours(place: str) -> Iterator[float]:
 
 
 def crowd_measures(name: str, animal) -> list[Measure]:
-    """Return all limits of an animal in the places of crowds, with its values."""
+    """Return the limits on an animal in the places of crowds, each with the animal's value."""
     mesh, settled, stand = animal_mesh(animal), settled_of(name, animal), stand_of(animal)
     corners, frame, clear, lit = hull(mesh), [], [], []
     for place in CROWD:

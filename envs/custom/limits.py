@@ -141,7 +141,7 @@ def outermost(name: str, animal, slot: str, view: int) -> Float32[np.ndarray, "n
 
 
 def measures(name: str, animal) -> list[Measure]:
-    """Return all limits of an animal, with its values; the first three are required of a world's animals."""
+    """Return all limits on an animal, each with the animal's value; an animal of a world must keep the first three."""
     return [*required(animal_mesh(animal), settled_of(name, animal), stand=stand_of(animal)), *widths(name, animal)]
 
 

@@ -109,8 +109,8 @@ def is_photograph(path: Path) -> bool:
 
 
 def name_of(path: Path) -> str:
-    """Return the name in the first line of a picture's text file, in lower case and without words for its state. Empty
-    if there is no such file or that line is a longer sentence."""
+    """Return the name in the first line of a picture's text file, in lower case and without words for the thing's
+    state. Empty if there is no such file or that line is a longer sentence."""
     text = path.with_suffix(".txt")
     lines = text.read_text(errors="replace").splitlines() if text.is_file() else []
     match = SENTENCE.fullmatch(lines[0].strip()) if lines else None

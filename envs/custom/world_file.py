@@ -1,4 +1,4 @@
-"""Users' worlds: a TOML file that subsets a world or extends it with animals, meshes and pictures."""
+"""Users' worlds: a TOML file that takes a subset of a world, or adds animals, textures and backgrounds to it."""
 
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -34,7 +34,8 @@ _loaded: dict[tuple, World] = {}
 
 @dataclass(frozen=True)
 class WorldTable:
-    """The keys of a world file. A list that is None is taken from the world that this one extends."""
+    """The keys of a world file. A list that is None is that of the extended world, with the entries defined here
+    added."""
 
     name: str = ""
     extends: str = "pug"
@@ -152,7 +153,7 @@ def register_all(defined: dict[str, dict[str, Ingredient]]) -> None:
 
 
 def base_world(source: Source, name: str, above: Sequence[Path]) -> World:
-    """Return the world that this one extends: built in, or a file beside it."""
+    """Return the world that this one extends: a built-in one, or one in a file in the same folder or below."""
     if name.endswith(".toml"):
         return load_own_world(source.file("world", name, name), (*above, source.path))
     return WORLDS[choose(f"world that {source.path} extends", name, WORLDS)]

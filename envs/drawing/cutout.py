@@ -175,12 +175,12 @@ class Cutout:
         return width, height
 
     def pixels_at(self, resolution: int) -> float:
-        """Return how many pixels the longest side of a photograph needs at least to be drawn at a resolution."""
+        """Return the least length in pixels of a photograph's longest side that is sharp enough at a resolution."""
         largest = self.size * max(slot.widest for slot in SLOTS.values()) * Camera(resolution).focal / DISTANCE
         return largest * LEAST_SHARP
 
     def mesh(self) -> Mesh:
-        """Make a mesh with a slab for each photograph, by which the limits of a world's animals are measured."""
+        """Make a mesh without faces: a slab for each photograph, by which the limits of a world are measured."""
         corners = [slab(*self.metres(photograph)) for photograph in self.photographs]
         vertices = np.concatenate(corners).astype(np.float32)
         faces = np.zeros((0, 3), np.int32)

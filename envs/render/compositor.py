@@ -26,8 +26,8 @@ MARGIN = 0.5 * SOFTNESS  # texels outside its map to which a thing's shadow reac
 def compose(scenes, entries, shadow_boxes, light_boxes, pool, backdrops, images, masks):  # pragma: no cover
     """Render scenes into `images` (n, h, w, 3) and `masks` (n, h, w).
 
-    scenes: (n, 2 + 2 k) background and backdrop, then entry and texture of each thing, -1 where there are fewer
-    entries: (e, 11), see above. shadow_boxes: (e, backgrounds, 5) row, column, height, width, offset
+    scenes: (n, 2 + 2 k) background and backdrop, then entry and texture of each thing, -1 where there is none
+    entries: (e, 11), columns TOP to MAP. shadow_boxes: (e, backgrounds, 5) row, column, height, width, offset
     light_boxes: (e, 6) first and last column, first and last row and greatest depth at which the
         thing receives light, and the least depth in its own map
     pool: alpha, depth, light, colors, shadow, map_depth, each the entries' arrays end to end
@@ -302,8 +302,8 @@ def _back_to_front(thing, row, column, met, near, table, alpha, depth, order, pi
 
 @njit(inline="always")
 def _winner(order, covering, pixels, alpha):  # pragma: no cover
-    """Return the mask's value for a pixel: of what shows most in it, 0 for the background or a thing's number plus 1. A
-    thing wins a tie with the background."""
+    """Return the mask's value for a pixel: 0 if the background shows most in it, else the number of the thing that does
+    plus 1. A thing wins a tie with the background."""
     rest, most, winner = 1.0, 0.0, 0
     for place in range(covering - 1, -1, -1):
         share = rest * alpha[pixels[order[place]]] / 255.0

@@ -1,5 +1,5 @@
-"""The atlas: its entries, which are the pixels that one animal in one slot, view and size adds to any scene, at one
-resolution. This module builds them, and reads and writes their files.
+"""Builds, reads and writes the entries of the atlas: the pixels that one animal in one slot, view and size adds to any
+scene, at one resolution.
 
 Entries and backgrounds are rendered once each and then combined, so that scenes needn't be rendered one by one. An
 entry holds the animal's geometry once, a lit and an unlit layer for each texture and background, and the shadow that it

@@ -102,7 +102,7 @@ class Renderer:
         return Pictures(images, masks)
 
     def areas(self, scenes: Sequence[Scene]) -> list[list[int]]:
-        """Return for each thing of scenes rendered before the number of pixels that it covers without the others."""
+        """Return the number of pixels that each thing covers without the others; the scenes were rendered before."""
         return [[self._areas[EntryKey.of(thing, scene.view)] for thing in scene.things] for scene in scenes]
 
     @property

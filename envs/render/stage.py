@@ -102,7 +102,7 @@ class Body:
 
 
 class StandingCard:
-    """A cut-out in a slot of a view; its flat card throws no shadow on itself."""
+    """A cut-out in a slot of a view: a photograph on a flat card, which throws no shadow on itself."""
 
     shades_itself = False
 

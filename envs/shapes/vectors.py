@@ -1,4 +1,4 @@
-"""Products of many points with one small matrix.
+"""Products of many points, with a small matrix or with one another, and their unit vectors.
 
 They are written out rather than with `@`, because BLAS would start threads, and the last bit of its results may depend
 on the number of points.
