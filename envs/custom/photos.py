@@ -28,9 +28,10 @@ from menagerie.envs.core.validation import SIDE
 if TYPE_CHECKING:
     from menagerie.envs.custom.photo_sources import Stamp
 
-HEADER = """# Written by `menagerie photos`. The pictures in cutouts/ are of Debian's {package}, under its licence
-# (GPL-2, see /usr/share/doc/{package}/copyright of the package): they are no part of this project.
-"""
+HEADER = "# Written by `menagerie photos`. The pictures in cutouts/ are {origin}.\n"
+PACKAGED = """of Debian's {package}, under its licence
+# (GPL-2, see /usr/share/doc/{package}/copyright of the package): they are no part of this project"""
+OWN = "copies of those in {folder}"
 CUTOUTS, BACKGROUNDS = "cutouts", "backgrounds"  # folders beside a world file
 
 
@@ -55,18 +56,21 @@ class Config:
 
 def run(config: Config) -> None:
     """Write the worlds and report what is in them."""
-    from menagerie.envs.custom.photo_sources import background_pictures
+    from menagerie.envs.custom.photo_sources import PACKAGE, background_pictures
     from menagerie.envs.custom.world_file import load_own_world
 
     usable, refused = drawable(all_stamps(config), config.resolution)
     for stamp, reason in refused.items():
         print(f"left out: {stamp.name} ({reason})")
+    check_copies(usable)
     scenery = background_pictures(config.backgrounds) if config.backgrounds else {}
+    origin = OWN.format(folder=json.dumps(str(config.cutouts))) if config.cutouts else PACKAGED.format(package=PACKAGE)
     for name, photographs in worlds(config, usable).items():
         animals = sorted({stamp.name for stamp in photographs if stamp.is_animal})
         groups = {"animals": animals} if len(animals) < len({stamp.name for stamp in photographs}) else {}
         for suffix, natural in (("", False), ("-natural", True)):
-            write_world(config.folder / f"{name}{suffix}.toml", photographs, scenery, groups, natural)
+            path = config.folder / f"{name}{suffix}.toml"
+            write_world(path, HEADER.format(origin=origin), photographs, scenery, groups, natural)
         world = load_own_world(config.folder / f"{name}.toml")
         print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(photographs)} photographs")
 
@@ -113,20 +117,32 @@ def drawable(stamps: Sequence["Stamp"], resolution: int) -> tuple[list["Stamp"],
     return usable, refused
 
 
+def copy_of(stamp: "Stamp") -> str:
+    """Return the path of a picture's copy beside a world file."""
+    return f"{CUTOUTS}/{stamp.relative.replace('/', '-')}"
+
+
+def check_copies(stamps: Sequence["Stamp"]) -> None:
+    """Raise if two pictures would have one copy."""
+    first: dict[str, Path] = {}
+    for stamp in stamps:
+        if (other := first.setdefault(copy_of(stamp), stamp.path)) != stamp.path:
+            raise UserError(f"{other} and {stamp.path} would both be copied to {copy_of(stamp)}; rename one of them")
+
+
 def write_world(
     path: Path,
+    header: str,
     stamps: Sequence["Stamp"],
     scenery: Mapping[str, Sequence[Path]],
     groups: Mapping[str, Sequence[str]],
     natural: bool,
 ) -> None:
     """Write a world file, and copies of all its pictures in folders beside it."""
-    from menagerie.envs.custom.photo_sources import PACKAGE
-
     pictures: dict[str, dict[str, Path]] = {}
     for stamp in stamps:
-        pictures.setdefault(stamp.name, {})[f"{CUTOUTS}/{stamp.relative.replace('/', '-')}"] = stamp.path
-    lines = [HEADER.format(package=PACKAGE), f"animals = {json.dumps(sorted(pictures))}"]
+        pictures.setdefault(stamp.name, {})[copy_of(stamp)] = stamp.path
+    lines = [header, f"animals = {json.dumps(sorted(pictures))}"]
     lines += [f"backgrounds = {json.dumps(sorted(scenery))}"] if scenery else []
     if groups:
         lines += ["", "[groups]", *(f"{name} = {json.dumps(list(members))}" for name, members in groups.items())]
