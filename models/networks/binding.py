@@ -1,5 +1,5 @@
-"""OC-CLIP's binding module, in which text queries compete for image patches (section 3.1, figure 9), and its structured
-similarity between the visual slots and a scene graph (section 3.2)."""
+"""OC-CLIP's binding module, in which text queries compete for image patches (section 3.1, figure 9), and the structured
+similarity between visual slots and a scene graph (section 3.2)."""
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +16,8 @@ EPSILON = 1e-8
 class BindingModule(nn.Module):
     """Maps patches to keys and values, phrases to queries, and queries and patches to visual slots.
 
-    Sizes and layers are those of table 11. Table 11 also normalises the queries, figure 9 doesn't: `config.query_norm`
-    decides.
+    The default sizes and layers are table 11's. Table 11 also normalises the queries and figure 9 doesn't;
+    `config.query_norm` decides.
     """
 
     def __init__(self, patch_width: int, n_patches: int, config: OCCLIPConfig) -> None:
@@ -165,8 +165,8 @@ def structured_similarity(
 ) -> Float[Tensor, "*b"]:
     """The score of a graph: (alpha sum_nodes + beta sum_edges) / (alpha M + beta P)  (equation 2).
 
-    For a graph without edges alpha cancels exactly and is left out: the gradient of the full formula would be rounding
-    noise, which Adam scales up to full steps.
+    If no graph of the batch has edges, alpha cancels exactly and is left out, because its gradient by the full formula
+    would be rounding noise, which Adam scales up to full steps.
     """
     nodes = (objects * node_present).sum(-1)
     n_nodes = node_present.sum(-1)

@@ -32,7 +32,7 @@ from menagerie.models.towers.fused import FusedBlocks, Seen, embedded, normed, p
 
 
 class CaptionerScorer(LikelihoodScorer):
-    """Scores a text by its likelihood given an image. Scores are at most 0 unless `alpha` is positive."""
+    """Scores a text by its log-likelihood given an image. Scores are at most 0 unless `alpha` is positive."""
 
     config_class = CaptionerConfig
     sharing = Sharing()

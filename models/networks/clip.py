@@ -1,4 +1,4 @@
-"""CLIP (Radford et al. 2021) on towers of open_clip, and variants that pool their tokens in other ways."""
+"""CLIP (Radford et al. 2021) on towers of open_clip or Hugging Face, and variants that pool tokens in other ways."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class CLIPScorer(Scorer):
 
 
 class CodedScorer(CLIPScorer):
-    """CLIP whose codes may have more than vectors, for its loss. A code is a tensor of vectors or a tuple with
+    """CLIP whose codes may hold more than vectors, for use in the loss. A code is a tensor of vectors or a tuple with
     `vectors`."""
 
     def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"]:
@@ -112,8 +112,8 @@ class AverageScorer(CLIPScorer):
     """CLIP with global average pooling: an image's vector is the mean of all its tokens, not the CLS token; texts are
     as in CLIP.
 
-    As in SPARO's tables (Vani et al. 2024; their fork of open_clip): the mean over CLS and patches, then the tower's
-    LayerNorm and projection. open_clip's `pool_type: avg` differs: LayerNorm first, and no CLS.
+    As in SPARO's tables (Vani et al. 2024) and its fork of open_clip, the mean is over CLS and patches, then come the
+    tower's LayerNorm and projection. open_clip's `pool_type: avg` differs: LayerNorm first, and no CLS.
     """
 
     needs = "patches"
@@ -126,8 +126,8 @@ class AverageScorer(CLIPScorer):
 
 
 class ReadOutScorer(CLIPScorer):
-    """CLIP with modules of its own in place of the towers' projections of CLS and end token. They turn tokens into one
-    unit vector per image and per caption."""
+    """CLIP with learned read-outs in place of the towers' projections of CLS and end token. A read-out turns tokens
+    into one unit vector per image or caption."""
 
     needs = "tokens"
 

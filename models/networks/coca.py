@@ -56,8 +56,8 @@ class TextCode(NamedTuple):
 
 
 class CoCaScorer(LikelihoodScorer):
-    """CLIP's vectors and a captioner on one pair of towers; scores are cosines, or likelihoods of at most 0 unless
-    `alpha` is positive."""
+    """CLIP's vectors and a captioner on one pair of towers. Scores are cosines, or log-likelihoods, which are at most 0
+    unless `alpha` is positive."""
 
     config_class = CoCaConfig
     sharing = Sharing()

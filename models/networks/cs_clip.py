@@ -54,7 +54,7 @@ class CSCLIPScorer(CLIPScorer):
     def loss(
         self, images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, recipe: Recipe
     ) -> Float[Tensor, ""]:
-        """NegCLIP's loss of captions, plus the weighted mean of that of their parts."""
+        """NegCLIP(0), plus the weighted mean of NegCLIP(k) over the parts."""
         scale, parts = self.logit_scale(), range(1, targets.matched // len(images))
         whole, *rest = (negclip_loss(images, texts, targets, k, scale) for k in (0, *parts))
         return whole + self.config.part_weight * torch.stack(rest).mean() if rest else whole

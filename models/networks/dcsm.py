@@ -57,14 +57,14 @@ class FunctionalReader(CaptionReader):
     """Id of the end token; None for the largest id in the text."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> WordTokens:
-        """Token ids of every caption, with the places of functional words."""
+        """Token ids of every caption, with the functional word of each token."""
         return WordTokens(self.tokenizer(texts.captions, self.context), self.word_numbers(texts.captions))
 
     def word_numbers(self, captions: Sequence[str]) -> Int64[Tensor, "m context"]:
         """The number of each token's functional word; a word that the tokenizer splits has several tokens.
 
-        A word's first token is found by tokenising the text before the word: the end token then has its position.
-        Likewise the text up to the word's end gives the position behind its last token.
+        If only the text before a word is tokenised, its end token has the position of the word's first token. Likewise
+        the text up to the word's end gives the position behind the word's last token.
         """
         numbers = torch.zeros(len(captions), self.context, dtype=torch.int64)
         found = [(row, word) for row, text in enumerate(captions) for word in self.occurrences(text)]

@@ -11,7 +11,7 @@ Where we differ from the paper:
 
 - With `symmetric` the score of a pair, by which tests choose, is (s_I + s_T) / 2, because our tests need one number
   for a pair. Without it, both losses and the score use s_T alone.
-- With `negatives` the loss compares with only some of the batch, to show the effect of the number of negatives.
+- With `negatives` the loss draws that many negatives from the batch, to show the effect of their number.
 - We compare patches without CLS, and all tokens of a text, start and end included. As in the paper, padding is left
   out.
 - With `tokens` "pooled" an image has one vector, CLS, and a text one, its end token: CLIP, with this loss.

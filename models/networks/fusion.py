@@ -1,17 +1,17 @@
 """Early fusion: the text tower reads each text together with an image, and says whether they match.
 
 The score of a pair is one logit, a linear map of the state of the text's end token behind the last block, after the
-tower's last LayerNorm: log P(match) - log P(no match). There is no vector to an image or a text. Losses over scores:
+tower's last LayerNorm: log P(match) - log P(no match). Scores use no vector of an image or a text. Losses over scores:
 
-- "matching" (ALBEF: Li et al. 2021, section 3.2, equation 4): for each image its own pair, k pairs with wrong texts
-  and, for its text, k with wrong images; the mean cross-entropy of match or no match over all of these pairs.
-- "infonce": for each image the cross-entropy of its own text against k wrong texts, and for each image's text that of
-  its image against k wrong images; the mean of both.
+- "matching" (ALBEF: Li et al. 2021, section 3.2, equation 4): the mean cross-entropy of match or no match over each
+  image's own pair, its pairs with k wrong texts, and the pairs of its text with k wrong images.
+- "infonce": the mean of two cross-entropies, of each image's own text against k wrong texts, and of each text's own
+  image against k wrong images.
 
 With `hard`, wrong pairs are drawn with probability softmax(scale cosine) of vectors (ALBEF's hard negatives). These
 vectors come from CLS and from the text tower without the image, as in BLIP. They are trained by InfoNCE, which is added
-to the loss. Otherwise draws are uniform. An image's own false captions, if the recipe has any, are drawn before all
-other texts.
+to the loss. Without `hard`, draws are uniform. An image's own false captions, if the recipe has any, are drawn before
+all other texts.
 
 Where we differ from ALBEF and BLIP:
 

@@ -51,7 +51,7 @@ class GraphBatch(NamedTuple):
     number: Int64[Tensor, " c"]
     """For each graph, which of the distinct ones it equals."""
     related: Int64[Tensor, " k"]
-    """Indices of the graphs that belong to images and have edges."""
+    """Indices of the graphs that belong to images and have edges; of all graphs in a `block`."""
     swapped: Altered | None
     """Edges with subjects and objects exchanged; only in training, when a generator is given."""
     shuffled: Altered | None

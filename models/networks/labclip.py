@@ -1,8 +1,8 @@
 """LABCLIP: a frozen CLIP whose text vectors pass a linear map, trained with swapped captions as negatives.
 
-The score is the cosine of x and A y. A starts as the identity, so that scores start as the frozen model's; only A and a
-temperature are trained. The loss is NegCLIP's: each image among all captions and their swaps, each caption among
-images.
+The score is the cosine of x and A y for an image's vector x and a text's vector y. A starts as the identity, so that
+scores start as the frozen model's; only A and a temperature are trained. The loss is NegCLIP's: each image among all
+captions and their swaps, each caption among images.
 
 Where we differ from the published code (kdariina/CLIP-not-BoW-unimodally):
 

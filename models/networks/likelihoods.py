@@ -41,7 +41,7 @@ MOST_LOGITS = 1 << 25
 
 
 class WordCode(NamedTuple):
-    """The code of m texts: what can be computed of them without an image."""
+    """The code of m texts, as far as it can be computed without an image."""
 
     tokens: TokenBatch
     states: Float[Tensor, "m t w"]
@@ -51,7 +51,7 @@ class WordCode(NamedTuple):
 
 
 class LikelihoodScorer(Scorer):
-    """The part that scorers by likelihood share; `self.fused` and `self.head` turn states of words into logits."""
+    """The base of scorers by likelihood; `self.fused` and `self.head` turn states of words into logits."""
 
     references = 32
     fused: FusedBlocks
@@ -101,7 +101,7 @@ class LikelihoodScorer(Scorer):
         return each.logsumexp(0) - math.log(count)
 
     def prior_images(self) -> Seen:
-        """Keys and values of the images over which the prior is a mean; without an image for the prior "null"."""
+        """Keys and values of the images over which the prior is a mean; those of `nothing` for the prior "null"."""
         if self.config.prior == "null":
             return self.nothing()
         images = self.noise if self.config.prior == "noise" else self.pixel_scale(self.kept_images)
@@ -131,7 +131,7 @@ class LikelihoodScorer(Scorer):
         """Apply the LayerNorm before the head."""
 
     def generative_score(self, images: Seen, texts: WordCode) -> Float[Tensor, "n c"]:
-        """log P(t | i) - alpha log P(t) of the c texts of each image."""
+        """log P(t | i) - alpha log P(t) of the c texts of each image, per token if the config says so."""
         score = self.log_likelihood(images, texts) - self.config.alpha * texts.prior
         return score / texts.tokens.length if self.config.per_token else score
 

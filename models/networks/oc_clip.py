@@ -42,7 +42,7 @@ class ImageCode(NamedTuple):
 
 
 class TextCode(NamedTuple):
-    """Each distinct phrase and predicate encoded once, and the graphs that refer to them."""
+    """The distinct phrases and predicates, encoded, and the graphs that refer to them."""
 
     phrases: Float[Tensor, "u d"]
     predicates: Float[Tensor, "v r"]
@@ -172,8 +172,8 @@ class OCCLIPScorer(Scorer):
     ) -> Float[Tensor, "k alternatives"]:
         """Scores of image i with text i: by the true graph, then by each altered one named in `altered` (equation 6).
 
-        Rows are the k texts with edges. An altered graph that doesn't exist has -inf: a graph of two nodes has no
-        shuffled version, which needs a third node, such as the background.
+        Rows are the k texts of `related`: those with edges, or all texts of a `block`. An altered graph that doesn't
+        exist has -inf. A shuffled graph needs at least three nodes, such as two things and the background.
         """
         texts = texts._replace(graphs=texts.graphs.first(len(images.keys)))
         slots = self._slots(*self._paired_logits(images, texts), images.values, texts)

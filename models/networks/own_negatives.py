@@ -141,7 +141,7 @@ def fit_of_words(
     present: Bool[Tensor, "b t"],
     scale: Float[Tensor, ""],
 ) -> Float[Tensor, " b"]:
-    """Return l: the log-sum-exp over words of the scaled cosine of each with the mean of the patches that fit it."""
+    """Return l: the log-sum-exp over words of each word's scaled cosine with its weighted mean of patches."""
     products = (words @ patches.transpose(1, 2)).detach()
     least, most = products.amin(-1, keepdim=True), products.amax(-1, keepdim=True)
     weights = (products - least) / (most - least).clamp_min(1e-12)  # padding may have equal patches

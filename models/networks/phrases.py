@@ -108,8 +108,8 @@ class PhraseInteractionScorer(CLIPScorer):
     """A scorer with late interaction (after FILIP, Yao et al. 2022): the score is the mean over a graph's phrases of
     the cosine with the best patch.
 
-    A control: like OC-CLIP it reads graphs and looks at patches, but queries don't compete: each phrase takes its best
-    patch, whatever the others take. Where it differs from FILIP:
+    A control. Like OC-CLIP it reads graphs and looks at patches, but queries don't compete: each phrase takes its best
+    patch, whatever other phrases take. Where it differs from FILIP:
 
     - Phrases in place of tokens.
     - One direction only, the mean over phrases of the best patch. FILIP's other direction, the mean over patches of

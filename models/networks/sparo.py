@@ -1,7 +1,7 @@
 """SPARO (Vani et al. 2024, section 3 and appendix A): a read-out of L slots with separate attention.
 
 Slot l: a_l = softmax over tokens of H K_l^T q_l / sqrt(D), and y_l = W K_l H^T a_l. The keys serve as values, too. All
-slots of a tower share W; the two towers don't. Equation 1 leaves out the biases of K and W, which the authors' code
+slots of a tower share W; each tower has its own. Equation 1 leaves out the biases of K and W, which the authors' code
 has. There is no output projection, MLP or LayerNorm after it.
 
 Unlike in the authors' fork of open_clip, the read-out works with any tokenizer, encodings are always normalised, and
@@ -58,8 +58,8 @@ class SPARO(nn.Module):
 
 
 class SPAROScorer(ReadOutScorer):
-    """CLIP with L slots of V numbers for each image and each caption, in one unit vector: the similarity is the mean of
-    the slots' cosines."""
+    """CLIP with L slots of V numbers for each image and each caption, in one unit vector. The similarity is the mean of
+    the slots' cosines, except in variants that project all slots as one vector."""
 
     capabilities = frozenset({"slots"})
     config_class = SPAROConfig

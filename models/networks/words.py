@@ -28,8 +28,8 @@ class TokenBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenReader(CaptionReader):
-    """Reads captions as tokens with lengths. Training batches are cut to their longest text: reading a text together
-    with an image costs as much for padding as for words."""
+    """Reads captions as tokens with lengths. Training batches are cut to their longest text, because reading a text
+    together with an image costs as much for padding as for words."""
 
     end: int | None
     """Id of the token that ends a text; None means the largest id."""

@@ -51,8 +51,8 @@ class OCCLIPConfig:
     local_negatives: Annotated[tuple[Altered, ...], Several(1)] = ALTERED
     """Altered graphs with which the local loss compares the true one: swapped, shuffled, or both (equation 6)."""
     local_mean: bool = False
-    """Take the local loss as a mean over the texts with relations. If false, it is a sum over the batch, as in
-    equations 4 to 6. If k of B texts have relations, the mean has 2B / k times the weight."""
+    """Take the local loss as a mean over the k texts with relations. If false, its sum is divided by 2B for B texts, as
+    InfoNCE's is (equations 4 to 6). So the mean has 2B / k times the weight."""
 
     def __post_init__(self) -> None:
         validate(self, prefix="oc-clip.")

@@ -8,7 +8,7 @@ from menagerie.models.spec import Range, ScorerSpec
 
 @dataclass(frozen=True)
 class SigLIPConfig(CLIPConfig):
-    """Options of SigLIP. Pretrained towers that have a temperature and a bias start at their own instead."""
+    """Options of SigLIP. Pretrained weights with a bias start at it, and at their temperature if you set no other."""
 
     logit_scale: float = 10.0
     """Initial value of the learned inverse temperature (Zhai et al. 2023, section 3.3)."""

@@ -42,7 +42,7 @@ def at_usual_sizes(architecture: str, pretrained: str) -> tuple[TowerConfig, Tex
 
 
 def check_towers(config: TowerConfig) -> None:
-    """Raise, before anything is built, for an architecture, resolution or weights that aren't available."""
+    """Raise, before anything is built, for an architecture, tokenizer, resolution or weights that can't be used."""
     choose("architecture", config.architecture, known_architectures())
     tokenizer_of(config, ())
     if config.architecture in SMALL_TOWERS:

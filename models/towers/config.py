@@ -34,7 +34,7 @@ class TextSpace:
     words: tuple[str, ...] = ()
     """The closed vocabulary; empty for byte-pair tokenizers."""
     context: int = 20
-    """Number of tokens of the longest text, with its end. The default is OC-CLIP's length from scratch (table 9)."""
+    """Largest number of tokens of a text, with its end. The default is OC-CLIP's length from scratch (table 9)."""
 
 
 def file_and_tag(pretrained: str) -> tuple[str, str]:

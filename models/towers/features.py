@@ -115,7 +115,7 @@ class Passes:
         """Return the recorded layers of `count` images or texts, by name.
 
         The result is empty if rows can't be assigned to the images or texts: if there is no pass, if a pass has no
-        tokens, if passes differ in the shape of a row, or if, without `rows`, there are more or fewer than `count`.
+        tokens, if passes differ in the shape of a row, or if, without `rows`, the number of rows isn't `count`.
         """
         shapes = {each[TOKENS].shape[1:] if TOKENS in each else None for each in self.passes}
         if len(shapes) != 1 or None in shapes:

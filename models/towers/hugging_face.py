@@ -141,7 +141,7 @@ def vectors(features: Tensors) -> Float[Tensor, "n d"]:
 
 
 def read_pictures(name: str, settings: Mapping[str, Any], side: int) -> tuple[Framing, Statistics]:
-    """How the image processor of the model `name`, which reads squares of `side` pixels, prepares pictures."""
+    """Return how the image processor of the model `name` prepares pictures; raise if squares aren't `side` px wide."""
     check_known(name, settings)
     framing = processor_framing(name, settings)
     if framing.resolution != side:
@@ -166,7 +166,7 @@ def refused(name: str, field: str, value: object, why: str) -> UserError:
 
 
 def processor_framing(name: str, settings: Mapping[str, Any]) -> Framing:
-    """How an image processor crops and scales pictures; raises if the result isn't a square."""
+    """How an image processor crops and scales pictures; raises unless it makes a square in one step."""
     size, crop = dict(settings.get("size") or {}), dict(settings.get("crop_size") or {})
     cropped = bool(settings.get("do_center_crop"))
     sides = {size.get("shortest_edge")} if size.keys() == {"shortest_edge"} and cropped else set(size.values())

@@ -53,7 +53,8 @@ def recorded(towers: TowerConfig, elsewhere: bool = False) -> TowerConfig:
     """Return the towers as checkpoints record them: a file gets the tag whose preparation applies, but no tag if that
     is the default.
 
-    With `elsewhere`, for a place where the file may not exist, a file whose own name looks like FILE@TAG gets @default.
+    With `elsewhere`, for a place where the file may not exist, a file that is prepared by default gets @default if its
+    own name looks like FILE@TAG.
     """
     if towers.architecture in paired.TEXTS_OF:
         texts, separator, image = towers.pretrained.partition(paired.SEPARATOR)

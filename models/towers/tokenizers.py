@@ -77,7 +77,7 @@ class WordTokenizer:
         return word if word in self.ids else plain_word(word)
 
     def length(self, text: str) -> int:
-        """The number of words and the end token."""
+        """The number of words, plus one for the end token."""
         return len(text.split()) + 1
 
 
@@ -131,7 +131,7 @@ class HFTokenizer:
         return hugging_face_tokenizer(self.name).encode(text, add_special_tokens=False)
 
     def length(self, text: str) -> int:
-        """The number of tokens and the end token."""
+        """The number of tokens, with the end token."""
         return len(self._ids(text)) + 1
 
 

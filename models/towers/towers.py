@@ -34,7 +34,7 @@ class Tokens(NamedTuple):
 
 
 class Tower:
-    """One of the two towers of an open_clip model. Only plain transformers give tokens: see `Towers.require_tokens`."""
+    """One of the two towers of a model. Only plain transformers give tokens: see `Towers.require_tokens`."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -140,7 +140,7 @@ class TextTower(Tower):
         return self.model.text_eos_id if getattr(self.model, "text_pool_type", "argmax") == "eos" else None
 
     def parameters(self) -> list[nn.Parameter]:
-        """All parameters of the tower."""
+        """All parameters of the tower; also the model's bias of a sigmoid loss, if it has one."""
         named = self.model.named_parameters()
         return [parameter for name, parameter in named if not name.startswith("visual.") and name != "logit_scale"]
 

@@ -1,5 +1,5 @@
-"""Encodes batches for training: in the precision and the number of parts of the recipe, and with which activations
-kept."""
+"""Encodes batches for training, in the recipe's precision and number of parts; decides which activations are kept for
+the backward pass."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext

@@ -27,7 +27,7 @@ from menagerie.models.training.targets import Claims, phrases_in, targets_of, wi
 
 class Batch(NamedTuple):
     """The input of a step: n images and their texts. Text i belongs to image i, and so do texts i + n, i + 2n, ... if
-    there are several captions; after these come false captions."""
+    there are several captions; after these come false captions and phrases."""
 
     images: UInt8[Tensor, "n 3 h w"] | Int64[Tensor, " n"]  # their items' numbers, if a feed is `numbered`
     variation: Variation | None
@@ -174,9 +174,9 @@ def check_negatives(data: Captioned, recipe: Recipe, negatives: Negatives) -> No
 def with_partners(indices: np.ndarray, partners: np.ndarray) -> np.ndarray:
     """Return a batch of the same size in which items are together with their partners.
 
-    `partners` has each item's partner, or -1. The items that have one take turns: the partner replaces the last item
-    that has a partner and isn't paired yet. A partner already in the batch isn't added again, except if the batch has
-    an item twice, as where one pass over the data ends and the next begins.
+    `partners` has each item's partner, or -1. Items with a partner take turns: the partner replaces the last item that
+    has a partner and isn't paired yet. A partner already in the batch isn't added again, unless the batch has an item
+    twice, which is possible where one pass over the data ends and the next begins.
     """
     batch, place_of = np.array(indices), {int(item): place for place, item in enumerate(indices)}
     spare = {place: None for place in range(len(batch)) if partners[place] >= 0}  # in order

@@ -53,7 +53,7 @@ def batches(feed: Dataset, start: int, end: int, device: torch.device, workers: 
 
 
 def prepared(feed: Dataset, steps: range, workers: int, pinned: bool) -> Iterator[Tensors | str]:
-    """Yield the batches of these steps, after all processes that prepare them have started."""
+    """Start the processes that prepare batches, and return an iterator over the batches of these steps."""
     return iter(
         DataLoader(
             feed,

@@ -172,7 +172,7 @@ def train_step(
 
 
 def update(scorer: Scorer, optimizer: torch.optim.Optimizer) -> None:
-    """Clip the gradients and take a step of the optimiser."""
+    """Clip the gradients, take a step of the optimiser, and limit the temperature."""
     torch.nn.utils.clip_grad_norm_(scorer.parameters(), LARGEST_GRADIENT)
     optimizer.step()
     scorer.limit_scale()

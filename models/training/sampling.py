@@ -20,8 +20,8 @@ class Stream:
     """An endless sequence of shuffled passes over some indices, or over 0 .. n - 1 for a number n; any part can be
     computed directly.
 
-    The order of the last pass is kept, because each batch would otherwise compute the whole order anew. If `shuffle` is
-    "feistel", passes over more than `LARGE` items keep nothing: a `Permutation` computes any part by itself.
+    The order of the pass that was read last is kept, because each batch would otherwise compute the whole order anew.
+    If `shuffle` is "feistel", nothing is kept of more than `LARGE` items: a `Permutation` computes any part by itself.
     """
 
     def __init__(self, indices: np.ndarray | int, seed: int, name: str, shuffle: Shuffle | None = None) -> None:
@@ -76,8 +76,8 @@ def with_singles(
     single_steps: int = 0,
     shuffle: Shuffle | None = None,
 ) -> BatchSampler:
-    """Make a sampler of all images alike, or of single-object scenes and others in fixed proportions. The first
-    `single_steps` steps show only single-object scenes, if there are any."""
+    """Make a sampler of all images alike or, with `singles_share`, of single-object scenes in this share of each batch
+    and of other scenes. The first `single_steps` steps show only single-object scenes, if there are any."""
     singles = Stream(np.flatnonzero(is_single), seed, "singles", shuffle)
     parts = [(Stream(len(is_single), seed, "all", shuffle), batch)]
     if singles_share is not None and is_single.any() and not is_single.all():

@@ -1,4 +1,4 @@
-"""The state of a training run: everything that the rest of the run depends on, and its log so far, as one file.
+"""The state of a training run, as one file: everything that the rest of the run depends on, and the log so far.
 
 The file is a zip whose parts have checksums; torch writes them but doesn't verify them, so they are verified here. The
 state names its run, so that another run's state isn't taken for it.
@@ -62,7 +62,7 @@ class History:
         self._since, self._waited = time.perf_counter(), 0.0
 
     def waited_for(self, parts: Iterable[Part]) -> Iterator[Part]:
-        """Pass on batches, and measure how long the run waits for each."""
+        """Yield the batches, and add up how long the run waits for them."""
         source = iter(parts)
         while True:
             asked = time.perf_counter()
@@ -124,7 +124,8 @@ def load_state(
 ) -> int:
     """Load a state that `save_state` wrote, and return the step to continue from; 0 if there is no file.
 
-    A damaged state is ignored with a message, and training starts anew. Raises for a state of another run.
+    A damaged state is ignored with a message, and training starts anew. Raises for a state of another run, and for an
+    intact file that can't be loaded.
     """
     state = read_state(file)
     if state is None:

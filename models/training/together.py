@@ -1,4 +1,4 @@
-"""Checks that several processes can train together, and sends the state of a training from the first to the others."""
+"""Checks that several processes can train together; packs a training's state, which the first sends to the others."""
 
 import io
 
