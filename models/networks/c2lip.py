@@ -10,10 +10,11 @@ Scale and bias are those of SigLIP's loss. Pooling has no parameters. The publis
 
 Where we differ from the published code (SamsungLabs/concept_centric_clip):
 
-- A phrase is no negative of an image whose caption has it too, or is known to claim it: such pairs are left out. There
-  a phrase is a negative of every image but its own.
-- Phrases are the nodes of scene graphs, backgrounds included. There a language model writes them, without places.
-- Patches are projected as CLS is, so C2LIP needs CLIP's towers. There they are the values of SigLIP's attentional
+- A phrase is no negative of an image whose caption has it too, or is known to claim it: such pairs are left out. In
+  the published code a phrase is a negative of every image but its own.
+- Phrases are the nodes of scene graphs, backgrounds included. The authors' are written by a language model, without
+  places.
+- Patches are projected as CLS is, so C2LIP needs CLIP's towers. The authors' are the values of SigLIP's attentional
   pooling.
 - Temperature and bias start as those of our `siglip`.
 """

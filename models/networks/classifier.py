@@ -45,7 +45,7 @@ class ClassReader:
 
     animals: tuple[str, ...]
     needed: bool = False
-    """Whether each text of an image must name a class, as in training: a text without one would train nothing."""
+    """Whether each text of an image must name a class, as in training, where a text without one trains nothing."""
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Shares:
         """Return the classes of every text. If they are `needed`, raise `UserError` for an image's text without one."""

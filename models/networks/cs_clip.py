@@ -12,11 +12,11 @@ out, too.
 Where we differ from the published code (kargibora/CS-CLIP):
 
 - No language model: parts and false versions come from the scene. A part has one thing or several, with or without
-  their relation. A lone animal's part is its caption; there, images with a single part are left out.
+  their relation. A lone animal's part is its caption. The published code leaves out images with a single part.
 - Every image is compared with the false versions of all images' parts, as in NegCLIP. In the authors' script of
   ablations it is compared only with its own (`negclip_hard`); that script's weight of 0.5 and two parts are our
   defaults.
-- The terms of margin, rank, text and paraphrase have weight 0 there; we leave them out.
+- We leave out the terms of margin, rank, text and paraphrase, which have weight 0 in the published code.
 """
 
 from dataclasses import dataclass

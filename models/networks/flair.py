@@ -8,8 +8,8 @@ Where we differ from the published code:
 - In each step one caption of each image is drawn to be compared with all other images. The published code draws one
   for each other image.
 - A text that is true of an image without being its caption is neither positive nor negative
-  (`menagerie.models.training.targets`): a part of a caption is true of many images of our worlds. A text that means the
-  same as one of the image's captions is positive.
+  (`menagerie.models.training.targets`), because a part of a caption is true of many images of our worlds. A text that
+  means the same as one of the image's captions is positive.
 - Negatives that belong to no image are further columns of both losses; the divisor doesn't change.
 - The published code adds up losses of blocks over several GPUs, each divided by its own number of texts; our batch is
   one block.
@@ -40,7 +40,7 @@ from menagerie.models.towers.features import Layer, Rows
 
 
 class TextBatch(NamedTuple):
-    """m texts, of which u are distinct: parts of captions are often equal."""
+    """m texts, of which u are distinct, because parts of captions are often equal."""
 
     tokens: Int64[Tensor, "u context"]
     number: Int64[Tensor, " m"]

@@ -15,8 +15,9 @@ Scores and towers are CLIP's. s_ij is a scaled cosine, n_ik is false caption k o
 
 Where we differ from the published code (lezhang7/Enhance-FineGrained, ytaek-oh/fsc-clip):
 
-- Images may have different numbers of false captions; means are over those that exist. There, missing ones count as 0
-  in CE-CLIP's mean, and as a logit of 0 in FSC-CLIP's softmax. FSC-CLIP leaves out images without any, and so do we.
+- Images may have different numbers of false captions; means are over those that exist. In the published code missing
+  ones count as 0 in CE-CLIP's mean, and as a logit of 0 in FSC-CLIP's softmax. FSC-CLIP leaves out images without false
+  captions, and so do we.
 - One threshold for all kinds of false captions, where CE-CLIP has one for each. Its single-GPU branch exchanges the two
   cases of `hardnegative`; ours is the other branch.
 - A false caption of one image that is true of another is left out of the other's text loss.

@@ -13,10 +13,10 @@ columns) plus decode_weight D + paraphrase_weight P.
 Where we differ from the published code (JiH00nKw0n/READ-CLIP):
 
 - The decoder is ours, and trained with the rest: blocks with cross-attention to the one vector. It reads words as the
-  text tower embeds them, without a gradient, so that gradients reach the tower only by the vector. There it is a frozen
-  T5.
-- u_i may say less than t_i. There it is another of COCO's five captions, or a rewritten one.
-- Each image has one false caption unless `--text-negatives` says more. There it has three.
+  text tower embeds them, without a gradient, so that gradients reach the tower only by the vector. The authors' decoder
+  is a frozen T5.
+- u_i may say less than t_i. The authors' is another of COCO's five captions, or a rewritten one.
+- Each image has one false caption unless `--text-negatives` says more. In the published code it has three.
 """
 
 from dataclasses import dataclass

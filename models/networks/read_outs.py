@@ -3,8 +3,8 @@
 
 AttPool is multi-head attention with one learned query: the heads' outputs are mixed by a linear map, normalised as one
 vector and projected as one. Each of the three steps can keep the heads apart instead. The authors' fork of open_clip
-also projects queries. We don't: a linear map of a learned vector adds nothing, and without it parameter counts match
-table 6.
+also projects queries. We don't, because a linear map of a learned vector adds nothing, and without it parameter counts
+match table 6.
 
 Initial values are as in that fork: keys, values and the map that mixes heads as in `torch.nn.MultiheadAttention`, the
 projection of all heads as CLIP's (no bias). The projection per head, which the fork doesn't have, starts as SPARO's.

@@ -128,7 +128,7 @@ def load_parts(name: str) -> Parts:
 
 
 def reads_lower_case(model: nn.Module, tokenizer: Any) -> bool:
-    """Whether to convert texts to lower case: SigLIP2 was trained so (Tschannen et al. 2025), but its Gemma tokenizer
+    """Whether to convert texts to lower case. SigLIP2 was trained so (Tschannen et al. 2025), but its Gemma tokenizer
     keeps capitals. A tokenizer's explicit `do_lower_case: false` is followed."""
     gemma = type(tokenizer).__name__.startswith(GEMMA)
     gemma |= model.config.text_config.vocab_size == GEMMA_WORDS
@@ -193,8 +193,7 @@ def resampling(name: str, settings: Mapping[str, Any]) -> str:
 
 def processor_statistics(name: str, settings: Mapping[str, Any]) -> Statistics:
     """Return the mean and deviation, for pixels from 0 to 1, with which `normalise` gives the processor's result.
-    The processor multiplies bytes by `rescale_factor`, then subtracts the mean and divides by the deviation.
-    """
+    The processor multiplies bytes by `rescale_factor`, then subtracts the mean and divides by the deviation."""
     factor = settings.get("rescale_factor", 1 / BYTE) if settings.get("do_rescale", True) else 1
     given = [settings.get(field) for field in ("image_mean", "image_std")]
     if not settings.get("do_normalize", True):

@@ -204,7 +204,7 @@ def cut_texts(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> list[
 
 
 def check_whole(towers: TowerConfig, space: TextSpace, texts: Iterable[str]) -> None:
-    """Raise for a text that the towers would cut: it would no longer describe its scene."""
+    """Raise for a text that the towers would cut, because a cut text no longer describes its scene."""
     tokenizer = tokenizer_of(towers, space.words)
     lengths = {text: tokenizer.length(text) for text in set(texts)}
     longest = max(lengths, key=lengths.__getitem__, default="")

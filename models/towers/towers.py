@@ -165,7 +165,7 @@ class Towers:
     scorer has its own."""
 
     model: nn.Module
-    """Both towers; a scorer keeps it, with its weights, as `model`."""
+    """Both towers, with their weights; a scorer keeps it as `model`."""
     image: ImageTower
     text: TextTower
     tokenizer: Tokenizer | None
@@ -244,9 +244,8 @@ def drop_last_block(transformer: nn.Module) -> None:
 
 
 def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, " m"]:
-    """The position of the end token in each text: the first token with the id `end`, or, for None, with the
-    largest id.
-    """
+    """The position of the end token in each text: the first token with the id `end`, or, for None, with the largest
+    id."""
     return ids.argmax(-1) if end is None else (ids == end).int().argmax(-1)
 
 

@@ -81,8 +81,8 @@ def without_advice(error: Exception) -> str:
 
 
 def check_tensors(path: Path, content: Any, above: str) -> None:
-    """Raise if no value is a tensor, or if one is a mapping that has tensors; `content` was found under the key `above`
-    of the file, or is the whole file if that is empty."""
+    """Raise if no value of `content` is a tensor, or if a value is a mapping that has tensors. `content` lies under the
+    key `above` of the file; if `above` is empty, it is the whole file."""
     named = content if isinstance(content, Mapping) else {}
     inner = {name: part for name, part in named.items() if isinstance(part, Mapping) and any_tensor(part)}
     if inner:

@@ -54,8 +54,8 @@ def compiled_for(scorer: Scorer) -> Callable[[Scorer, Batch, Recipe], Tensor]:
     """Compile `batch_loss` as one graph, forward and backward. If the number of texts differs between batches, it is a
     variable of the graph from the second batch on.
 
-    For another scorer, compile it anew and drop the last scorer's graphs: torch refuses a function that it has compiled
-    too often.
+    For another scorer, compile it anew and drop the last scorer's graphs, because torch refuses a function that it has
+    compiled too often.
     """
     torch.compiler.reset()
     return torch.compile(batch_loss, fullgraph=True)

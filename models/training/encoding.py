@@ -74,8 +74,8 @@ def in_parts(scorer: Scorer, pixels: Float[Tensor, "n 3 h w"], count: int) -> Te
 
 
 def check_batch_free(scorer: nn.Module, option: str) -> None:
-    """Raise if a layer takes statistics over a batch: parts of a batch would have statistics of their own, and a part
-    that is encoded twice would count twice."""
+    """Raise if a layer takes statistics over a batch, because parts of a batch would have statistics of their own, and
+    a part that is encoded twice would count twice."""
     if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in scorer.modules()):
         raise UserError(f"{option} needs towers without batch normalisation; choose a ViT such as ViT-B-16")
 

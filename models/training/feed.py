@@ -113,9 +113,8 @@ class Feed(torch.utils.data.Dataset):
         return torch.from_numpy(np.asarray(indices, np.int64)) if self.numbered else self.data.images(indices)
 
     def captions(self, indices: np.ndarray, draws: list[int]) -> list[Caption]:
-        """The captions of a batch: one of each item, then a second one of each, and so on, as many as the
-        reader wants.
-        """
+        """The captions of a batch: one of each item, then a second one of each, and so on, as many as the reader
+        wants."""
         count = getattr(self.reader, "captions", 1)
         if count == 1:
             return list(self.data.captions(indices, draws))

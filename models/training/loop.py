@@ -187,7 +187,7 @@ def seed_dropout(seed: int) -> None:
 
 
 def check_finite(scorer: Scorer, finite: Tensor, step: int) -> None:
-    """Raise if a loss so far or a weight isn't finite: no loss shows what the last step did to the weights."""
+    """Raise if a loss so far or a weight isn't finite; no loss yet shows what the last step did to the weights."""
     weights = [parameter.isfinite().all() for parameter in scorer.parameters() if parameter.requires_grad]
     for what, right in (("the loss", finite), ("a weight", torch.stack([*weights, finite]).all())):
         if not right:

@@ -124,8 +124,8 @@ def load_state(
 ) -> int:
     """Load a state that `save_state` wrote, and return the step to continue from; 0 if there is no file.
 
-    A damaged state is ignored with a message, and training starts anew. Raises for a state of another run, and for an
-    intact file that can't be loaded.
+    A damaged state is ignored with a message, and training starts anew. Raises for any other state that can't be used,
+    such as another run's.
     """
     state = read_state(file)
     if state is None:
@@ -151,9 +151,8 @@ def write_state(file: StateFile, state: dict[str, Any]) -> None:
 
 
 def read_state(file: StateFile) -> dict[str, Any] | None:
-    """Read a run's state; None if there is none, or, with a message, if it is damaged. Raises for another run's
-    state.
-    """
+    """Read a run's state; None if there is none, or, with a message, if it is damaged. Raises for another run's state
+    and for an intact file that can't be loaded."""
     path = file.path
     if not path.exists() and not path.is_symlink():
         return None

@@ -95,8 +95,8 @@ def targets_of(
 
 
 def phrases_in(captions: Sequence[Caption]) -> list[tuple[int, Caption]]:
-    """Make captions of the nodes of captions' graphs, each with the index of the caption it comes from; negated nodes
-    are left out."""
+    """Make a caption of each node in the captions' graphs, with the index of the caption that it comes from. Negated
+    nodes are left out."""
     nodes = ((k, node) for k, text in enumerate(captions) for node in text.graph.nodes if not node.startswith("no "))
     return [(k, Caption(node, SceneGraph((node,)))) for k, node in nodes]
 
