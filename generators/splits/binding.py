@@ -10,8 +10,8 @@ swapped assignment, its hard negative. What the paper leaves open is decided her
   same textures, and so are the pairs with hard negatives.
 - Tests and validation use view numbers that train never uses.
 - With `objects` below 1, train also lacks combinations of animal and texture (`splits.objects`), alone and in pairs.
-  The tests above then show only combinations that train shows, in their scenes and in the swaps of these. Two more
-  tests show the others.
+  Validation and the other tests then show only combinations that train shows, in their scenes and in the swaps of
+  these. Two more tests show scenes with one and with two of the missing combinations.
 """
 
 from collections.abc import Mapping
@@ -150,8 +150,8 @@ def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair,
 def free_assignments(
     world: World, pair: Pair, rules: tuple[Rule, ...], shown: frozenset[Cell] | None = None
 ) -> list[Textures]:
-    """Return a pair's assignments of two different textures whose objects are all in `shown`, and of which the rules
-    leave a scene."""
+    """Return the assignments of two different textures to a pair that train may show: both objects are in `shown`, if
+    it is given, and the rules hold out only some of the assignment's scenes, or none."""
     choices = [
         textures
         for textures in permutations(world.textures, 2)
@@ -163,8 +163,8 @@ def free_assignments(
 
 
 def check_tested(recipe: BindingRecipe, subsets: Mapping[str, list[Scene]]) -> None:
-    """Raise if validation, `unseen_pairs` or a test of unseen objects has no scene, because `objects` is too low or too
-    high."""
+    """Raise if a test of unseen objects has no scene, or if validation or `unseen_pairs` has none although its share
+    isn't 0: then `objects` is too low or too high."""
     asked = {"validation": recipe.validation, "unseen_pairs": recipe.reserve} | dict.fromkeys(OBJECT_TESTS, 1.0)
     if empty := next((name for name, share in asked.items() if share and not subsets[name]), None):
         raise UserError(
@@ -206,8 +206,8 @@ def textured_pairs(recipe: BindingRecipe, world: World) -> dict[str, list[tuple[
 def by_objects(
     world: World, subsets: dict[str, list[tuple[Pair, Textures]]], shown: frozenset[Cell], apart: set[Pair]
 ) -> dict[str, list[tuple[Pair, Textures]]]:
-    """Take items with unseen objects, in their own or in swapped textures, out of all subsets but train, and add the
-    tests of unseen objects, which have all pairs except validation's."""
+    """Take textured pairs with unseen objects, in these or in swapped textures, out of all subsets but train. Add the
+    tests of unseen objects, which show all pairs except validation's."""
     whole = {
         name: items if name == "train" else [item for item in items if not unseen_in(shown, *item)]
         for name, items in subsets.items()

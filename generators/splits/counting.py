@@ -57,7 +57,7 @@ class CountingRecipe(SplitRecipe):
     def numbers(
         self, world: World, animals: Sequence[str], numbers: Sequence[int], views: Sequence[int]
     ) -> Iterator[Scene]:
-        """Yield each animal in these numbers of copies, in each texture and background, in slots drawn per scene."""
+        """Yield each animal in these numbers of copies, each texture, background and view, in slots drawn per scene."""
         for view, background, animal, texture, number in product(
             views, world.backgrounds, animals, world.textures, numbers
         ):

@@ -1,15 +1,15 @@
 """Crowd splits: scenes of one to six different animals in different textures.
 
-Train always shows `train_scenes` images, each number of `things` equally often, and only the cells (combinations of
-animal and texture) that `coverage` leaves it. There are tests for each number n of `test_things`: `seen_n`, whose cells
-train shows, and below full coverage `unseen_n`. A hard negative exchanges the textures of two things. Their two cells
-and the two after the exchange are all seen or all unseen; otherwise a cell could give the hard negative away. In
-`unseen_n` the exchanged things have the same cells at every coverage, and all others have cells that train shows at
-every coverage.
+Train shows `train_scenes` images, fewer if some hide too much (`least_visible`), each number of `things` equally often,
+and only the cells (combinations of animal and texture) that `coverage` leaves it. There are tests for each number n of
+`test_things`: `seen_n`, whose cells train shows, and below full coverage `unseen_n`. A hard negative exchanges the
+textures of two things. Their two cells and the two after the exchange are all seen or all unseen; otherwise a cell
+could give the hard negative away. In `unseen_n` the exchanged things have the same cells at every coverage, and all
+others have cells that train shows at every coverage.
 
 A search shows a target, such as a red cat, among k others. One of them exchanges textures with it. The rest share by
 turns its texture and its animal (`search_conjunction_k`), or nothing (`search_feature_k`). `triplets_t` shows four
-things that share animals and textures. All scenes are dealt from shuffled decks (`dealing`).
+things with t triplets, which share an animal and a texture. All scenes are dealt from shuffled decks (`dealing`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -107,8 +107,8 @@ class CrowdRecipe(CrowdOptions):
         return scenes
 
     def trained_of(self, world: World, things: int, number: int) -> list[Scene]:
-        """Return the `number` scenes of train with this many things. The last of them, a share `hard_negatives`, are
-        swaps of others."""
+        """Return the `number` scenes of train with this many things. If these are two or more, the last scenes, a share
+        `hard_negatives`, are swaps of others."""
         swaps = round(self.hard_negatives * number) if things > 1 else 0
         cells, free = cells_in(self, world), self.free(world)
         random = generator(self.seed, "train", things)

@@ -26,15 +26,15 @@ class CrowdOptions(SplitRecipe):
     world: Annotated[str, FIRST] = "pug-textures"
     """Vocabulary of the scenes: a name, or a TOML file; with as many textures as a scene has things."""
     pairs: float = 1.0
-    """Always 1: train shows all pairs of animals; `coverage` says in which textures."""
+    """Always 1: train may show every animal pair; `coverage` says in which textures."""
     reserve: float = 0.0
     """Always 0."""
     validation: float = 0.0
-    """Always 0: the scenes of validation have seen cells, in views of their own."""
+    """Always 0: the scenes of validation have seen cells, in the views of tests."""
     layout: Annotated[Literal["apart", "rows", "overlap"], FIRST] = "apart"
     """Where things stand in train: side by side and above, in two rows, or in front of one another."""
     test_layout: Literal["", "apart", "rows", "overlap"] = ""
-    """Where things stand in tests; empty: as in train."""
+    """Layout of tests and validation; empty: train's."""
     things: Things = (1, 2, 3)
     """Numbers of things in scenes of train, each equally often."""
     test_things: Annotated[tuple[int, ...], FIRST, Several(1), Range(2, MOST)] = (2, 3, 4, 5, 6)
@@ -59,7 +59,7 @@ class CrowdOptions(SplitRecipe):
     least_visible: Annotated[float, SHARE] = 0.25
     """Least share of each thing that others leave visible; scenes that show less are left out after rendering."""
     searches: Annotated[tuple[int, ...], Several(), Range(1, MOST - 1)] = ()
-    """Numbers of distractors in tests of search, two tests each."""
+    """Numbers of distractors in searches: two tests each, one of 1."""
     triplets: Annotated[tuple[int, ...], Several(), Range(0, 2)] = ()
     """Numbers of triplets, which share an animal and a texture, in further tests of four things."""
 
@@ -86,8 +86,8 @@ class CrowdOptions(SplitRecipe):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The tests by which studies judge a model: of rules if there are any, else of unseen cells, else of more
-        things than train shows, else all."""
+        """The tests by which studies judge a model: `held_out` if there are rules, else those of unseen cells, else
+        those of more things than train shows, else all."""
         unseen = tuple(test for test in self.tests if test.startswith("unseen"))
         more = tuple(f"seen_{n}" for n in self.test_things if n > max(self.things))
         return super().judged if self.hold_out else unseen or more or self.tests

@@ -60,8 +60,8 @@ def of_pairs(cells: Cells, tested: Sequence[Cell], random: np.random.Generator) 
 def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.random.Generator) -> Chooser:
     """Choose cells for scenes of different animals in different textures, with `names` more often.
 
-    The exchanged things are dealt from the cells of `tested` that have the most of `names`, the first with probability
-    3/4 and the other with probability 1/2, and else from all of `tested`."""
+    Each exchanged thing is dealt from the cells of `tested` that have the most of `names`, the first with probability
+    3/4 and the other with probability 1/2; otherwise from all of `tested`."""
     most = max(len(names.intersection(cell)) for cell in tested)
     wanted = Deck([cell for cell in tested if len(names.intersection(cell)) == most], random)
     every = Deck(tested, random)
@@ -76,8 +76,8 @@ def of_names(cells: Cells, tested: Sequence[Cell], names: set[str], random: np.r
 
 def searched(cells: Cells, tested: Sequence[Cell], random: np.random.Generator, conjunction: bool) -> Chooser:
     """Choose cells for scenes of a search: a target, such as a red cat, and a thing with which it exchanges its
-    texture, such as a white dog. The others are, by turns, other red animals and cats of other textures
-    (`conjunction`), or they share nothing with either of the two."""
+    texture, such as a white dog. With `conjunction`, the rest are by turns other red animals and cats in other
+    textures; without, they share nothing with these two."""
     deal = pairs(cells, tested, random)
 
     def choose(things: int) -> Chosen:

@@ -47,8 +47,8 @@ class DependenceRecipe(SplitRecipe):
     """Normalised mutual information of texture and animal in train."""
 
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """Return the scenes of all subsets. Tests show every animal in its main texture (`seen_textures`), or in the
-        one that train never shows on it (`unseen_textures`)."""
+        """Return the scenes of all subsets. Tests show animals in their main textures (`seen_textures`) or in those
+        that train never shows on them (`unseen_textures`), as validation does."""
         roles, (mains, unseen) = pair_roles(self, world), marked_textures(world, self.seed)
         tested = (*roles.train, *roles.reserve)
         tests = {
@@ -151,7 +151,7 @@ def quotas(world: World, roles: PairRoles, recipe: DependenceRecipe) -> Int64[np
 
 
 def bare_scenes(world: World, roles: PairRoles, views: int) -> list[Scene]:
-    """Return the scenes of train, all still in the world's first texture (`painted` gives them theirs)."""
+    """Return the scenes of train, all still in the world's first texture; `painted` gives them their textures."""
     bare = world.textures[0]
     scenes = []
     orders = [order for pair in roles.train for order in permutations(pair)]

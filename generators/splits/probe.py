@@ -58,7 +58,7 @@ class ProbeRecipe(SplitRecipe):
     validation: float = 0.0
     """Always 0."""
     animals: Annotated[tuple[str, ...], FIRST, Several()] = ()
-    """Animals of the scenes; empty: all of the world. A set of fewer animals is part of a set of more."""
+    """Animals of the scenes; empty: all. Without a layout, a set of fewer animals is part of a set of more."""
     textures: Annotated[tuple[str, ...], FIRST, Several()] = ()
     """Textures of the scenes; empty: all of the world."""
     probe_views: Annotated[int, FIRST, VIEWS] = 2
@@ -66,11 +66,11 @@ class ProbeRecipe(SplitRecipe):
     first_view: Annotated[int, Range(FIRST_VIEW, 1_000_000)] = FIRST_VIEW
     """Number of the first view, which no split for training can have."""
     layout: Annotated[Literal["", "apart", "rows", "overlap"], FIRST] = ""
-    """Where things stand: empty, two things left and right, all of them; else in a layout of crowds, a drawn sample."""
+    """Where things stand: empty, left and right, in all scenes of two; else in a layout of crowds, a drawn sample."""
     things: Annotated[int, FIRST, Range(2, MOST)] = 2
     """Number of things in a layout of crowds."""
     quartets: Annotated[int, FIRST, Range(1, 100_000)] = 400
-    """In a layout of crowds, number of combinations of animals and textures that are drawn: four scenes in a view."""
+    """In a layout of crowds, number of drawn combinations of animals and textures; each gives four scenes a view."""
     least_visible: Annotated[float, SHARE] = 0.25
     """Least share of each thing that others leave visible; else a quartet is left out, in all views."""
 

@@ -1,8 +1,8 @@
 """The scenes of a probe set, in quartets: a scene, its swap, its mirror and the mirror's swap.
 
-The background, sizes and facings of a scene depend only on the seed and on its view, animals and textures. The four
-have these in common, so they have one background. Side by side, the scenes of a set of fewer animals are thus among
-those of a set of more.
+The background, sizes and facings of a scene depend only on the recipe's seed and `facing` and on the scene's view,
+animals and textures. So they are the same in all four. Side by side, the scenes of a set of fewer animals are thus
+among those of a set of more.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ DEPTH = ("front", "near", "back", "high")
 
 
 class Draws(NamedTuple):
-    """What is drawn once for all scenes that have one bag (animals and textures) and one view."""
+    """What is drawn once for all scenes of the same bag (animals and textures) in the same view."""
 
     background: str
     sizes: dict[str, str]
@@ -66,8 +66,8 @@ def side_by_side(
 def crowded(
     world: World, animals: Sequence[str], textures: Sequence[str], views: range, seed: int, crowd: tuple[str, int, int]
 ) -> Iterator[Scene]:
-    """Yield quartets of a crowd, with the same cells and places in each view. `crowd` is the layout, the number of
-    things and the number of quartets in a view."""
+    """Yield the scenes of quartets of a crowd, with the same cells and places in each view. `crowd` is the layout, the
+    number of things and the number of quartets in a view."""
     dealt = arrangements(animals, textures, seed, *crowd)
     for view, (cells, places) in product(views, dealt):
         drawn = drawn_for(world, seed, True, view, cells)

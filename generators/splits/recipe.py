@@ -85,7 +85,7 @@ class SplitRecipe(ABC):
     test_scenes: Annotated[int, SCENES] = 400
     """The most scenes of one test or validation subset, drawn at random from all."""
     reserve: Annotated[float, SHARE] = 0.1
-    """Share of all pairs on which no cell trains: the unseen pairs of every test."""
+    """Share of all pairs on which no cell trains: the unseen pairs of the tests."""
     validation: Annotated[float, SHARE] = 0.1
     """Share of all pairs kept for validation."""
     seed: Annotated[int, FIRST] = 0
@@ -123,7 +123,7 @@ class SplitRecipe(ABC):
 
     @abstractmethod
     def planned(self, world: World) -> dict[str, list[Scene]]:
-        """The scenes of train, validation and all tests except `held_out`, without scenes that rules hold out."""
+        """The scenes of train, validation and all tests except those of rules, without scenes that rules hold out."""
 
     def testable(self, world: World) -> list[Scene]:
         """Every scene of two things that a test of this kind could show, in one view; pairs of validation are left out.
@@ -145,8 +145,8 @@ class SplitRecipe(ABC):
         return {}
 
     def left_out(self, planned: Mapping[str, Sequence[Scene]], hidden: dict[str, list[int]]) -> dict[str, list[int]]:
-        """Return, by subset, the numbers of the scenes to leave out. `hidden` has those in which a thing is visible
-        less than `least_visible`."""
+        """Return, by subset, the numbers of the scenes to leave out. `hidden` has those in which less than
+        `least_visible` of some thing shows."""
         return hidden
 
     def rules(self, world: World) -> tuple[Rule, ...]:
@@ -207,15 +207,15 @@ class SplitRecipe(ABC):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The tests by which studies judge a model: `held_out` if there are rules, else the tests of unseen pairs, or
-        other unseen scenes if there are none."""
+        """The tests by which studies judge a model: `held_out` if there are rules, else the tests of unseen pairs,
+        else those of other unseen scenes."""
         if self.hold_out:
             return (HELD_OUT,)
         pairs = tuple(test for test in self.tests if test.endswith("unseen_pairs"))
         return pairs or tuple(test for test in self.tests if "unseen" in test)
 
     def kept(self, world: World, scenes: list[Scene]) -> list[Scene]:
-        """Return the scenes that no rule holds out, with drawn facings and, in a world with sizes, drawn sizes.
+        """Return the scenes that no rule holds out, with facings (`faced`) and, in a world with sizes, drawn sizes.
 
         A scene and its swap get the same sizes, so that hard negatives in train differ only by the swap. If rules hold
         out a scene in its drawn sizes, it gets others, if possible. Single-object scenes have their sizes already.

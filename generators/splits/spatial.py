@@ -1,8 +1,8 @@
 """Spatial-relation splits (OC-CLIP, appendix A.5.1).
 
-All single-object scenes are in train, with every combination of animal and texture, at the heights of the pairs. For
-each relation a fraction of the animal pairs is in train, each in one fixed order and in every assignment of textures; a
-fraction of those training pairs is in train in the other order too, as hard negatives.
+All single-object scenes are in train, with every combination of animal and texture, by default at the heights of the
+pairs. For each relation a fraction of the animal pairs is in train, each in one fixed order and in every assignment of
+textures; a fraction of those training pairs is in train in the other order too, as hard negatives.
 
 The order is fixed per unordered pair: if it were drawn for ordered pairs, both orders of some pairs would be in train
 as hard negatives that nobody requested. Reserve, validation and views are as in `menagerie.generators.splits.binding`.
@@ -49,7 +49,7 @@ class SpatialRecipe(SplitRecipe):
     task: ClassVar[str] = "the same words with the two animals swapped"
 
     views: int = 2
-    """Views of each training scene; every pair has 16 assignments of textures already."""
+    """Views of each training scene; 4 textures already give a pair 16 assignments."""
     template: str = "relation"
     """Template of the captions: OC-CLIP's (relation), in PUG's style (pug-relation), or one of several phrasings
     for each scene (free-relation); see docs/splits.md."""
@@ -182,7 +182,7 @@ def free_orders(world: World, pair: Pair, relation: str, rules: tuple[Rule, ...]
 
 
 def fixed_order(pair: Pair, relation: str, seed: int) -> Pair:
-    """Draw the order of `pair` in train. The other order takes its place if a rule holds it out."""
+    """Draw the order of `pair` in train. `roles_of` takes the other one if rules leave no scene in this order."""
     return pair if generator(seed, "order", relation, *pair).random() < 0.5 else pair[::-1]
 
 
