@@ -64,7 +64,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return [Caption(self.records.captions[i], self.records.graphs[i]) for i, _ in pairs]
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
-        """`count` lists, each with a caption for every index: first its caption, then captions of drawn parts of it."""
+        """`count` lists of a caption per index: first the recorded ones, then captions of drawn parts of these."""
         contents, scenes = self.false_captions.contents, self.records.scenes
         whole = self.captions(indices, draws)
         read = (contents.read(scenes[i], text) for i, text in zip(indices, whole, strict=True))
@@ -101,7 +101,7 @@ class SplitDataset(Captioned, torch.utils.data.Dataset):
         return FalseCaptions(self.split.recipe, self.split.vocabulary, train.scenes, train.captions)
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """For each index, the index of its swapped scene in this subset; -1 if the subset lacks it."""
+        """For each index, that of the swapped scene; -1 if this subset lacks it, or if the swap changes nothing."""
         return self._partner_items[np.asarray(indices, np.int64)]
 
     @cached_property

@@ -167,7 +167,7 @@ class ImageStore:
             lock.release()
 
     def _check_complete(self, scenes: Sequence[Scene]) -> None:
-        """Raise unless all of `scenes` can be read from a store that can't be written to."""
+        """Raise unless a store that can't be written to has all of `scenes`, and the files of all its shards."""
         listing = self.listing()
         if lacking := self._missing(listing, scenes) or self._lost_shards(listing):
             raise UserError(
@@ -209,7 +209,7 @@ class ImageStore:
         write_shard(path, self.identity, self.vocabulary, rows, rendered, codec)
 
     def adopt(self, parts: Sequence[tuple[Path, list[Scene]]], codec: str) -> None:
-        """Add those shards, written by tasks below the store, whose scenes are all still missing; delete the others."""
+        """Of the shards that tasks wrote below the store, add those whose scenes are all missing; delete the rest."""
         with self.locked():
             listing, taken = self._to_extend(), set()
             for path, scenes in parts:

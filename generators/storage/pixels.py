@@ -46,7 +46,7 @@ class PixelReader:
         self._join()
 
     def read(self, row: int, name: str = "images") -> np.ndarray:
-        """One row of the store as uint8: the image (h, w, 3) or mask (h, w), or its row of the scene table."""
+        """One row of the store: the image (h, w, 3) or the mask (h, w) as uint8, or the scene record."""
         index = int(np.searchsorted(self.starts, row, side="right")) - 1
         location = self.split.location(index)
         codec_options(self.split.shards[index].codec)  # registers the codec's filter with HDF5

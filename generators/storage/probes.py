@@ -27,9 +27,9 @@ class ProbeGrid:
     group: Int64[np.ndarray, " p"]
     """The recorded group: the same for both orders of a pair of animals. Fit and test probes on different groups."""
     mirror: Int64[np.ndarray, " p"]
-    """For each pair of animals, the index of the pair with both in each other's places."""
+    """For each pair of animals, the index of the same pair in the other order."""
     swap: Int64[np.ndarray, " q"]
-    """For each pair of textures, the index of the pair with both exchanged."""
+    """For each pair of textures, the index of the same pair in the other order."""
 
 
 def probe_grid(split: Split, subset: str = ProbeRecipe.tests[0]) -> ProbeGrid:

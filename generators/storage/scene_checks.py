@@ -120,7 +120,7 @@ def measure(
 def check_factorial(
     world: World, resolution: int, view: int, workers: int, report: Callable[[str, int, int], None]
 ) -> tuple[int, list[str]]:
-    """Render every scene of a world in memory; returns the number of scenes, and a line for each problem."""
+    """Render every scene of one or two animals in a view; return their number, and a line for each problem."""
     from menagerie.envs.render.row import renderer_of
 
     scenes, checks, problems = list(world.factorial((view,))), RenderChecks(), []

@@ -102,7 +102,7 @@ def hidden_in(location: ShardLocation, codec: str) -> Float32[np.ndarray, "n thi
 
 
 def check_shard(location: ShardLocation, identity: str) -> np.ndarray:
-    """The scene table of a shard; raises if it is cut short or of another store."""
+    """The scene table of a shard; raises if the shard is damaged or of another store."""
     largest = int(SIDE.high)
     with open_hdf5(location.file, location.remedy) as file:  # HDF5 detects a truncated file
         shard = file[location.group]

@@ -53,9 +53,9 @@ ONLY_IF_SET_OF = {"spatial": {"singles_views", "attributes", "seen_order"}, "bin
 class Records:
     """One subset: scenes, their rows in the store, captions and hard negatives.
 
-    A scene without a hard negative (a single animal, or an incomplete training caption) has the empty
-    text and the empty graph. In tests and validation each scene has a partner, the scene that its hard
-    negative describes: two images and two captions make a quad.
+    A scene without a hard negative (for example a single animal, or one with an incomplete training
+    caption) has the empty text and graph for it. In tests and validation each scene has a partner, the
+    scene that its hard negative describes: two images and two captions make a quad.
     """
 
     scenes: list[Scene]
@@ -323,7 +323,7 @@ def check_links(file: h5py.File, path: Path) -> None:
 
 
 def check_store(split: Split) -> None:
-    """Raise unless the shards beside `split` are undamaged, of its store, and have its scenes."""
+    """Raise unless the shards of `split` are undamaged, of its store, and have its scenes and their partners."""
     swap = SWAPS[choose(f"kind of {split.path}", split.recipe["kind"], SWAPS)]
     tables, start = [], 0
     for i, shard in enumerate(split.shards):
