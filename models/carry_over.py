@@ -1,7 +1,7 @@
 """Reuses a trained scorer's weights in a new scorer of the same kind that reads other texts.
 
 A closed vocabulary has a row for each word and a row for each position in a text. The new scorer keeps every word and
-every position of the old one and has more of them, which start fresh; all other weights are copied from the checkpoint.
+every position of the old one, and may add some, which start fresh. All other weights are copied from the checkpoint.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ WORDS, POSITIONS, IMAGES = "token_embedding.weight", "positional_embedding", "vi
 
 
 class Carried(NamedTuple):
-    """Numbers of words and positions that a new scorer took over from an old one."""
+    """Words and positions that a new scorer took over from an old one, and those that it added."""
 
     words: int
     """Number of words in the old vocabulary; 0 for byte pairs, where all tokens are shared."""
@@ -113,8 +113,8 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
 
 
 def what_differs(weight: Tensor, before: TextSpace, now: TextSpace) -> str:
-    """Say what a weight's shape depends on: the number of words, each of which the weight predicts, or the length of
-    the longest text."""
+    """Say what a weight's shape depends on: the number of words if it has a row for each, otherwise the length of the
+    longest text."""
     if before.words and len(weight) == len(before.words) + 2:
         return f"the words of texts, of which there are {len(before.words)} there and {len(now.words)} here"
     return f"the longest text, of which there are {before.context} tokens there and {now.context} here"

@@ -49,7 +49,7 @@ def build_scorer(
 ) -> Scorer:
     """Build the scorer called `model` with fresh weights; `options` are fields of its config.
 
-    A scorer with a preceding stage is built on `base`, that stage's trained scorer, or else on a fresh one.
+    A scorer with a preceding stage is built on `base`, that stage's trained scorer; by default on a fresh one.
     """
     spec, given = spec_of(model), {}
     config = spec.configured(options or {})
@@ -99,7 +99,7 @@ def system_error(error: SafetensorError) -> Exception:
 
 
 def read_config(folder: Path) -> CheckpointConfig:
-    """Read the description of the scorer in `folder`. Raise if this program didn't write it, if it is damaged, or if
+    """Read the description of the scorer in `folder`. Raises if this program didn't write it, if it is damaged, or if
     the cell's result records other weights."""
     config = config_in(folder)
     check_place(folder, config.weights)

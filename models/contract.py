@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 def check_contract(model: str, towers: TowerConfig, options: dict[str, Any], negatives: bool = False) -> None:
     """Raise unless the scorer called `model` passes all checks with these towers and options.
 
-    With `negatives`, its loss must also handle texts that belong to no image.
+    With `negatives`, its loss must also use texts that belong to no image as negatives.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -26,8 +26,8 @@ class Layered(nn.Module):
     """The part of a scorer that gives its layers by name, in the order in which they are computed.
 
     Those of the towers are "stem" (the input of the first block, positions added), "block 1" to the last, and "tokens"
-    (the last block's output, after the tower's last LayerNorm where the scorer applies that to all tokens). Then come
-    those that the scorer adds (`image_parts`, `text_parts`), and "code", its one vector, unless it has none.
+    (the last block's output; after the tower's last LayerNorm if that is applied to all tokens, and in Hugging Face's
+    CLIP). Then come those that the scorer adds (`image_parts`, `text_parts`), and "code", its only vector, if any.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -45,7 +45,7 @@ class Layered(nn.Module):
         """The layers (n, t, d) of images, by name; all of `self.layers` by default.
 
         Images are uint8, or floats as `pixel_scale` gives them. They are encoded all at once, in evaluation mode, and
-        without gradients unless `gradients`. CLS comes before the patches, whose places are `self.grid`.
+        without gradients unless `gradients`. CLS comes before the patches, whose rows and columns `self.grid` gives.
         """
         with evaluated(self, gradients):
             images = images.to(self.device)

@@ -24,11 +24,11 @@ class Targets(NamedTuple):
     """Which of m texts are positives and which are negatives of n images."""
 
     same: Bool[Tensor, "n m"]
-    """Whether text j is a positive of image i: it means the same as the image's text."""
+    """Whether text j is a positive of image i: it means the same as the image's text, or is a phrase of it."""
     masked: Bool[Tensor, "n m"] | None
     """Whether text j is neither a positive nor a negative of image i; None if no text is."""
     matched: int
-    """Number of texts that belong to images; they come first, and all later ones are only negatives."""
+    """Number of texts that belong to images; they come first. The others are negatives, or phrases at the end."""
     owner: Int64[Tensor, " k"] | None = None
     """Index of the text to which each later text belongs. A false caption belongs to the text of which it is a false
     version: the caption of image i, which is text i, or its further caption i + jn. A phrase belongs to the caption
@@ -69,8 +69,8 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
     so CLIP's is used. The equation sums both directions over the batch; this is their mean.
 
     Texts that mean the same share the target equally. "A red cat in the desert" is true of an image of a red cat and a
-    white dog there. Such a text is masked: it isn't a negative of that image, because pushing it away teaches that a
-    dog makes a red cat less red.
+    white dog there. `targets` may mask such a text: then it isn't a negative of that image, because pushing it away
+    teaches that a dog makes a red cat less red.
     """
     by_image, by_text = contrastive_losses(similarity, scale, targets)
     return (by_image + by_text) / 2
@@ -79,7 +79,7 @@ def contrastive_loss(similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""],
 def contrastive_losses(
     similarity: Float[Tensor, "n m"], scale: Float[Tensor, ""], targets: Targets
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The two halves of `contrastive_loss`: images among texts, and images' texts among images.
+    """Return the halves of `contrastive_loss`: finding each image's text among all texts, and each such text's image.
 
     If several processes share the batch, these are this process's shares of both.
     """

@@ -28,7 +28,7 @@ class Recipe:
     batch: Annotated[int, Range(2, 1_000_000)] = 64
     """Images per step."""
     learning_rate: Annotated[float, RATE] = 2e-3
-    """Peak learning rate of the parameters that are trained from scratch."""
+    """Peak learning rate of all parameters that have no other one."""
     vision_learning_rate: Annotated[float | None, RATE] = None
     """Peak learning rate of the image tower; None takes `learning_rate`."""
     text_learning_rate: Annotated[float | None, RATE] = None
@@ -105,6 +105,7 @@ class Negatives(NamedTuple):
 
 
 def negatives_of(recipe: Recipe, wanted: tuple[str, ...]) -> Negatives:
-    """The negatives that a recipe requests; if none, those in `ScorerSpec.negatives`, where "captions" means swaps."""
+    """The false captions that a recipe requests, by default swaps if "captions" is in `wanted`
+    (`ScorerSpec.negatives`), and partner images if the recipe or `wanted` asks for them."""
     texts = recipe.text_negatives or (("swap",) if "captions" in wanted else ())
     return Negatives(texts, recipe.image_negatives or "images" in wanted)

@@ -31,8 +31,8 @@ class Sharing(NamedTuple):
     """How several processes take a training step together (docs/training.md)."""
 
     texts: Literal["rows", "tower"] = "rows"
-    """Of what each process encodes a share. "rows": of the rows of the reader's tensors; these and the tensors of the
-    texts' code must have a row for each text. "tower": of the rows that `TextTower.pooled` encodes."""
+    """What each process encodes a share of. "rows": the rows of the reader's tensors; these and the tensors of the
+    texts' code must have a row for each text. "tower": the rows that `TextTower.pooled` encodes."""
     images: Literal["block", "gathered"] = "block"
     """Which images' codes the loss gets. "block": those of the process's own images, with `targets.block`; the loss
     must then return its share of the batch's loss. "gathered": those of the whole batch, as in one process."""
@@ -109,7 +109,7 @@ class Scorer(Layered, ABC):
         return False
 
     def vectors_of(self, code: Tensors) -> Float[Tensor, "n d"] | None:
-        """The one vector of each image or text in a code; None if the code has none. Token ids aren't vectors."""
+        """The vector of each image or text; None if the code has none, or if `pairs_only`. Token ids aren't vectors."""
         vectors = isinstance(code, Tensor) and code.ndim == 2 and code.is_floating_point()
         return code if vectors and not self.pairs_only else None
 
@@ -125,7 +125,7 @@ class Scorer(Layered, ABC):
         return contrastive_loss(self.similarity(images, texts), self.logit_scale(), targets)
 
     def backbones(self) -> dict[str, list[nn.Parameter]]:
-        """The parameters of the "vision" and the "text" tower; all others are trained from scratch."""
+        """The parameters of the "vision" and the "text" tower, for which recipes may have other learning rates."""
         return self.towers.parameters()
 
     @property

@@ -23,7 +23,7 @@ class Texts:
     graphs: Sequence[SceneGraph]
     matched: int | None = None
     """Number of texts, in a training batch, that belong to images: they come first, text i + jn belongs to image i of
-    n. Later texts are false captions of no image. None if all texts belong to images."""
+    n. Later texts are false captions, or phrases of captions. None if all texts belong to images."""
     targets: Targets | None = None
     """In a training batch, which texts are positives of which images, and how many texts are phrases; for readers."""
 
@@ -35,8 +35,8 @@ class TextReader(Protocol):
 
     A reader may have a method `cut(texts)`, which tells for each text whether it is too long (reports count these). It
     may also have attributes that decide the texts of a training batch (see `menagerie.models.training.feed`):
-    `captions`, the number of captions of each image; `false_further`, the kind of false versions of all of them but the
-    first; and `phrases`, whether the phrases of captions are added.
+    `captions`, the number of captions of each image; `false_further`, the kind of false versions that all of these but
+    the first get; and `phrases`, whether the phrases of first captions are added.
     """
 
     def __call__(self, texts: Texts, generator: torch.Generator | None = None) -> Tensors:
