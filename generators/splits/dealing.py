@@ -1,4 +1,4 @@
-"""Deals scenes of crowds from shuffled decks, so that cells, places, backgrounds and views are equally frequent.
+"""Deals scenes of crowds from shuffled decks of cells, places, backgrounds and views, to make each equally frequent.
 
 A card that doesn't fit a scene waits for the next one. A deck is shuffled again once none of its waiting cards fits.
 """
@@ -44,7 +44,7 @@ class Deck(Generic[Card]):
 
 
 class Table:
-    """Deals scenes with one number of things."""
+    """Deals scenes that all have the same number of things."""
 
     def __init__(
         self,

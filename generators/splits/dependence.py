@@ -65,7 +65,7 @@ class DependenceRecipe(SplitRecipe):
         return subsets
 
     def in_textures(self, world: World, pairs: tuple[Pair, ...], texture_of: dict[str, str]) -> Iterator[Scene]:
-        """Yield, in test views and in both orders, the pairs whose textures by `texture_of` differ."""
+        """Yield scenes of the pairs with two different textures in `texture_of`, in both orders and in test views."""
         views = range(self.views, self.views + self.test_views)
         orders = [order for pair in pairs for order in permutations(pair) if len({*map(texture_of.get, pair)}) == 2]
         for view, background, (left, right) in product(views, world.backgrounds, orders):

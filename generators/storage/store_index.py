@@ -123,7 +123,7 @@ class StoreIndex:
         return self._keys
 
     def _salt(self, rows: int) -> bytes:
-        """A digest of the first `rows` rows, which end with a shard."""
+        """A digest of the first `rows` rows, which must be those of whole shards."""
         entries = int(np.searchsorted(self._starts, rows))
         return hashlib.blake2b(b"".join([self.identity.encode(), *self.journal.digests[:entries]])).digest()
 

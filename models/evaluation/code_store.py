@@ -38,7 +38,7 @@ class CodeFolder:
         self._left = 0  # bytes that may be added before files are counted again, because other processes add files too
 
     def add(self, path: Path, content: bytes) -> None:
-        """Write a file, then delete files beyond the limit."""
+        """Write a file; then delete old files if all together may have exceeded the limit."""
         with whole_file(path) as temporary:
             temporary.write_bytes(content)
         self._left -= len(content)
@@ -131,7 +131,7 @@ class Shelf:
         return b""
 
     def _drop(self, path: Path) -> None:
-        """Forget a damaged or missing file, after which its intact records are written to a new one."""
+        """Forget and delete a damaged or missing file, and write its intact records to a new one."""
         self._places = {key: place for key, place in self._places.items() if place[0] != path}
         with contextlib.suppress(OSError, ValueError, Inaccessible):
             content = read_bytes(path)

@@ -41,7 +41,7 @@ class Codes:
             self.shelf = Shelf(folder, digest({"weights": weights, "noise": self.form.noise}), self.form.width)
 
     def encode(self, bench: PhotographSet, blocks: Sequence[Block], report: Report) -> Iterator[Tensors]:
-        """Yield the code of each block of images; calls `report` with the number of images encoded."""
+        """Yield the code of each block of images, after calling `report` with the block's number of images."""
         if self.form is None:
             for block, code in zip(blocks, encoded(self.scorer, bench.images, blocks), strict=True):
                 report(len(set(block)))

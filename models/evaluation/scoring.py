@@ -115,8 +115,8 @@ def encoded_pairs(scorer: Scorer, benchmark: Benchmark, pairs: Sequence[Pair], e
 def text_codes(scorer: Scorer, texts: Sequence[Caption]) -> Read:
     """Make a function that gives the code of some of the texts.
 
-    It encodes them when it is called. For a scorer with `pairs_only`, up to `MOST_TEXTS` texts are encoded here, once,
-    because the prior alone may take as long as all scores of a text.
+    It encodes them when it is called. But for a scorer with `pairs_only`, if there are at most `MOST_TEXTS` texts, all
+    are encoded here, once, because the prior alone may take as long as all scores of a text.
     """
     if not (scorer.pairs_only and 0 < len(texts) <= MOST_TEXTS):
         return lambda some: encode_texts(scorer, some)
@@ -158,7 +158,7 @@ def score_block(
 
 
 class Columns(NamedTuple):
-    """Several encoded texts of a pool, which are its columns in `place`."""
+    """Several encoded texts; their scores with images are the columns `place` of the matrix of all scores."""
 
     place: slice
     code: Tensors
@@ -264,7 +264,7 @@ class Passes:
 
 
 def averaged(code: Float[Tensor, "p d"], bounds: Sequence[int]) -> Float[Tensor, "m d"]:
-    """Return one vector for each text: the mean of its phrasings' unit vectors, scaled to length 1."""
+    """Return each text's mean unit vector, scaled to length 1; the vectors in `code` if each text has one phrasing."""
     code = code[: bounds[-1]]
     if len(code) == len(bounds) - 1:
         return code

@@ -54,8 +54,8 @@ class Judge:
         return AnswerStore(self.options.answers, self.respondent.name, {**self.respondent.identity(), **how})
 
     def begin(self, report: Callable[[int], None]) -> None:
-        """Reset all counts; from then on `report` is called with each further number of images about which all
-        questions are answered."""
+        """Reset all counts. From then on, when all questions about further images are answered, `report` is called with
+        their number."""
         self.report, self.reported = report, 0
         self.counts: Counter[str] = Counter()
         self.models: dict[str, None] = {}

@@ -1,8 +1,8 @@
 """What vision-language models are asked, and how their answers are read.
 
 The question for yes is VQAScore's (Lin et al. 2024, "Evaluating text-to-visual generation with image-to-text
-generation"). Its score compares the log-probabilities of "yes" and "no" as the answer's first word. Choices are asked
-in both orders.
+generation"), but scores are the difference of the log-probabilities of "yes" and "no" as the answer's first word.
+Choices are asked in both orders.
 """
 
 import math
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     likelihood: float | None = None
     """Mean log-probability per token that the model gives to `Question.reply`; None if the question has none."""
     refused: str = ""
-    """Why a server doesn't take the question."""
+    """Why the server or the model refuses to answer."""
     unanswered: str = ""
     """Why there is no answer: "KIND: DETAIL". Such a question may be asked again."""
     cut: bool = False

@@ -28,7 +28,7 @@ class Judged(Source):
 
     name: str
     model: str
-    """The model's own name, or its folder."""
+    """The name on the server, or the last part of the folder or the hub's name."""
     form: FormName
     blind: bool
     options: JudgeOptions
@@ -102,7 +102,7 @@ class HuggingFaceJudge(Judged):
 
 def judges_named(name: str, options: JudgeOptions) -> list[Judged]:
     """Return the judges that a name stands for: one for each form of questions, and with `options.blind` a second,
-    blind one. None if the name isn't that of a model that answers questions. Raises like `judge_named`."""
+    blind one. Empty if the name isn't that of a model that answers questions. Raises like `judge_named`."""
     if not is_judge(name):
         return []
     return [
