@@ -63,7 +63,7 @@ def grid_of(study: Any) -> Grid:
 
 def start_of(name: str, model: str, seed: int, towers: TowerConfig, options: dict[str, Any]) -> Start | None:
     """Return the start that `--from` names for one model and seed; None for "none". Raises unless it is a checkpoint of
-    that model on these towers."""
+    that model with these towers and options."""
     if name == NONE:
         return None
     folder = checkpoint_of(name, model, seed)

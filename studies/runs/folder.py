@@ -96,7 +96,7 @@ def claim(out: Path, config: Any, ignored: frozenset[str]) -> None:
 def same_weights(recorded: dict[str, Any], config: Any) -> bool:
     """Whether a recorded configuration names the weights of `config` in another way; its cells then have the same ids.
 
-    A file without a tag may also be from before tags, when all files were read in open_clip's default way.
+    A recorded file without a tag has the tag that such files get now, or the default, as before there were tags.
     """
     before, now = recorded.get("pretrained"), getattr(config, "pretrained", "")
     if not before or not now or before == now or recorded.get("architecture") != config.architecture:
