@@ -148,8 +148,7 @@ class LoadedScorer:
     def _blocks(
         self, captions: str | Sequence[str], graphs: Sequence[SceneGraph | None] | None, calls: int = 3
     ) -> list[Texts]:
-        """Check captions and graphs, and divide them into blocks. Warn of captions that are cut; the warning names the
-        caller `calls` - 1 levels above."""
+        """Check captions and graphs, and divide them into blocks. Warn of cut captions; `calls` is the stacklevel."""
         texts = checked_captions(captions)
         wanted = self._graphs(texts, graphs)
         if count := sum(self.scorer.cut_texts(texts, wanted) or ()):
