@@ -28,7 +28,7 @@ class Recipe:
     batch: Annotated[int, Range(2, 1_000_000)] = 64
     """Images per step."""
     learning_rate: Annotated[float, RATE] = 2e-3
-    """Peak learning rate of all parameters that have no other one."""
+    """Peak learning rate, unless a tower has one of its own."""
     vision_learning_rate: Annotated[float | None, RATE] = None
     """Peak learning rate of the image tower; None takes `learning_rate`."""
     text_learning_rate: Annotated[float | None, RATE] = None

@@ -1,11 +1,11 @@
 """Crowd splits: scenes of one to six different animals in different textures.
 
-Train shows `train_scenes` images, fewer if some hide too much (`least_visible`), each number of `things` equally often,
-and only the cells (combinations of animal and texture) that `coverage` leaves it. There are tests for each number n of
-`test_things`: `seen_n`, whose cells train shows, and below full coverage `unseen_n`. A hard negative exchanges the
-textures of two things. Their two cells and the two after the exchange are all seen or all unseen; otherwise a cell
-could give the hard negative away. In `unseen_n` the exchanged things have the same cells at every coverage, and all
-others have cells that train shows at every coverage.
+Train shows `train_scenes` images, less those in which too little of a thing shows (`least_visible`), each number of
+`things` equally often, and only the cells (combinations of animal and texture) that `coverage` leaves it. There are
+tests for each number n of `test_things`: `seen_n`, whose cells train shows, and below full coverage `unseen_n`. A hard
+negative exchanges the textures of two things. Their two cells and the two after the exchange are all seen or all
+unseen; otherwise a cell could give the hard negative away. In `unseen_n` the exchanged things have the same cells at
+every coverage, and all others have cells that train shows at every coverage.
 
 A search shows a target, such as a red cat, among k others. One of them exchanges textures with it. The rest share by
 turns its texture and its animal (`search_conjunction_k`), or nothing (`search_feature_k`). `triplets_t` shows four

@@ -59,7 +59,7 @@ class CrowdOptions(SplitRecipe):
     least_visible: Annotated[float, SHARE] = 0.25
     """Least share of each thing that others leave visible; scenes that show less are left out after rendering."""
     searches: Annotated[tuple[int, ...], Several(), Range(1, MOST - 1)] = ()
-    """Numbers of distractors in searches: two tests each, one of 1."""
+    """Numbers of distractors in searches, two tests each; 1: one."""
     triplets: Annotated[tuple[int, ...], Several(), Range(0, 2)] = ()
     """Numbers of triplets, which share an animal and a texture, in further tests of four things."""
 

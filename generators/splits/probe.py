@@ -58,7 +58,7 @@ class ProbeRecipe(SplitRecipe):
     validation: float = 0.0
     """Always 0."""
     animals: Annotated[tuple[str, ...], FIRST, Several()] = ()
-    """Animals of the scenes; empty: all. Without a layout, a set of fewer animals is part of a set of more."""
+    """Animals of the scenes; empty: all. Without a layout, a set of fewer is part of a set of more."""
     textures: Annotated[tuple[str, ...], FIRST, Several()] = ()
     """Textures of the scenes; empty: all of the world."""
     probe_views: Annotated[int, FIRST, VIEWS] = 2
