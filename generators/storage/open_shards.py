@@ -25,7 +25,7 @@ class OpenShard(NamedTuple):
 
 
 class OpenShards:
-    """Opens shards for all readers of a process. If more are open than `room` allows, those used longest ago are closed.
+    """Opens shards for all readers of a process. If more are open than `room` allows, the least recently used close.
 
     A file that another thread still reads stays open until it has finished.
     """
