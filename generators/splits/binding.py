@@ -129,7 +129,10 @@ class BindingRecipe(SplitRecipe):
 
 
 def roles_of(recipe: BindingRecipe, world: World) -> tuple[PairRoles, dict[Pair, Textures]]:
-    """The roles of all pairs, and for each training pair its assignment of two different textures."""
+    """The roles of all pairs, and for each training pair its assignment of two different textures. Raises for a world
+    with a single texture."""
+    if len(world.textures) < 2:
+        raise UserError(f"world {world.name!r} has a single texture; assignments of two need two or more")
     rules = recipe.rules(world)
     shown = recipe.shown(world)
     choices = {pair: free_assignments(world, pair, rules, shown) for pair in world.pairs}

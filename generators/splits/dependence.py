@@ -80,7 +80,12 @@ class DependenceRecipe(SplitRecipe):
 
 
 def marked_textures(world: World, seed: int) -> tuple[dict[str, str], dict[str, str]]:
-    """Draw the main and the unseen texture of every animal. Each texture is main, and unseen, about equally often."""
+    """Draw the main and the unseen texture of every animal. Each texture is main, and unseen, about equally often.
+    Raises for fewer than three textures."""
+    if len(world.textures) < 3:
+        raise UserError(
+            f"world {world.name!r} has {len(world.textures)} textures; a dependence split needs three or more"
+        )
     animals = [world.animals[i] for i in generator(seed, "marked").permutation(len(world.animals))]
     textures = [world.textures[i] for i in generator(seed, "marked textures").permutation(len(world.textures))]
     n = len(textures)
@@ -104,11 +109,6 @@ def shares(world: World, seed: int, main: float) -> Float64[np.ndarray, "animals
 
 def main_share(world: World, roles: PairRoles, recipe: DependenceRecipe) -> float:
     """Return the share of the main texture that gives the requested information. Raises if none does."""
-    if len(world.textures) < 3:
-        raise UserError(
-            f"world {world.name!r} has {len(world.textures)} textures; a dependence split needs three or more"
-        )
-
     from scipy.optimize import brentq  # loads slowly, and every command knows this recipe
 
     shown = appearances(world, roles, recipe.views)[:, None]

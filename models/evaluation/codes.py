@@ -10,6 +10,7 @@ anything else in the encoding, from a user's class to the processor; and the ima
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import prod
@@ -47,7 +48,7 @@ class Codes:
                 report(len(set(block)))
                 yield code
             return
-        coming = dict.fromkeys(chain.from_iterable(blocks))
+        coming = Counter(chain.from_iterable(map(dict.fromkeys, blocks)))  # blocks that still need an image
         ready: dict[int, Row] = {}
         for block in blocks:
             for number in dict.fromkeys(block):
@@ -57,7 +58,9 @@ class Codes:
             report(len(set(block)))
             yield moved(self.form.stacked([ready[number] for number in block]), self.scorer.device)
             for number in set(block):
-                del ready[number], coming[number]
+                coming[number] -= 1
+                if not coming[number]:
+                    del ready[number], coming[number]
 
     def _kept(self, bench: PhotographSet, number: int) -> Row | None:
         """The row of an image, as kept on disk; None if there is none."""

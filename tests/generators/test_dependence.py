@@ -13,6 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
+from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.dependence import DependenceRecipe, apportioned, marked_textures
 from menagerie.generators.storage.tables import read_attribute
 from tests.helpers.splits import failed, make_split
@@ -117,3 +118,9 @@ def test_the_audit_fails_on_a_planted_fault(made, tmp_path, fault):
     with h5py.File(tmp_path / made.name, "r+") as file:
         fault(file)
     assert FAULTS[fault] in failed(tmp_path / made.name)
+
+
+@pytest.mark.parametrize("recipe", [DependenceRecipe(world="pug-plain"), BindingRecipe(world="pug-plain")])
+def test_worlds_of_one_texture_are_refused_by_name(recipe):
+    with pytest.raises(UserError, match=r"world 'pug-plain' has (1|a single) texture"):
+        recipe.scenes_to_render()

@@ -75,6 +75,15 @@ def test_scores_are_the_same_bytes_and_images_are_encoded_once(kind, photographs
     assert seen == [BLOCK] * (4 + 1), "noise alone is encoded again"
 
 
+def test_an_image_that_several_blocks_need_is_encoded_once(photographs, monkeypatch):
+    model, bench = scorer("clip"), bench_of(photographs)
+    codes = Codes(model, "weights", SIDE)
+    seen = counting(model, monkeypatch)
+    first, second = codes.encode(bench, [(0, 1), (1, 0, 2)], lambda images: None)
+    assert seen == [BLOCK]
+    assert torch.equal(second[:2], first.flip(0))
+
+
 def test_an_identity_is_of_all_that_decides(photographs, tmp_path, monkeypatch):
     """Other weights, another name of theirs, another way to read images, other parts of them: each is encoded anew."""
     files = CodeFolder(tmp_path, ROOMY)
