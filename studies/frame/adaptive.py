@@ -1,4 +1,4 @@
-"""Plans that depend on results so far: choices are halved by their accuracy on validation, then budgets rise until that
+"""Plans that depend on results so far. Choices are halved by their accuracy on validation; then budgets rise until that
 accuracy stops rising.
 
 Everything here is pure, so that a plan can be tried without training anything.
@@ -23,19 +23,20 @@ class Course(NamedTuple):
     """The progress of an adaptive part of a plan."""
 
     chosen: Any
-    """The last remaining choice; None while several remain."""
+    """The choice that `halved` ended with; None until then, and from `until_flat`."""
     arms: list[Arm]
     """All arms of the plan so far, finished ones too, each once."""
     means: tuple[float, ...] = ()
-    """The mean accuracy on validation of the last remaining choice, for each budget whose arms have all ended."""
+    """From `until_flat`: the mean accuracy on validation, for each budget whose arms all have one."""
     waiting: bool = False
     """Whether further arms may follow after the arms of the plan so far have ended."""
     stopped: bool = False
     """Whether validation has stopped rising, so that no larger budget would be trained."""
 
     def outlook(self, rise: float) -> str:
-        """Say whether larger budgets may help: "choosing" or "waiting" if runs are missing, "stopped", "at chance",
-        "rising" if the largest budget brought more than `rise`, else "flat", from which nothing follows."""
+        """Say whether larger budgets may help: "choosing" (no choice yet) or "waiting" if runs are missing, "stopped",
+        "at chance", "rising" if the last budget is better by more than `rise` than the best before, else "flat", from
+        which nothing follows."""
         if self.waiting:
             return "choosing" if self.chosen is None else "waiting"
         if self.stopped:
@@ -52,7 +53,7 @@ def halved(
     up, goes on, until one is left; of equal choices the earlier ones. If budgets end before that, the best of the rest
     is chosen.
 
-    If a longer run continues a shorter one, a round costs about as much as the one before.
+    If budgets double and a longer run continues a shorter one, all rounds after the first cost about the same.
     """
     left, arms = list(choices), []
     for budget in budgets:
@@ -70,8 +71,8 @@ def halved(
 def until_flat(
     known: Known, budgets: Iterable[int], arms_of: Callable[[int], list[Arm]], patience: int, rise: float
 ) -> Course:
-    """Plan rising budgets, each once all arms of the one before have ended. Stop if the last `patience` budgets raised
-    the mean accuracy by at most `rise`."""
+    """Plan rising budgets, each once all arms of the budget before have ended. Stop if the last `patience` budgets
+    raised the mean accuracy by at most `rise`, unless the model is at chance."""
     arms: list[Arm] = []
     means: list[float] = []
     for budget in budgets:
@@ -94,7 +95,7 @@ def all_scores(known: Known, arms: Iterable[Arm]) -> list[float] | None:
 def has_stopped(means: Sequence[float], patience: int, rise: float) -> bool:
     """Whether the last `patience` values exceed the best one before them by at most `rise`.
 
-    False while the model is at chance, because it may not have begun to rise.
+    False for too few values, and while the model is at chance, because its accuracy may not have begun to rise.
     """
     if len(means) <= patience or max(means) < BEGUN:
         return False
@@ -111,7 +112,7 @@ class Imagined(Known):
         self.kept: Any = None
 
     def storage(self, given: str) -> Any:
-        """A storage in memory: nothing is kept."""
+        """Return one storage in memory, so that nothing is written."""
         from optuna.storages import InMemoryStorage
 
         self.kept = self.kept or InMemoryStorage()

@@ -1,4 +1,4 @@
-"""An arm of a study: a run with its place in it. Also what a plan may know of arms."""
+"""An arm of a study (a run with its place in the study), and what a plan may know of arms."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ class Arm(NamedTuple):
     labels: Mapping[str, Any]
     """Columns of the results beside model and seed."""
     file: Path | None = None
-    """The split file of the arm's data; None where the frame makes the split of the cell's recipe."""
+    """The split file of the arm's data (a folder for photographs); None until the frame has made it, and for pieces."""
 
     @property
     def id(self) -> str:

@@ -108,7 +108,7 @@ def finish(axis: Axes, part: Bars, dotted: bool, panel: Key) -> None:
 
 
 def name_rows(part: Bars, figure: Figure, axes: Sequence[Axes], rows: Sequence[Key]) -> None:
-    """Write the values of labels that vary beside the rows, and below the axis what the numbers are."""
+    """Beside each row write its labels that vary between rows, and below the axis what the numbers are."""
     shown = varying(rows)
     names = [part.rows[k] for k in shown]
     texts = [title(part, names, tuple(row[k] for k in shown)) for row in rows]

@@ -93,8 +93,8 @@ def shown(record: Record, tests: Mapping[str, str]) -> dict[str, str]:
 
 
 def scored(records: Records) -> list[dict[str, Any]]:
-    """Return test images of the first split for the page, each with the scores that the first run of each model gave
-    it."""
+    """Return test images of the first split for the page, each with the scores from the first run of each of at
+    most `COMPARED` models."""
     found = [(arm, arm.file or getattr(arm.cell, "path", None)) for arm, _ in records.results]
     # Photographs are in folders; they have no split file.
     found = [(arm, file) for arm, file in found if file and Path(file).is_file() and hasattr(arm.cell, "tests")]
@@ -135,7 +135,7 @@ def compared(row: Any) -> str:
 
 @lru_cache(maxsize=1)  # they are the same in every report of a run
 def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, str]:
-    """Write a row of sample images for every subset that has images; returns each row as a data URI, by subset."""
+    """Write a row of sample images for train and each test that has images; returns each row as a data URI, by name."""
     sheets, reader = {}, PixelReader(open_split(split))
     for subset in ("train", *tests):
         records = reader.split.subsets.get(subset, ())  # of several files not each has all tests
@@ -152,7 +152,7 @@ def write_samples(out: Path, split: Path, tests: tuple[str, ...]) -> dict[str, s
 def sample_sheet(images: Sequence[UInt8[np.ndarray, "h w 3"]], captions: Sequence[tuple[str, str]]) -> Figure:
     """Draw images of one size in a row, each with its caption and, in red, its hard negative.
 
-    All images share one pair of axes: a pair for each takes several times as long.
+    All images share one pair of axes, because a pair for each takes several times as long.
     """
     height, width = images[0].shape[:2]
     gap, lines = width // 16, max(wrap(text).count("\n") + 1 for both in captions for text in both)

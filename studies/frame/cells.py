@@ -1,4 +1,4 @@
-"""The training run of a model on a split: its towers, recipe (tuned, or its paper's) and options."""
+"""The training run of a model on a split: its towers, recipe (the study's, tuned, or its paper's) and options."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -129,8 +129,8 @@ def towers(study: SplitOptions, model: str) -> TowerConfig:
 
 
 def training_recipe(study: SplitOptions, model: str) -> Recipe:
-    """The recipe of one model: the study's own, with the rates that were tuned for the model, or with those of its
-    paper."""
+    """The recipe of one model: the study's own, with the fields that were tuned for the model, or with those that its
+    paper decides."""
     if model in tuned(study):
         return replace(study.recipe, **tuned(study)[model].fields)
     paper = paper_recipe(study, model)
@@ -222,7 +222,7 @@ def base_cell(study: SplitOptions, model: str, data: CellData, seed: int) -> Cel
 
 
 def place_line(study: SplitOptions, place: Mapping[str, Any]) -> str:
-    """Describe a place of a study in words: its world, its resolution and its shares of pairs."""
+    """Describe a place of a study in words: its world, resolution and kind of split, and its value of each axis."""
     texts = {name: f"{value:.0%}" if isinstance(value, float) else str(value) for name, value in place.items()}
     named = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in texts.items())
     return f"world {study.world}, {study.resolution} px, {study.kind} split, {named}"

@@ -69,7 +69,7 @@ def check(study: AnyStudy) -> None:
 
 
 def check_splits(cells: Iterable[Cell]) -> None:
-    """Raise for split recipes that their worlds don't allow, and for fractions that are impossible."""
+    """Raise for split recipes that train on nothing, that worlds don't allow, or whose fractions are impossible."""
     for recipe in dict.fromkeys(cell.data.recipe for cell in cells if hasattr(cell.data, "recipe")):
         if not recipe.trains:
             raise UserError(f"a {recipe.kind} split has nothing to train on; it is for models that are trained already")
@@ -87,7 +87,7 @@ def check_states(study: AnyStudy) -> None:
 
 
 def check_unused_options(study: Study) -> None:
-    """Raise for an option of a model that isn't chosen: it would change nothing."""
+    """Raise for an option of a model that isn't chosen, because it would change nothing."""
     for model in study.scorers.models:
         spec = spec_of(model)
         if model not in study.models and getattr(study.scorers, spec.flag) != sized(spec, study.scorers.size):

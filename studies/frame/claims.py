@@ -1,4 +1,4 @@
-"""Compares papers' claims with the records of a study. Also the tests and accuracies that all pages of rows show."""
+"""Compares papers' claims with the records of a study. Also makes tables of studies whose runs have a label `row`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
@@ -73,7 +73,7 @@ def points_above(its: Estimate, share: float) -> Estimate:
 
 
 def judged(delta: Estimate | None, sign: int) -> str:
-    """Whether the interval of a difference is on one side of 0, and whether that is the side of `sign`."""
+    """Return one of `OUTCOMES`: is the interval of a difference on one side of 0, and is that the side of `sign`?"""
     if delta is None:
         return "not tested"
     if not (delta.conclusive and (delta.low > 0 or delta.high < 0)):
@@ -113,7 +113,7 @@ def sentence(verdicts: Sequence[Verdict], source: str = "the paper") -> str:
 
 
 def columns_of(data: CellData) -> Columns:
-    """Return subset and task of each column of a split's table: those of its kind, and the tests of hold-out rules."""
+    """Return subset and task of each column of a split's table. Tests of hold-out rules come last."""
     usual = COLUMNS.get(data.kind, tuple((test, "swap") for test in data.tests))
     rules = tuple((test, "swap") for test in data.tests if test.startswith(HELD_OUT))
     return tuple(column for column in usual if column[0] in data.tests and column not in rules) + rules
@@ -126,7 +126,7 @@ def write_scores(name: str, records: Records) -> None:
 
 
 def missing(records: Records, row: str, base: str) -> str:
-    """Return the sign for a missing difference between two rows: it is awaited, or it can't be computed."""
+    """Return the sign for a missing difference between two rows, which says if it is awaited or can't be computed."""
     done = {arm.labels["row"] for arm, _ in records.results}
     known = {arm.labels["row"] for arm in records.arms}
     return WAITING if row in known and not {row, base} <= done else DASH

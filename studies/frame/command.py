@@ -16,8 +16,8 @@ from menagerie.studies.runs.together import processes
 def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
     """Run the study whose file was started, or compare two of its runs. Called at the end of the file.
 
-    `default` is the preset without `--preset`: "laptop" where there is one, else the first. Nothing happens if another
-    process only imports the file for the classes in it.
+    `default` is the preset that is used without `--preset`; if empty, it is "laptop" where there is one, else the
+    first. Nothing happens if another process only imports the file for the classes in it.
     """
     if not is_started():
         return
@@ -36,7 +36,7 @@ def main(presets: Mapping[str, AnyStudy], default: str = "") -> None:
 
 
 def is_started() -> bool:
-    """Whether the file that calls this was started as a script, not imported."""
+    """Whether the file whose top level led to this call was started as a script; True if there is no such file."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_name != "<module>":
         frame = frame.f_back
@@ -75,5 +75,5 @@ def start(name: str, description: str, presets: Mapping[str, AnyStudy], default:
 
 
 def further(study: AnyStudy) -> frozenset[str]:
-    """Return the settings that may differ from those recorded in the study's folder: they decide no run's result."""
+    """Return the settings that decide no run's result, so that they may differ from those recorded in the folder."""
     return EXECUTION | study.growing()

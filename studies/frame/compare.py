@@ -49,7 +49,7 @@ def compare(first: Path, second: Path) -> Path:
 
 
 def points_of(folder: Path) -> pd.DataFrame:
-    """Read the records of a folder's runs. A user's model is named by its file without the folder, so that it may lie
-    elsewhere."""
+    """Read the records of a folder's runs. A user's model is named by its file without the folder, so that both runs
+    may have the file in different places."""
     points = read(folder).points
     return points.assign(model=points["model"].map(short_name))

@@ -96,8 +96,8 @@ def helps(its: Estimate | None) -> int:
 
 @dataclass(frozen=True)
 class Effects(OwnFigure):
-    """Every effect as a dot with its interval, main effects above pairs; a panel for each model. Effects whose sign
-    isn't certain, as their intervals hold 0, are grey."""
+    """Every effect as a dot with its interval, main effects above pairs; a panel for each key of `found`. Effects whose
+    sign isn't certain (`helps`) are grey."""
 
     found: Found
     words: Mapping[Effect, str]

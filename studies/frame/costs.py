@@ -60,8 +60,8 @@ def noted_cost(arm: Arm) -> Cost:
 
 
 def cost_of(cell: Cell, alike: Sequence[Cell], out: Path) -> Cost:
-    """Return the cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same: their
-    median time counts, because a machine isn't always equally fast."""
+    """Return the cost of a run of the study in the folder `out`. `alike` are all runs whose steps cost the same. The
+    median of their times counts, because a machine isn't always equally fast."""
     flops, seconds = run_flops(cell), cell.recipe.steps * step_seconds(alike, out)
     if cell.base:
         before = cost_of(cell.base, [other.base for other in alike if other.base], out)
@@ -89,7 +89,7 @@ def run_flops(cell: Cell) -> float:
 def step_flops(cell: Cell) -> tuple[float, float]:
     """Count the operations of a step in the single-object phase, and of one after it, on a few steps that are not kept.
 
-    Captions are those of the cell's split, images are noise: what a step costs doesn't depend on what the images show.
+    Captions are those of the cell's split. Images are noise, because the cost doesn't depend on what they show.
     """
     import torch
 
@@ -112,8 +112,8 @@ def step_flops(cell: Cell) -> tuple[float, float]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Make torch use one thread inside this context: runs use the other cores, and threads that wait for one another
-    take many times as long."""
+    """Make torch use one thread inside this context. Runs use the other cores, so several threads would wait for one
+    another, and the work would take many times as long."""
     import torch
 
     before = torch.get_num_threads()

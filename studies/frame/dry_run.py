@@ -151,7 +151,7 @@ def trunk_steps(recipes: Sequence[Recipe]) -> int:
 
 
 class Noise(Captioned):
-    """Training captions with images of noise: what a step costs doesn't depend on what the images show."""
+    """A sample of training captions with images of noise, as a step's cost doesn't depend on what images show."""
 
     complete_captions = True
     text_negatives = TEXT_NEGATIVES
@@ -180,7 +180,7 @@ class Noise(Captioned):
         return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
 
     def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Each image is its own partner here: a step with another image would take as long."""
+        """Return each item as its own partner; a step with other images would take as long."""
         return np.asarray(indices, np.int64)
 
     def texts(self) -> Iterator[str]:

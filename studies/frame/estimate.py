@@ -28,7 +28,7 @@ from menagerie.studies.analysis.two_levels import (
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
-"""A record of one arm and one of another are the same if they agree in these: differences are paired by them."""
+"""Columns that identify a record of an arm. A difference pairs the records of two arms that agree in these."""
 Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
 """Maps means, which stand along the last axis in the order of the plan, to one number for each row."""
 Key = tuple[Any, ...]
@@ -42,12 +42,12 @@ class Estimate(NamedTuple):
     low: float
     high: float
     n: int
-    """Number of records; for a difference, of those that both sides have."""
+    """Number of records; for a difference of paired records, of those that both sides have."""
     clusters: int
     """Number of animal pairs over all seeds, from which the bootstrap draws; 0 if no records are kept, as for quads."""
     seeds: int
     deviation: float
-    """Standard deviation of the seeds' own values; nan for one seed."""
+    """Standard deviation of the seeds' own values; nan for one seed, and from `compared`."""
     signed: bool = False
     """Whether the estimate is a difference, which is written with its sign."""
 
@@ -64,8 +64,8 @@ class Estimate(NamedTuple):
 
     @property
     def conclusive(self) -> bool:
-        """Whether the interval may decide on which side of a value the number lies. Few pairs that are all alike may be
-        alike by chance."""
+        """Whether the interval, if there is one, may decide on which side of a value the number lies. An interval
+        without width may only with `MANY_PAIRS` animal pairs or more; fewer pairs may agree by chance."""
         return self.known or (self.clusters >= MANY_PAIRS and not math.isnan(self.low))
 
     def __str__(self) -> str:

@@ -129,7 +129,7 @@ def positions(part: Along, names: Sequence[str]) -> dict[Key, float]:
 
 
 def ordinals(part: Along) -> dict[Any, int]:
-    """Number the values of `x` if they are words on an axis of lines; else return nothing."""
+    """Number the values of `x` in the order of the plan if they are words on an axis of `Lines`; else return {}."""
     values = part.records.labels(part.x) if isinstance(part, Lines) and not part.at else []
     return {} if all(isinstance(v, int | float) for v in values) else {v: number for number, v in enumerate(values)}
 
@@ -181,7 +181,7 @@ def draw_beside(part: Lines, axes: Sequence[Axes], panels: Sequence[Key], colour
 
 
 def scatter(part: Scatter) -> Drawn:
-    """Draw the settings of each colour. With many colours each has a panel, in which the others are pale."""
+    """Draw the points of each colour. Without `panels`, each of many colours has a panel, with the others pale."""
     names = list(dict.fromkeys([*part.panels, part.colour, *part.points]))
     found, colours = part.records.estimates(names), part.records.labels(part.colour)
     judged = part.judged.estimates(names) if isinstance(part, Front) and part.judged else {}
@@ -203,8 +203,8 @@ def scatter(part: Scatter) -> Drawn:
 
 
 def draw_settings(axis: Axes, part: Scatter, points: Sequence[Point], judged: Values, style: Style) -> None:
-    """Draw all settings of one colour. In a `Front` they are rings, and steps join those that no other beats; these
-    also have a point where they stand in `judged`."""
+    """Draw all points of one colour. In a `Front` they are rings, and steps join those that no other beats. Each of
+    these also has a point at its accuracy in `judged`, if it is there."""
     x, y = [point.x for point in points], [100 * point.its.value for point in points]
     marks = {"marker": "none" if isinstance(part, Front) else ".", **style, "linestyle": "none", "markersize": 5}
     if not isinstance(part, Front):
@@ -229,7 +229,7 @@ def dressed(
     more: Sequence[Line2D],
     stroke: str = "-",
 ) -> Drawn:
-    """Finish a figure with ticks, level, chance and legend. All must be drawn before, as its panels share their
+    """Finish a figure with ticks, level, chance and legend. Draw everything else before, because panels share their
     limits."""
     for panel, axis in axes.items():
         finish(axis, part, dict(zip(part.panels, panel, strict=False)))

@@ -112,7 +112,7 @@ class Grid(SplitStudy):
         yield Cases("cases", records.where(subset=self.tests), ("model", *place), says="By what images show.")
 
     def answer(self, swaps: Records) -> Iterator[Part]:
-        """Yield a sentence for each test of `unseen`: each model's accuracy at the first place, the hardest."""
+        """Yield a sentence for each test of `unseen`: accuracies of at most `MOST_LISTED` models at the first place."""
         first = self.places[0]
         where = ", ".join(
             f"{name.replace('_', ' ')} {text_of(name, as_column(value))}" for name, value in first.items()

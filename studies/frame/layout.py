@@ -29,12 +29,12 @@ class Place(NamedTuple):
     test: int
     """The number of the test that the number belongs to, in the order of tables."""
     finished: bool
-    """Whether the run that the number belongs to is finished."""
+    """Whether the run that the number belongs to has ended, with a result or without."""
 
 
 def places(records: Records) -> list[Place]:
-    """List all places of all arms, in the order of the plan. A run that isn't finished has places for the tests of its
-    cell."""
+    """List all places of all arms, in the order of the plan. A run that isn't finished has places for validation and
+    the tests of its cell; before any run is finished, each run has one place without a test."""
     tests, groups = tests_of(records), records.groups
     done = {arm.id: groups or result["subsets"] for arm, result in records.results}
     over = {arm.id for arm in records.arms if records.over(arm)}
@@ -79,7 +79,7 @@ class Numbers:
 
     @property
     def against(self) -> Mapping[str, Any]:
-        """The labels of the group with which all others are compared, if any."""
+        """The labels of the groups with which others are compared, if any."""
         return getattr(self.part, "against", None) or {}
 
     @cached_property
@@ -92,7 +92,7 @@ class Numbers:
 
     @cached_property
     def awaited(self) -> set[Key]:
-        """The combinations of labels for which no run is finished yet."""
+        """The combinations of labels for which runs are planned, but none has ended yet."""
         sides: tuple[set[Key], set[Key]] = (set(), set())
         for place in self.places:
             if place.labels.keys() >= {*self.names}:

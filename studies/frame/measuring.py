@@ -24,7 +24,7 @@ class Shipped(NamedTuple):
     pickled."""
 
     place: str
-    """The user's file or the module where its class is."""
+    """The user's file, or the module, that has the measure's class."""
     name: str
     fields: dict[str, Any]
 
@@ -53,7 +53,7 @@ class Shipped(NamedTuple):
 
 @dataclass(frozen=True)
 class Measuring(AnyJob):
-    """The job of measuring a finished cell, after its last step or at states that were kept."""
+    """The job of measuring a finished cell: after its last step, at states that were kept, or both."""
 
     of: Job
     measures: tuple[Measure | Shipped, ...]
@@ -73,7 +73,7 @@ class Measuring(AnyJob):
 
     @property
     def group(self) -> str:
-        """The data file, which takes seconds to open: jobs with the same file go to one worker."""
+        """The data file, which takes seconds to open. Jobs with the same file go to one worker if it is idle."""
         return str(self.of.data_file)
 
     @property

@@ -111,8 +111,8 @@ def answer_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 def curves_of(records: Records) -> list[Part]:
-    """Return a part that shows how all runs trained, with a curve for each combination of the labels that vary; no part
-    if there are too many of these."""
+    """Return a part that shows how all runs trained, with a curve for each combination of the labels that vary; an
+    empty list if there are more than `MOST_CURVES` combinations."""
     places = [arm.place for arm in records.arms if arm.trains]
     names = [
         name
@@ -202,8 +202,8 @@ def reported(study: AnyStudy) -> dict[str, str]:
 
 
 def splits_of(records: Records) -> dict[str, str]:
-    """Return the kind of all splits and the fields of their recipes that aren't at their defaults; nothing if kinds
-    differ. The study's options override these."""
+    """Return the kind of all splits, and those of `FRACTIONS` and of the fields not at their defaults that all recipes
+    share; nothing if kinds differ. The study's options override these."""
     recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
     if len({recipe.kind for recipe in recipes}) != 1:
         return {}

@@ -83,7 +83,7 @@ class Rows(Named):
 
 @dataclass(frozen=True)
 class OwnFigure(Named, ABC):
-    """A figure that a study draws itself. It imports matplotlib only when it draws, so that `--help` works without."""
+    """A figure that a study draws itself. A study's file imports matplotlib only in `figure`: `--help` needs none."""
 
     @abstractmethod
     def figure(self) -> "Figure | None":
@@ -115,8 +115,8 @@ class Table(Shown):
     rows: Sequence[str]
     columns: Sequence[str] = ("subset",)
     against: Mapping[str, Any] | None = None
-    """If given, the table shows points above the row that has these labels instead, on the same records; {"model":
-    "clip"}."""
+    """If given, such as {"model": "clip"}, the table shows percentage points above the row that is the same but for
+    these labels, on the same records."""
     intervals: bool = field(default=False, kw_only=True)
     """Whether numbers have their interval, in place of the deviation of seeds."""
     beside: Mapping[str, Mapping[tuple[Any, ...], str]] = field(default_factory=dict, kw_only=True)
@@ -125,7 +125,7 @@ class Table(Shown):
 
 @dataclass(frozen=True)
 class Figured(Shown):
-    """A figure with a panel for each combination of `panels`."""
+    """A figure with a panel for each combination of the labels `panels`."""
 
     panels: Sequence[str] = field(default=("subset",), kw_only=True)
     chances: Mapping[str, float] = field(default_factory=dict, kw_only=True)
@@ -156,8 +156,8 @@ class Lines(Figured):
 
 @dataclass(frozen=True)
 class Bars(Figured):
-    """A bar for each combination of `rows`, with its number and the deviation of seeds. With three models or more the
-    best is at the top."""
+    """A bar for each combination of the labels `rows`, with its number and the deviation of seeds. With three models or
+    more the best is at the top."""
 
     rows: Sequence[str] = ("model",)
     colour: str = field(default="", kw_only=True)
@@ -182,7 +182,7 @@ class HeatMap(Figured):
 
 @dataclass(frozen=True)
 class Scatter(Figured):
-    """A point for each combination of `points`: accuracy by a measured column."""
+    """Accuracy by a measured column: a point for each combination of the labels `points`."""
 
     x: str
     points: Sequence[str]
@@ -231,7 +231,7 @@ class Cases(Shown):
 
 @dataclass(frozen=True)
 class Curves(Named):
-    """Loss, validation, learning rate and speed of runs by step. A page that has none shows those of all its runs."""
+    """Loss, validation, learning rate and speed by step. A page without it gets one, if kinds of runs are few."""
 
     records: "Records"
     labels: Sequence[str] = ()
@@ -248,8 +248,8 @@ TAKEN = frozenset({"results", "errors"})  # files that are written otherwise
 
 
 def checked(parts: Iterable[Part]) -> list[Part]:
-    """Return the parts of a page. Raises if two parts would write the same files; a figure and a table may share a
-    name."""
+    """Return the parts of a page. Raises if a part's name can't be that of files, or if two parts would write the same
+    files. A figure and a table may share a name."""
     found, names = list(parts), {(kind, name) for kind in (TABLES, FIGURES) for name in TAKEN}
     for part in found:
         if isinstance(part, Named):

@@ -103,9 +103,9 @@ class Records(Known):
         return tuple(dict.fromkeys(test for arm in self.arms for test in arm.cell.tests))
 
     def where(self, keep: Callable[[Arm], bool] | None = None, **wanted: Any) -> "Records":
-        """Narrow the records to these labels, subsets and tasks; a tuple gives several values of one.
+        """Narrow the records to these values of labels, of `subset` and of `task`; a tuple allows several values.
 
-        `test` gives several pairs of subset and task. `keep` chooses among arms. Raises `UserError` for a label that no
+        `test` takes a tuple of (subset, task) pairs. `keep` chooses among arms. Raises `UserError` for a label that no
         arm has.
         """
         several = {name: v if isinstance(v, tuple | list | set) else (v,) for name, v in wanted.items()}
@@ -133,7 +133,7 @@ class Records(Known):
 
     @cached_property
     def scores(self) -> "pd.DataFrame":
-        """A row for each finished arm, subset and task: labels, accuracy (0 to 1; a tie counts one half), n."""
+        """A row for each finished arm, subset and task: labels, n, accuracy (a tie is a guess, in quads wrong)."""
         import pandas as pd
 
         if self.group:
@@ -159,8 +159,8 @@ class Records(Known):
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def measured(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":
-        """Return a measure's rows for all finished arms, with the arms' labels. `at` lists the steps of the kept states
-        that were measured, None for the end of training; rows of states have the column "step".
+        """Return a measure's rows for all finished arms that were measured, with the arms' labels. `at` lists the steps
+        of kept states, and None for the end of training; rows of states have the column "step".
 
         Raises `UserError` for a column that is a label too.
         """

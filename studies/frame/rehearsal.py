@@ -31,8 +31,8 @@ LEVEL = {"accuracy": 0.75, "official": 4 / PAIRS, "tie_rate": 1 / PAIRS, "n": PA
 
 
 def check_page(study: AnyStudy, arms: tuple[Arm, ...]) -> None:
-    """Raise for a name or a label in a user's page that doesn't exist: the page is made once, from invented results of
-    all arms. Not done for studies that ship, for more than `MOST` arms, and for arms that aren't training runs."""
+    """Make a user's page once from invented results of all arms, and raise for names or labels in it that don't exist.
+    Do nothing for studies that ship, for more than `MOST` arms, and if some arms aren't training runs."""
     file = getattr(getattr(type(study).page, "__code__", None), "co_filename", "")
     ships = not file or Path(file).resolve().is_relative_to(OURS)
     if ships or len(arms) > MOST or not all(isinstance(arm.cell, Cell) for arm in arms):

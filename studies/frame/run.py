@@ -51,7 +51,7 @@ class Running:
         return list({a.id: a for a in self.arms() if not records.over(a) or self.lacks_states(a, records)}.values())
 
     def lacks_states(self, arm: Arm, records: Records) -> bool:
-        """Whether `--keep-states` wants a state of a finished run that it lacks."""
+        """Whether a finished run lacks a state that `--keep-states` asks for."""
         if not isinstance(arm.cell, Cell) or records.diverged(arm):
             return False
         steps = (step for step in self.study.keep_states if step <= arm.cell.recipe.steps)
@@ -97,7 +97,7 @@ class Running:
         run_jobs(list(map(self.job, arms)), self.study.cluster, self.study.at_once, self.out, follow)
 
     def measure(self) -> None:
-        """Measure what the study wants measured of trained scorers and hasn't yet."""
+        """Take the measures of finished arms that the study wants and that haven't been taken yet."""
         records = Records(self.arms(), self.out)
         wanted = [(arm, measures) for arm, _ in records.results if (measures := self.study.measurements(arm))]
         if not wanted:

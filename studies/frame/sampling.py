@@ -108,7 +108,7 @@ def surrogate(points: Float64[np.ndarray, "n d"], values: Float64[np.ndarray, " 
 
 
 def log_odds(accuracy: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-    """Return the log-odds of accuracy's share above chance: a scale on which more data still makes a difference near
+    """Return the log-odds of (accuracy - chance) / (1 - chance). On this scale more data still makes a difference near
     100 %."""
     share = np.clip((accuracy - CHANCE) / (1 - CHANCE), 0.02, 0.995)
     return np.log(share / (1 - share))
@@ -127,8 +127,8 @@ class BoundarySampler(BaseSampler):
 
     The cost of a setting is known. Whether the setting reaches the target is predicted from the trials that ended,
     whose values are cost and accuracy: by a line of log-odds over log cost, and by how far trials near it lie above or
-    below that line. The sampler takes the candidate with the largest (probability of reaching the target) x (logarithm
-    of the cost saved against the best trial). Such candidates lie just above and just below the boundary.
+    below that line. The sampler takes the candidate with the largest (probability of reaching the target) x log(cost of
+    the cheapest trial that reached it / cost of the candidate). Such candidates lie just above and below the boundary.
     """
 
     def __init__(self, space: Space, cost: Callable[[Mapping[str, Any]], float], target: float, seed: int) -> None:
@@ -163,5 +163,5 @@ class BoundarySampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> NoReturn:
-        """Raise: parameters are never drawn one by one."""
+        """Raise, because parameters are never drawn one by one."""
         raise NotImplementedError(param_name)

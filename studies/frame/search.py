@@ -7,9 +7,9 @@ trials is drawn from the results of earlier batches only. So the trials are the 
 however often the command was stopped.
 
 Machines that share a storage each ask for trials of their own, which carry the owner's name. Two machines may ask at
-the same instant. In a file a lock keeps them apart. In any other storage a trial also carries the number for which it
-was drawn; if it got another number, because somebody else was faster, it doesn't count, and its owner fails it and
-draws anew. So a search ends with exactly its number of trials.
+the same instant. In a file a lock keeps them apart. For other storages each trial carries the number for which it was
+drawn; if it got another number, because somebody else was faster, it doesn't count, and its owner fails it and draws
+anew. So a search ends with exactly its number of trials.
 """
 
 import warnings
@@ -55,7 +55,7 @@ class Search:
     space: Mapping[str, BaseDistribution]
     trials: int
     at_once: int = 1
-    """Number of trials in a batch, which is drawn when the one before it has ended."""
+    """Number of trials in an owner's batch. A batch is drawn when the owner's batch before it has ended."""
     directions: tuple[str, ...] = ("maximize",)
     sampler: Callable[[int], BaseSampler] = lambda number: TPESampler(seed=number)
     """Makes the sampler for the trial with a given number. What it draws depends on this number and on the batches
@@ -107,8 +107,8 @@ class Search:
         return len(trials) >= self.trials and all(trial.state.is_finished() for trial in trials)
 
     def abandon(self, known: "Known", storage: str) -> int:
-        """Fail the trials that other commands left running, and return their number. Whoever asks next gets other
-        trials in their place."""
+        """Fail all running trials of other owners (folders), even of those still at work; returns their number. Whoever
+        asks next draws new trials in their place; a trial with `first` parameters is repeated with the same ones."""
         place = known.storage(storage)
         with alone(place):
             study = self.study(opened(place))
@@ -160,8 +160,8 @@ class Search:
         return len(trials) < self.trials and (bool(len(mine) % self.at_once) or ended)
 
     def drawn(self, trials: Sequence[FrozenTrial], owner: str) -> FrozenTrial:
-        """Make a trial with the next of the `first` parameters or, after these, with parameters that the sampler draws
-        from the trials that ended before its batch."""
+        """Make a trial with the next of the `first` parameters that no trial has or, after these, with parameters that
+        the sampler draws from the trials that ended before the owner's batch."""
         there = [trial for trial in trials if counts(trial)]
         carried = {OWNER: owner, NUMBER: len(trials)}
         taken = {trial.user_attrs.get(FIRST) for trial in there}
@@ -199,8 +199,8 @@ def elsewhere(trials: Sequence[FrozenTrial], owner: str) -> list[FrozenTrial]:
 
 
 def here(trial: FrozenTrial, tried: Tried, owner: str) -> Tried:
-    """Return the result of a trial. If its runs aren't all here because another owner makes them, the storage gives its
-    values, and it has no arms."""
+    """Return the result of a trial. If another owner makes its runs and not all of them are here, the result has no
+    arms, and its values are those in the storage."""
     if trial.user_attrs[OWNER] == owner or tried.values is not None or tried.pruned:
         return tried
     pruned = "it ended without a value on another machine" if trial.state is TrialState.PRUNED else ""

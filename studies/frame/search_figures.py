@@ -71,7 +71,7 @@ class Side:
     series: Mapping[str, tuple[Mapping[str, Any], Points]]
     """For each series, by its text in the legend (empty for none): its style and its points."""
     pale: str | None = None
-    """In a panel of a single model, this series of the other models is drawn too, but pale."""
+    """In a panel of a single model, the other models' points of the series of this name are drawn too, pale."""
     counts: str = ""
     """The axis that shows counts, "x" or "y", which is logarithmic; empty if none does."""
     accuracies: bool = False
@@ -80,8 +80,8 @@ class Side:
     """A dashed line is drawn at this share."""
 
     def draw(self, figure: Any, axes: Any, models: Sequence[str]) -> None:
-        """Draw all models on `axes`. Without `axes`: few models in one panel of `figure`, many in a panel each, with
-        the other models pale."""
+        """Draw all models on `axes`. Without `axes`, draw few models in one panel of `figure`, or each of many in its
+        own panel, where only the series named `pale`, if any, is drawn of the other models."""
         panels = [(axes, models)] if axes else model_panels(figure, models)
         if axes:
             axes.set(xlabel=self.x, ylabel=self.y)
@@ -247,7 +247,7 @@ class Maps(OwnFigure):
 def interpolated(axis: Axes, places: np.ndarray, values: np.ndarray) -> Any:
     """Draw the points that were tried, and a map of predicted values near them, averaged over what else was varied.
 
-    A place is near points if the prediction there deviates at most half as much as the values do."""
+    A place is near points if the standard deviation of its prediction is at most half that of all values."""
     line = np.linspace(0, 1, 41)
     mean, deviation = surrogate(places, values)(np.stack(np.meshgrid(line, line), -1).reshape(-1, 2))
     near = np.where(deviation <= values.std() / 2, 100 * mean, np.nan).reshape(len(line), -1)

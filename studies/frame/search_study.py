@@ -41,8 +41,8 @@ class SearchStudy(SplitStudy):
     study: Annotated[str, PLACE, GROWS] = ""
     """Name of the study in its storage; empty takes the name of this command."""
     abandon: Annotated[bool, PLACE, GROWS] = False
-    """Give up the trials that other commands left running in the storage: machines that won't return. Others are tried
-    in their place."""
+    """Give up all running trials that other folders have in this study, even if their commands are still at work. New
+    trials are drawn in their place."""
 
     @abstractmethod
     def searches(self) -> "list[Search]":
@@ -56,7 +56,7 @@ class SearchStudy(SplitStudy):
         check_storage(self.storage)
 
     def prepare(self, out: "Path") -> "SearchStudy":
-        """With `--abandon`, give up the trials that other commands left running."""
+        """With `--abandon`, fail all running trials of other folders, even if their commands are still at work."""
         for search in self.searches() if self.abandon and not self.dry_run else ():
             if number := search.abandon(Records((), out), self.storage):
                 print(f"{search.name}: {number} trials of other commands were given up")

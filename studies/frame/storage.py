@@ -25,7 +25,7 @@ from menagerie.envs.core.reading import Unreadable, open_file, parse_json
 from menagerie.envs.core.records import KEY, MARK, text_digest
 
 Place = str | BaseStorage
-"""Where trials are kept: a journal file, an URL, or a storage of Optuna's."""
+"""Where trials are kept: a journal file, a URL, or a storage of Optuna's."""
 JOURNAL = b'{"op_code"'  # how Optuna's journals begin
 
 
@@ -133,8 +133,8 @@ def reason(error: BaseException) -> str:
 
 
 def check_journal(path: Path) -> None:
-    """Raise for a path where there can't be a journal, and for a file that isn't one: its last line might be cut
-    off."""
+    """Raise for a path where there can't be a journal, and for a file that isn't one, because its last line might be
+    cut off."""
     if (shown := without_passwords(str(path))) != str(path) and not path.exists():
         raise UserError(
             f"--storage {shown} is no file: a database needs a URL with ://, such as postgresql://me@host/base"

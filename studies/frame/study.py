@@ -86,7 +86,7 @@ class AnyStudy(AnyOptions, ABC):
         return False
 
     def prepare(self, out: Path) -> "AnyStudy":
-        """Make in the folder `out` what the plan needs; returns the study that knows it.
+        """Make in the folder `out` what the plan needs; returns the study with what was made.
 
         The options, and the plan of the study as it was given, are checked before. What was made isn't a setting:
         `recorded` leaves it out.
@@ -129,7 +129,7 @@ class Study(StudyOptions, AnyStudy):
 
 @dataclass(frozen=True)
 class SplitStudy(SplitOptions, Study):
-    """A study whose arms are splits of one kind in one world. All are trained alike, except for what the study
+    """A study whose arms are runs on splits of one kind in one world. All are trained alike, except for what the study
     varies."""
 
     def at(self, model: str, seed: int, **place: Any) -> Arm:
