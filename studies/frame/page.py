@@ -202,8 +202,8 @@ def reported(study: AnyStudy) -> dict[str, str]:
 
 
 def splits_of(records: Records) -> dict[str, str]:
-    """Return the kind of all splits, and those of `FRACTIONS` and of the fields not at their defaults that all recipes
-    share; nothing if kinds differ. The study's options override these."""
+    """Return the kind of all splits and the values that all their recipes share: `FRACTIONS`, and fields that aren't
+    at their defaults. Return nothing if kinds differ. The study's options override these."""
     recipes = list(dict.fromkeys(arm.cell.data.recipe for arm in records.arms if is_on(arm, SplitData)))
     if len({recipe.kind for recipe in recipes}) != 1:
         return {}

@@ -1,4 +1,4 @@
-"""Where a scorer's queries look: their maps beside the true masks of animals, as a measure of finished runs."""
+"""How a scorer's attention maps agree with the true masks of animals, as a measure of finished runs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ MEASURED = ("subset", "overlap", "own_above_other", "threshold", "n")
 
 @dataclass(frozen=True)
 class Attention(Measure):
-    """A row of `MEASURED` for validation and for each test, at the threshold that is best on validation. One of the
-    rows also has the maps of some scenes. A scorer without attention gives no rows."""
+    """A row of `MEASURED` for validation and for each test with scenes, at the threshold that is best on validation.
+    One of the rows also has the maps of some scenes. A scorer without attention gives no rows."""
 
     scenes: int = 4
     """Scenes whose maps are kept."""
 
     def rows(self, scorer: "Scorer", material: Material, seed: int) -> Iterator[dict[str, Any]]:
-        """Yield the overlap (intersection over union) of each query's map with the mask of its own animal, and the
-        share of queries whose map overlaps it more than the other animal's mask."""
+        """Yield the mean overlap (intersection over union) of queries' maps with the masks of their own animals, and
+        the share of scenes in which both maps overlap their own animal's mask more than the other's."""
         if "attention" not in scorer.capabilities:
             return
         from menagerie.generators.storage.dataset import SplitDataset
@@ -83,7 +83,7 @@ class Looking(AnyJob):
 
     @property
     def group(self) -> str:
-        """The split file, which takes seconds to open: jobs with the same file go to one worker."""
+        """The split file, which takes seconds to open. Jobs with the same file go to one worker if it is idle."""
         return str(self.split)
 
     @property

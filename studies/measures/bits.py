@@ -31,13 +31,13 @@ Probe = Callable[[str, str, str, np.ndarray, "ProbeAxes"], Iterator[Row]]
 @dataclass(frozen=True)
 class Bits(ProbeMeasure):
     """Rows of (part, layer, read, measure, value, chance, refused): what probes read from the mean token of each layer
-    of images and of texts, and from all tokens of images side by side; the geometry of codes; and the bits of scores,
-    s(x, c) - s(x, c') for an image x, its caption c and the swapped one c'."""
+    of images and of texts, and from all tokens of images side by side; the geometry of codes, unless `relation`;
+    and the bits of scores, s(x, c) - s(x, c') for an image x, its caption c and the false caption c'."""
 
     layers: tuple[str, ...] = ()
     """Names of the layers of images and of texts that are read; those that a scorer lacks are skipped. Empty: all."""
     relation: bool = False
-    """Ask which of two known things is left, and not which animal has which texture; for captions that state the
+    """Ask which of two known things is left, in place of which animal has which texture. Captions then state the
     relation."""
 
     @cached_property
@@ -140,7 +140,7 @@ def named(part: str, layer: str, read: str, found: tuple[Any, ...]) -> Iterator[
 
 
 def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Iterator[Row]:
-    """Yield the bits of scores, and the share of scenes whose true caption scores above the false one."""
+    """Yield the bits of scores, and the share of true captions that score above the false one (a tie is one half)."""
     from menagerie.studies.codes.bits import bits
 
     margins = margins_of(scorer, both)
@@ -152,7 +152,7 @@ def score_rows(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> I
 
 
 def margins_of(scorer: "Scorer", both: "tuple[SplitDataset, SplitDataset]") -> Float[np.ndarray, " n"]:
-    """Return the score of each image with its caption less that with the swapped caption, for both orders of
+    """Return the score of each image with its caption minus its score with the false caption, for both orders of
     mention."""
     import torch
 

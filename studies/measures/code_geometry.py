@@ -1,4 +1,4 @@
-"""The geometry of a scorer's codes, their alignment, and edits of them, on a probe set, as a measure of finished
+"""The geometry and the alignment of a scorer's codes, and edits of codes, on a probe set, as a measure of finished
 runs."""
 
 from collections.abc import Callable, Iterator, Sequence

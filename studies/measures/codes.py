@@ -1,4 +1,4 @@
-"""What each part of a scorer's vectors adds to the scores of the items of tests; slots chosen after the fact.
+"""What each part of a scorer's vectors adds to the scores of test items, and how accurate half of the slots are.
 
 Slots are ranked by the accuracy of each alone on validation, and half of them are kept (SPARO, section 5.1, table 4).
 Here are the measure, its table, and the paper's claim.
@@ -41,7 +41,7 @@ SEPARATOR = " | "  # in the names of columns
 ALL, BEST, WORST, RANDOM = "all slots", "best half", "worst half", "random half"
 NOT_RANKED = {"ranked": "", "kept": ALL}
 Kept = tuple[str, str]
-"""A ranking, "" for none, and which slots are kept."""
+"""The name of a ranking ("" without one), and which slots are kept."""
 SAYS = """Slots chosen after the fact (table 4): accuracy in percent over all tests, by task, all seeds. Each
 slot is ranked by its own accuracy on validation: recognition is replace animal and replace texture, binding is swap.
 Random: the mean over several halves."""
@@ -82,7 +82,7 @@ class Coded(NamedTuple):
         return self._replace(products=products, squares=self.squares.reshape(n, parts, width // parts).sum(-1))
 
     def values(self, weights: Float[np.ndarray, "d v"]) -> Float[np.ndarray, "n v"]:
-        """Return 1 for each item that is right with these weights of the parts, one half for a tie, else 0."""
+        """Return 1 for each item that is right if parts have these weights, one half for a tie, else 0."""
         scores = np.einsum("nkd,dv->nkv", self.products, weights)
         return (scores[:, 0] > scores[:, 1]) + 0.5 * (scores[:, 0] == scores[:, 1])
 
@@ -93,15 +93,14 @@ class Coded(NamedTuple):
 
 
 def coded(scorer: Scorer, tests: Mapping[str, Benchmark], names: Iterable[str]) -> Coded:
-    """Return the binary items of some tests. Raises if the scorer hasn't one vector for each image and
-    text."""
+    """Return the binary items of some tests. Raises if the scorer hasn't one vector for each image and each text."""
     each = [of_test(scorer, name, tests[name]) for name in names if binary(tests[name])]
     records = [record for part in each for record in part.records]
     return Coded(records, *(np.concatenate([part[k] for part in each]) for k in (1, 2)))
 
 
 def binary(test: Benchmark) -> list[Item]:
-    """Return the items of one image, a true text and a false one: one difference of products decides these."""
+    """Return the items that have one image, a true text and a false one."""
     return [item for item in test.items if (len(item.images), len(item.texts), item.true) == (1, 2, 1)]
 
 
@@ -132,7 +131,7 @@ def text_vectors(scorer: Scorer, texts: Sequence[Caption]) -> Float[np.ndarray, 
 
 
 def check_vectors(model: str, towers: TowerConfig, options: Mapping[str, Any]) -> None:
-    """Raise unless a model's scores are dot products of an image's and a text's vector: masks leave terms out."""
+    """Raise unless a model's scores are dot products of an image's and a text's vector, as masks weight their terms."""
     captions, graphs = zip(*TEXTS, strict=True)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
@@ -237,8 +236,8 @@ def selection_table(points: pd.DataFrame) -> Rows:
 
 
 def selection_verdicts(points: pd.DataFrame) -> Iterator[Verdict]:
-    """Test the claim of table 4 of SPARO's paper: the half of the slots that recognise best beats all slots
-    together."""
+    """Yield the verdict on table 4 of SPARO's paper, that the half of the slots that recognise best beats all slots
+    together, and on two controls of ours."""
     tests = f"all tests: {', '.join(tasks_of(points)) if len(points) else DASH}"
     texts = {
         ("", ALL): "The half of the slots that recognise best, chosen on validation, is better than all (table 4: "

@@ -1,4 +1,4 @@
-"""The conditions on an ideal CLIP that a trained scorer meets, on a probe set, as a measure of finished runs."""
+"""How far a trained scorer meets the conditions on an ideal CLIP, on a probe set, as a measure of finished runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ Named = dict[str, Caption]
 
 @dataclass(frozen=True)
 class Conditions(ProbeMeasure):
-    """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by codes where the scorer has one
-    vector an image and a text. Captions are worded as in the scorer's training; a condition is refused if its texts
-    have words that no training text has."""
+    """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by codes if the scorer has one
+    vector for each image and each text. Captions are worded as in the scorer's training; a condition is refused if its
+    texts have words that no training text has."""
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         data, _ = self.opened(scorer)

@@ -42,8 +42,8 @@ lose half of what it gains; `–`: it gains less than {LEAST_GAIN:g} point, and 
 
 
 def trained_mask(items: Coded, seed: int) -> Float[np.ndarray, " parts"]:
-    """Return the mask, between 0 and 1, of the epoch in which most true texts score above false ones, the first of
-    equal ones.
+    """Return the mask, with weights between 0 and 1, after the epoch (or before the first one) at which most true texts
+    score above false ones; of equal epochs the first.
 
     sigmoid(s theta / 4), s = max(100, e^alpha); cross-entropy over s times the two cosines of the masked image.
     """
@@ -82,10 +82,10 @@ def mask_loss(theta: Tensor, alpha: Tensor, products: Tensor, squares: Tensor) -
 
 @dataclass(frozen=True)
 class Masks(Measure):
-    """What masks of a model's vectors change. For each task, one mask with a weight for each of `slots` parts and one
-    with a weight for each number are trained on validation's items of that task.
+    """What masks of a model's vectors change. For each task, two masks are trained on validation's items of that task:
+    one with a weight for each of `slots` parts, and one with a weight for each number.
 
-    A row for each item of validation's trained tasks and of the tests: its value before and after each mask, in columns
+    A row for each item of the tests, and of validation in `tasks`: its value before and after each mask, in columns
     such as "slots | swap | after". Parts of models without slots are contiguous and equal; a model whose vectors can't
     be cut into such parts has no masks of parts.
     """

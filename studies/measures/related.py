@@ -40,8 +40,8 @@ class RelatedSplit(FramedSplit):
 def which_is_left(
     part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield the bits that a layer holds of which thing is left, and the share of scenes told rightly. For each animal a
-    probe says whether it is left."""
+    """Yield the bits that a layer holds of which thing is left, and the share of scenes that probes tell rightly. For
+    each animal a probe says whether the animal is left."""
     axes.check(codes)
     margins, _ = left_margins(readable(codes), axes)
     held = bits(margins)
