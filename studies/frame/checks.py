@@ -104,7 +104,7 @@ def check_image_negatives(cells: Iterable[Cell]) -> None:
 
 
 def check_text_negatives(study: AnyStudy, cells: Sequence[Cell]) -> None:
-    """Raise if the recipe asks for false captions, and a planned cell's loss can't take them, or no model's loss
+    """Raise if a planned cell's loss can't take the false captions of its recipe, or if none of the models' losses
     can."""
     idle = {cell.model: None for cell in cells if not takes_negatives(cell)}
     if isinstance(study, SplitStudy) and study.recipe.text_negatives:

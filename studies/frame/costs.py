@@ -126,7 +126,7 @@ def one_thread() -> Iterator[None]:
 
 @lru_cache(maxsize=4)  # making it takes longer than counting
 def noise(recipe: SplitRecipe, resolution: int) -> Any:
-    """The captions of a split with images of noise."""
+    """Return a sample of a split's captions with images of noise."""
     from menagerie.studies.frame.dry_run import Noise
 
     return Noise(recipe, resolution)

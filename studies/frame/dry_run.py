@@ -138,7 +138,7 @@ def steps_of(cells: Sequence[Cell]) -> int:
 
 
 def worlds_of(cell: Cell) -> tuple[str, ...]:
-    """The world in which a cell is trained: runs in different worlds have no steps in common."""
+    """Return the world in which a cell is trained, since runs in different worlds have no steps in common."""
     return tuple(split.recipe.world for split in cell.data.splits[:1])
 
 

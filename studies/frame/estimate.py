@@ -106,8 +106,8 @@ def paired(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, An
     where the two have nothing to compare.
 
     If the two have no record in common, because their data differ, subtract from each record the mean of the other
-    group's records of the same seed, subset, task and animal pair. Raises `UserError` where a record occurs twice:
-    another label has to tell both apart.
+    group's records of the same seed, subset, task and animal pair. Raises `UserError` where a record occurs twice,
+    because another label has to tell both apart.
     """
     other = tuple(against.get(name, value) for name, value in zip(by, key, strict=True))
     if other == key or other not in groups:

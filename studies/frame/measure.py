@@ -46,7 +46,7 @@ class Measure(ABC):
     @abstractmethod
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterable[Row]:
         """Yield what is measured, as rows of a tidy table: numbers, texts, lists of them; None or nan where there is
-        none.
+        no value.
 
         `scorer` is in evaluation mode on the cell's device, and must be left as it is: others may measure it next.
         `seed` is the cell's; torch's random numbers begin with it too.

@@ -208,7 +208,7 @@ class Records(Known):
         `against={"model": "clip"}`: estimate how far each group is above the group that is the same but for these
         labels, on the records that both have. `statistic=("pairs", area)`: estimate the statistic `area` of the means
         along the label "pairs", one for each combination of the other labels. Tasks whose records aren't kept (quads)
-        have a mean over runs and no interval, if `by` has the task and neither of these is given.
+        have a mean over runs and no interval, if `by` has the task and neither is given.
         """
         from menagerie.studies.frame.estimate import estimates, without_records
 

@@ -92,8 +92,8 @@ def check_labels(parts: Iterable[Part]) -> None:
 
 
 def is_mistake(error: Exception, measured: bool) -> bool:
-    """Whether an error would also occur with real results. If the study measures (`measured`), it may be due to columns
-    of measures, which have no invented rows."""
+    """Whether an error would also occur with real results. If the study takes measures (`measured`), errors that may be
+    due to their columns don't count, because measures have no invented rows."""
     if isinstance(error, UserError):
         return bool(error.what)  # a value that isn't among those allowed; else a file may be missing
     if isinstance(error, AttributeError):

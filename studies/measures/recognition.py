@@ -101,7 +101,7 @@ def scored(
 
 
 def chances(animals: int, textures: int, things: int) -> dict[str, float]:
-    """Return the chance of each task on images of so many different things."""
+    """Return the chance of each task on images of `things` different things."""
     of_animals = 1 / (animals - things + 1)
     return {ANIMAL: of_animals, NAME: of_animals, COMPOSITION: 1 / (animals * textures - things + 1)}
 
