@@ -148,7 +148,7 @@ def check_model(cell: Cell, count: int = 1, whole: bool = True) -> None:
     negatives = bool(negatives_of(cell.recipe, cell.negatives).texts)
     scratch, options = replace(cell.towers, pretrained=""), dict(cell.options)
     small = cell.towers.architecture in SMALL_TOWERS
-    if not (small and whole):
+    if count > 1 or not (small and whole):
         words = f"on {cell.towers.architecture} can't be built"
         built = attempt(cell.model, words, partial(build, cell.model, scratch, options))
         if count > 1:

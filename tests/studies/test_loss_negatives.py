@@ -113,11 +113,13 @@ class Square(CLIPScorer):
 """
 
 
-def test_a_scorer_that_takes_no_negatives_is_refused_where_they_are_requested(tmp_path):
+def test_a_scorer_without_negatives_or_sharing_is_refused_where_they_are_requested(tmp_path):
     (tmp_path / "square.py").write_text(SQUARE)
     model, grid = f"{tmp_path}/square.py:Square", binding_grid.PRESETS["smoke"]
     grid = replace(grid, models=(model,), scorers=scorer_options("smoke", [model]))
     check_model(cells(grid, "store")[0])
+    with pytest.raises(UserError, match="doesn't say how several processes share its steps"):
+        check_model(cells(grid, "store")[0], 2)
     with pytest.raises(UserError, match="its loss takes no negatives"):
         check_model(cells(replace(grid, recipe=replace(grid.recipe, text_negatives=("swap",))), "store")[0])
 
