@@ -135,7 +135,7 @@ def figures(study: Any, curves: Records, unseen: Records, chosen: Records, says:
 
 
 def lines_of(study: Any, records: Records, courses: Courses, unseen: Mapping[str, Any]) -> list[Line]:
-    """Each model at each split, with the budgets of which all seeds are finished."""
+    """Return each model at each split, with the budgets that all seeds have finished."""
     found: dict[Key, list[Arm]] = {}
     for arm, _ in records.results:
         at = arm.labels["split"], arm.cell.model
@@ -162,7 +162,7 @@ def costs(arm: Arm, records: Records) -> dict[str, Any]:
 
 
 def said(study: Any, lines: Sequence[Line], gaps: Gaps) -> Iterator[Part]:
-    """For each split a sentence on the first model, and one on each other model that has results there."""
+    """Yield, for each split where the first model has results, a sentence on each model that has some there."""
     firsts = {line.split: line for line in lines if line.model == study.models[0] and line.best}
     if not firsts:
         yield Paragraph("No model has finished its first budget with all seeds yet.")

@@ -79,8 +79,8 @@ class Claims:
         return [self.points(task, kind, supervision=supervision, coverage=share) for share in self.coverages]
 
     def nmi(self, share: float) -> float:
-        """Return the normalised mutual information of animals and textures in captions, as all seen cells are equally
-        frequent."""
+        """Return the normalised mutual information of animals and textures in captions at a coverage, as all seen
+        combinations are equally frequent."""
         world = load_world(self.study.world)
         shown = round_coverage(share, self.study.classes) / self.study.classes
         return abs(-2 * log(shown) / (log(len(world.animals)) + log(len(world.textures))))
@@ -92,7 +92,7 @@ class Claims:
             yield from self.of_scale()
 
     def of_language(self) -> Iterator[Verdict]:
-        """The claims of Abbasi et al."""
+        """Yield verdicts on the claims of Abbasi et al."""
         unseen = self.curve(self.captions, UNSEEN, COMPOSITION)
         if len(self.coverages) > 1:
             ends = contrast([unseen[0], unseen[-1]], gain, signed=True)
@@ -108,7 +108,7 @@ class Claims:
             yield self.said("effective", "captions above the fit of classes", ANIMAL, gap, 1)
 
     def of_scale(self) -> Iterator[Verdict]:
-        """The claims of Uselis et al."""
+        """Yield verdicts on the claims of Uselis et al."""
         counts = self.grid()
         for n, (world, ks) in counts.items():
             if len(ks) > 1:

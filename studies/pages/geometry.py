@@ -128,7 +128,7 @@ class Page:
         return " ".join(f"Training runs left out: {number}, as {why}." for why, number in reasons.items() if number)
 
     def of_conditions(self) -> Iterator[Part]:
-        """Yield tables of the conditions that each model meets, at the place where all models are compared."""
+        """Yield tables of how often models meet each condition, at the place where all models are compared."""
         yield Heading("The conditions", line(CONDITIONS_SAY))
         yield Rows("conditions-by-model", ("model", *self.held.header), list(self.held.rows()))
         yield from map(Paragraph, self.held.refusals())

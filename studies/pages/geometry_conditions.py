@@ -104,7 +104,7 @@ class Held:
 
     @property
     def shares(self) -> "pd.DataFrame":
-        """A row for each cell, with the shares of scenes of its categorisation and its attribute binding."""
+        """A row for each cell, with the shares of scenes in which categorisation and attribute binding hold."""
         return self.by_cell("scores", "holds", (EVERY,))
 
     @property

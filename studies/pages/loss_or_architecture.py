@@ -151,8 +151,8 @@ def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> 
 def equally_dear(
     study: Any, swaps: Records, courses: Mapping[Key, Course], whole: Runs
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table with a row for each combination: how many steps it can take for the operations of each number of
-    CLIP's steps, and its accuracy after them."""
+    """Return a table with a row for each combination: for each given number of CLIP's steps, how many of its own steps
+    take as many operations, and its accuracy after these."""
     rows = []
     for (split, kind), budgets in whole.items():
         chosen, texts = courses[split, kind].chosen, []

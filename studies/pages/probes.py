@@ -130,7 +130,8 @@ def sentence(name: str, rows: "pd.DataFrame") -> str:
 
 
 def narrow(image: Mean | None, text: Mean | None) -> str:
-    """Say which of two codes holds less, if their intervals decide it."""
+    """Say which code holds fewer bits, or that this is undecided because their intervals overlap; empty if a code is
+    missing."""
     if image is None or text is None:
         return ""
     if text.high < image.low:

@@ -86,7 +86,7 @@ class RealPage:
     def headlines(self) -> pd.DataFrame:
         """A row for each model and place, a column for each headline: means over seeds and deviations, in percent.
 
-        Rows of papers are marked as theirs. Columns of a place that have one value in all rows are left out.
+        Rows of papers are marked as theirs. A setting that is the same in all cells has no column.
         """
         shown = self.table[self.table.kind == HEADLINE]
         shown = shown.assign(column=shown.benchmark + (": " + shown.name.astype(str)).where(shown.name != "", ""))
@@ -129,7 +129,7 @@ class RealPage:
             benchmark_page.write_latex(inner)
 
     def print_results(self) -> None:
-        """Print what was carried over, and the headlines as rows, because there may be many of them and few places."""
+        """Print what was carried over, and a row for each headline, of which there may be many and few places."""
         for name, text in self.carried.items():
             print(f"{name}: {text}")
         table = self.headlines

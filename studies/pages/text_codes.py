@@ -41,7 +41,7 @@ class Remedy(NamedTuple):
     row: str
     accuracy: Estimate
     share: Estimate | None
-    """Share of the lead that the row recovers; None where the lead isn't above 0, or a run is missing."""
+    """Share of the lead that the row recovers; None unless the lead's interval is above 0."""
 
     @property
     def outcome(self) -> str:
@@ -160,7 +160,7 @@ def of_row(remedy: Remedy | None) -> str:
 
 
 def stages(records: Records, measure: Any) -> dict[Any, Mean]:
-    """Mean bits by row and stage."""
+    """Return the mean bits by row and stage; empty if nothing is measured."""
     rows = found(records, measure)
     if not len(rows):
         return {}

@@ -99,8 +99,8 @@ def cell_in(study: Any, training: Training, start: Start | None = None) -> Cell:
 
 
 def tests_of(study: Any, training: Training) -> list[Tested]:
-    """Return the tests of a run: photographs, and for a run on the synthetic world also rendered images of that
-    world."""
+    """Return the tests of a run: photographs, and for a run on a synthetic world also rendered images of the unchanged
+    one."""
     spatial, tests = training.kind == SPATIAL, []
     if training.world == SYNTHETIC:
         plain = tested_in(study, SYNTHETIC, train_recipe(study, training._replace(factor="")))

@@ -1,4 +1,4 @@
-"""Which models are trained on what, for each question, and on which photographs. Free of torch."""
+"""Which models are trained on what, for each question, and on which photographs. Needs no torch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -66,7 +66,7 @@ class Material(NamedTuple):
     several: int
     """The most photographs of a tested animal besides the one that is held out; 0 if too few animals have several."""
     others: int
-    """Number of other animals."""
+    """Number of other animals; 0 if there are too few."""
     factors: tuple[str, ...]
     """The factors that can be changed."""
 

@@ -60,7 +60,7 @@ def photographs_of(config: Any, folder: Path) -> Photographs:
 
 
 def read_photographs(folder: Path, synthetic: World) -> Photographs:
-    """Read the cut-outs of all world files in `folder`. Raises if too few are of animals that `synthetic` has."""
+    """Read the cut-outs of world files (`NAMES`) in `folder`. Raises if too few are of animals that `synthetic` has."""
     found: dict[str, tuple[Path, ...]] = {}
     for path in (folder / name for name in NAMES):
         if path.exists():

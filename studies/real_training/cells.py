@@ -207,7 +207,7 @@ def model_of(name: str, folder: Path, scorer: str) -> Model:
 
 
 def device_for(device: str) -> str:
-    """Return the device on which pieces are scored: the one on which cells are trained, if it is here."""
+    """Return the device on which pieces are scored: that of training, or "cpu" if this is cuda and isn't here."""
     import torch
 
     there = not device.startswith("cuda") or torch.cuda.is_available()  # cells may be trained elsewhere

@@ -139,9 +139,8 @@ class Execution(NamedTuple):
     log: tuple[str, ...] = ()
     """Loggers of training besides the run's file (see menagerie.studies.runs.loggers)."""
     validate_every: int = 0
-    """Steps between two evaluations on validation (see menagerie.studies.runs.evaluation); they don't affect
-    selection.
-    """
+    """Steps between two evaluations on validation (see menagerie.studies.runs.evaluation), which select
+    nothing; 0: the default."""
     keep_states: tuple[int, ...] = ()
     """Steps after which the run's weights are kept (see menagerie.models.kept_states)."""
     grad_checkpointing: bool = False
@@ -203,7 +202,7 @@ class Job(AnyJob):
 
     @property
     def problem(self) -> str:
-        """Why the cell has no result and never will: its loss, weights or scores weren't finite."""
+        """Why the cell has no result and never will (loss, weights or scores weren't finite); otherwise empty."""
         return reason_in(self.folder, DIVERGED)
 
     @property

@@ -25,7 +25,7 @@ Config = TypeVar("Config")
 
 
 def runs_to_compare() -> tuple[Path, Path] | None:
-    """The two folders after `--compare`, which must be the only option; None without it."""
+    """Return the two folders after `--compare`, or None without this option. Raise if it isn't the only one."""
     if "--compare" not in sys.argv[1:]:
         return None
     if len(sys.argv) != 4 or sys.argv[1] != "--compare":
@@ -42,7 +42,7 @@ def parse(
 ) -> tuple[str, Config]:
     """Parse the command line: returns the preset's name, and its configuration with the given fields overridden.
 
-    Help also lists `more`, options that other code reads, and `--preset` if there are several presets.
+    Help also lists `more`, options that other code reads, and, where they apply, `--preset` and `--recipe`.
     """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.set_defaults(recipe=None)
@@ -93,7 +93,7 @@ class ScorerOptions:
 
 @cache
 def options_class(size: str, models: tuple[str, ...]) -> type[ScorerOptions]:
-    """The class with a field for each of `models`."""
+    """Return the class with a field for each of `models`. Raise if two of them would have the same flag."""
     items = [
         (spec_of(model).flag, spec_of(model).config, field(default=sized(spec_of(model), size))) for model in models
     ]
@@ -128,7 +128,7 @@ def only(options: ScorerOptions, models: Iterable[str]) -> ScorerOptions:
 
 
 def with_own_scorers(config: Config, arguments: list[str]) -> Config:
-    """Add the options of each `file.py:Class` that a command line gives after --models, or else the preset has."""
+    """Add the options of each `file.py:Class` among the values of --models or, without it, the preset's models."""
     models = values_of("--models", arguments) or getattr(config, "models", ())
     classes = [model for model in models if ".py:" in model]
     options = getattr(config, "scorers", None)
@@ -136,7 +136,7 @@ def with_own_scorers(config: Config, arguments: list[str]) -> Config:
 
 
 def values_of(option: str, arguments: list[str]) -> list[str]:
-    """The unparsed values of an option on a command line."""
+    """Return the unparsed values of an option on a command line; if it is given twice, those of the last time."""
     values: list[str] = []
     for start, argument in enumerate(arguments):
         if argument == option:
@@ -179,7 +179,7 @@ class PlaceOptions:
 
 @dataclass(frozen=True)
 class RunOptions(PlaceOptions):
-    """How training runs are made; no result depends on it."""
+    """How training runs are made. Only device and threads affect results."""
 
     loaders: Annotated[int, PLACE, SOME_PROCESSES] = 0
     """Processes that prepare the batches of each run; results don't depend on it. On a GPU a few keep it busy."""
@@ -190,8 +190,7 @@ class RunOptions(PlaceOptions):
     log: Annotated[tuple[Literal["tensorboard", "wandb"], ...], PLACE] = ()
     """Where loss, validation and speed go beside each run's training.csv: tensorboard, wandb, or both."""
     validate_every: Annotated[int, PLACE, Range(0, STEPS.high)] = 0
-    """Steps between two evaluations on validation, for the training curves only: they select nothing. 0: a tenth of the
-    run."""
+    """Steps between two evaluations on validation, which select nothing. 0: a tenth of the run, but at least 100."""
     keep_states: Annotated[tuple[int, ...], PLACE, Range(0, STEPS.high)] = ()
     """Steps after which each run's weights are kept beside its last ones, as cells/ID/states/STEP; 0: before the first.
     A run that ended without them takes its steps again to get them."""

@@ -29,7 +29,7 @@ class Material(NamedTuple):
 
     train: "Captioned"
     tests: Mapping[str, "Benchmark"]
-    """Tests by name, including "validation" if it is evaluated during training."""
+    """Tests by name, among them "validation" if the data have one."""
     texts: Sequence[str]
     """All texts that training and tests may contain."""
     content: Mapping[int, Any]
@@ -54,11 +54,11 @@ class CellData(Protocol):
 
     @property
     def kind(self) -> str:
-        """Kind of test; tuned recipes record the kind that they were tuned for."""
+        """Kind of the split, or "photographs"; tuned recipes record the kind that they were tuned for."""
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The test subsets, in the order of tables, without validation."""
+        """The test subsets in the order of tables, without validation; of photographs "validation" alone."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class SplitData:
         return material
 
     def check(self, split: "Split") -> None:
-        """Raise unless the file has this split: another split may have been copied to its name."""
+        """Raise unless the file has this split, because another split may have been copied to its name."""
         from menagerie.generators.storage.split_file import check_recipe
 
         check_recipe(split, self.recipe, self.store)
@@ -162,7 +162,7 @@ class ItemContent(Mapping[int, str]):
 
 
 def split_texts(split: "Split") -> Iterator[str]:
-    """Yield all texts of a split, and the names of its world: they make its closed vocabulary.
+    """Yield all texts of a split, and the names of its world, whose words make the closed vocabulary.
 
     Tests may use names that incomplete captions leave out, and animals without textures ("an orca").
     """

@@ -81,10 +81,10 @@ def run_jobs(
     """Run all jobs that haven't ended, `workers` at a time; `out` is the study's folder.
 
     `on_finished(job)` is called when a job has ended, at once if it had ended before. It may return jobs that follow
-    from it; those that were begun already are skipped. A job that raises a `UserError` or whose process dies goes to
-    `on_failed(job, reason)`. Without `on_failed` it ends this command: at once here, on a cluster when the others have
-    ended. Raises if tasks of an earlier command still run and this one wouldn't wait for them, and in a process of
-    torchrun that hasn't found the others.
+    from it; those that were begun already are skipped. A job that raises a `UserError` or whose process dies, and that
+    hasn't `ended` with this, goes to `on_failed(job, reason)`. Without `on_failed` it ends this command: at once here,
+    on a cluster when the others have ended. Raises if tasks of an earlier command still run and this one wouldn't wait
+    for them, and in a process of torchrun that hasn't found the others.
     """
     from menagerie.studies.runs.local import run_here
 

@@ -80,7 +80,7 @@ def summaries(
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:
     """Yield a row for each task and each record to which it applies, with the false caption that scores highest; rows
-    of swaps also have the partner's scores."""
+    of swaps also have the partner's scores, if the record has a partner."""
     from menagerie.generators.benchmarks.benchmark import QUAD
 
     partners = {item.record: matrix[1] for item, matrix in zip(items, scores, strict=True) if item.group == QUAD}
@@ -99,7 +99,7 @@ def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]
 
 def swap_accuracy(scorer: "Scorer", test: "Benchmark", most: int | None = None) -> float:
     """Return the tie-neutral accuracy on a test's swaps (or on the items that replace them), or on a sample of at most
-    `most`.
+    `most`; NaN if there are none.
 
     A scorer in training mode stays in it.
     """
@@ -134,7 +134,7 @@ def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
 
 
 def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:
-    """Return the accuracy on a sample of a test; NaN if no record has a swapped caption, or a score isn't finite."""
+    """Return the accuracy on a sample of a test's swaps; NaN if there are none, or if a score isn't finite."""
     import torch
 
     devices = [scorer.device] if scorer.device.type == "cuda" else []

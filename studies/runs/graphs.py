@@ -27,8 +27,8 @@ PLAIN = Graphs()
 
 
 def read_graphs(job: Job, material: Material) -> Graphs:
-    """Open the sources of the graphs that a cell reads; raises if its parser can't run here, and for data without a
-    world."""
+    """Open the sources of the graphs that a cell reads. Raise if its parser can't run here, or if it wants other graphs
+    than the data's own and the data have no world."""
     source, seed = job.cell.graphs, job.cell.seed
     if source.plain:
         return PLAIN
@@ -76,8 +76,7 @@ def parsed_record(graphs: Graphs) -> dict[str, str]:
 
 
 def false_further_of(scorer: "Scorer") -> str:
-    """Return the kind of the false versions of further captions in a scorer's training batches; empty if there are
-    none."""
+    """Return which kind of false further captions a scorer's training batches have; empty if they have none."""
     return getattr(scorer.training_reader or scorer.reader, "false_further", "")
 
 
@@ -85,8 +84,7 @@ def loss_negatives(cell: Cell, train: "Captioned", further: str = "") -> list[st
     """List the negatives of the loss besides other images and their captions: false captions, false versions of further
     captions (of the kind `further`), partner images, altered graphs.
 
-    Partners that a model wants by itself count only if the training data have them, altered graphs only if captions
-    state relations.
+    Partner images count only if the training data have partners, altered graphs only if captions state relations.
     """
     wanted = negatives_of(cell.recipe, cell.negatives)
     if wanted.images:

@@ -35,8 +35,8 @@ class AnyJob:
     def run(self, report: Report, release: Callable[[], None]) -> None:
         """Do what is left, from where it was stopped.
 
-        After `release()` the job may be ended at any moment. A `UserError` ends all other jobs too, unless this job has
-        `ended` with it, for example because it diverged.
+        After `release()` the job may be ended at any moment. A `UserError` means that the job failed (see `run_jobs`),
+        unless it has `ended` with this error, for example because it diverged.
         """
         raise NotImplementedError
 

@@ -77,8 +77,8 @@ def run_one(job: AnyJob, messages: Any) -> int | str:
 
 @dataclass
 class Ending(Interruption):
-    """A request by SIGTERM to end a run that has processes of its own. It must not be killed while these start or pass
-    on a batch, so it ends after its current step and saves its state. Further requests are ignored."""
+    """A request by SIGTERM to end a run that has processes of its own. Such a run must not be killed while these start
+    or pass on a batch, so it ends after its current step and saves its state. Further requests are ignored."""
 
     deferred: bool = True
 
@@ -132,7 +132,7 @@ class Pool:
             self.start(waiting.pop(self.choose(waiting)))
 
     def start(self, job: AnyJob) -> None:
-        """Give `job` to an idle worker, if possible to one that has loaded its group, else to a new worker."""
+        """Give `job` to an idle worker, if possible one that has loaded its group; if none is idle, to a new worker."""
         worker = min(self.idle, key=lambda worker: worker.group != job.group, default=None)
         if worker is None:
             inbox = self.context.Queue()

@@ -45,7 +45,7 @@ Report = Callable[[int], None]  # receives each finished step, or 0 while a run 
 
 def start_from_shared_phase(job: Job, material: Material, scorer: "Scorer", report: Report, log: TrainingLog) -> None:
     """Give the cell the state after the single-object phase as its own state, unless it has one. If nobody has trained
-    the phase yet, train it."""
+    the phase yet, train it. Do nothing for a cell without a phase that others could share."""
     from menagerie.models.training.feed import single_steps
     from menagerie.models.training.sampling import SINGLES
     from menagerie.models.training.state import StateFile, hand_on
@@ -153,7 +153,7 @@ NUMBER = re.compile("[0-9]+")
 
 
 def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None]) -> None:
-    """Train a cell whose recipe decays to the end of its constant phase, and keep that state for longer cells.
+    """If a cell's rate decays, train the cell to the end of its constant phase and keep that state for longer cells.
 
     `train_until` trains the cell from its own state, if there is one, to a step, and saves its state there.
     """

@@ -1,7 +1,7 @@
 """Trains in several processes of one cluster task, as torchrun does in several processes of a command.
 
 The task's own process is the first of them. It starts the others, which take the steps of its trainings together with
-it (menagerie.studies.runs.followers). Each has its own GPU.
+it (menagerie.studies.runs.followers). On GPUs each has its own.
 """
 
 import os

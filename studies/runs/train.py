@@ -130,7 +130,7 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
 
 @contextmanager
 def noted_divergence(job: Job) -> Iterator[None]:
-    """If loss, weights or scores aren't finite, write the reason to the cell's folder, for other processes."""
+    """If loss, weights or scores aren't finite in this context, note why in the cell's folder, for other processes."""
     from menagerie.models.scorer import Diverged
 
     try:

@@ -146,7 +146,7 @@ def course_figures(study: Any, points: Sequence[Point]) -> Iterator[Part]:
 
 
 def front_table(study: Any, fronts: Mapping[str, Sequence[Point]]) -> Rows:
-    """A row for each setting on a Pareto front."""
+    """Return a table with a row for each setting on a Pareto front."""
     chosen = [p for settings in fronts.values() for p in settings]
     rows = [[p.model, *p.row(), percent(p.accuracy), percent(p.test(study))] for p in chosen]
     says = (

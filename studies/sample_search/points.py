@@ -28,9 +28,9 @@ class Setting(NamedTuple):
     hard_negatives: float
     """Fraction of these pairs that also have their hard negatives."""
     singles_views: int
-    """Views of each lone animal."""
+    """Views of each single-object scene."""
     singles_share: float
-    """Share of a batch that shows single animals."""
+    """Share of a batch that shows single-object scenes."""
 
 
 class Judged(NamedTuple):
@@ -87,7 +87,7 @@ class Point(NamedTuple):
         return len(self.judged.validations) == study.seeds
 
     def test(self, study: Any) -> float:
-        """Accuracy on the test over seeds, taken as that on validation is."""
+        """Accuracy on the test over seeds: their mean or median, as on validation."""
         return (mean if study.budgets else median)(pareto.accuracies(self.tallies(study)))
 
     @property
@@ -146,7 +146,7 @@ class Reached(NamedTuple):
     best: Point | None
     """The setting with the fewest images that reached the target."""
     most_missed: int | None
-    """The most images of a setting that missed the target."""
+    """The most images of a setting that hasn't reached the target; None if all have."""
 
 
 def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
@@ -159,8 +159,8 @@ def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
 
 
 def importances(points: Sequence[Point], model: str) -> dict[str, float]:
-    """The importance of each parameter by functional analysis of variance (Hutter et al. 2014), as Optuna computes it;
-    empty for too few settings, or equal ones."""
+    """Return the importance of each parameter by functional analysis of variance (Hutter et al. 2014), by Optuna; empty
+    for too few settings, or if all have the same accuracy."""
     import optuna
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
@@ -180,7 +180,7 @@ def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> 
 
 
 def interval_of(study: Any, points: Sequence[Point], other: str) -> str:
-    """The interval of the ratio to another model; a dash where either model has no setting whose seeds all ended."""
+    """Return the interval of the ratio to another model; a dash if either has no setting with all seeds trained."""
     both = [[p for p in points if p.model == model and p.here(study)] for model in (study.models[0], other)]
     curves = [curve_of(study, its, ("validation",)) for its in both]
     return pareto.image_ratio(*curves, study.target).interval if all(both) else DASH

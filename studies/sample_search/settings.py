@@ -57,7 +57,7 @@ class SampleStudy(SearchStudy):
     larger one."""
     rise: Annotated[float, TRAINING, SHARE] = 0.01
     """Smallest rise that counts, as a share: 0.01 is a point. A setting that is closer to 100 % than that gets no
-    larger budget."""
+    further budget beyond the first 1 + `patience`."""
 
     @classmethod
     def growing(cls) -> frozenset[str]:
@@ -114,7 +114,7 @@ class SampleStudy(SearchStudy):
         """Return the training recipe of a model: the study's, or the tuned one, whose warm-up keeps its share of the
         steps.
 
-        Runs with a larger budget, `steps`, begin in the same way: the warm-up and the phase of lone animals take as
+        Runs with a larger budget, `steps`, begin in the same way: the warm-up and the single-object phase take as
         many steps.
         """
         recipe = replace(training_recipe(self, model), singles_share=share)

@@ -68,7 +68,7 @@ NOISE = " Of an untrained model they are noise."
 
 
 def parts(records: Records) -> Iterator[Part]:
-    """Headlines; the paper's tables with ours above; every number; the surest errors."""
+    """Yield the page: headlines, the paper's tables with our rows above its own, all numbers, and the surest errors."""
     scored = Scored(records)
     yield from answer(levels_of(scored))
     yield Paragraph(WHAT_IT_IS)
@@ -99,14 +99,14 @@ def write_latex(records: Records) -> None:
 
 
 def print_results(records: Records) -> None:
-    """Print a row for each headline: there may be few models and many headlines."""
+    """Print a row for each headline, as there may be few models and many headlines."""
     table = headline_table(Scored(records)).set_index("model").T
     rows = [(str(name), *row) for name, row in table.iterrows()]
     print_table(["benchmark", *map(str, table.columns)], rows, "official scores, %")
 
 
 def levels_of(scored: Scored) -> Levels:
-    """The first headline of each benchmark."""
+    """Return the figure of the first headline of each benchmark."""
     found, chances = {}, {}
     for label, rows in scored.table[scored.table.kind == "headline"].groupby("benchmark", sort=False):
         name = rows.name.iloc[0]
@@ -146,7 +146,7 @@ def beside_papers(scored: Scored) -> Iterator[Part]:
 
 
 def all_numbers(scored: Scored) -> Iterator[Part]:
-    """Every number of each benchmark."""
+    """Yield a table of every number of each benchmark."""
     abouts = {piece.label: piece.subject.about for piece in scored.pieces}
     for label, file in file_names(dict.fromkeys(scored.table.benchmark)).items():
         yield Heading(label)
@@ -155,7 +155,7 @@ def all_numbers(scored: Scored) -> Iterator[Part]:
 
 
 def errors(records: Records) -> Iterator[Part]:
-    """The images that models got wrong by the widest margin."""
+    """Yield pictures of the images that models got wrong by the widest margin."""
     found = [(piece, result["wrong"]) for piece, result in named_results(records) if result["wrong"]]
     if not found:
         return

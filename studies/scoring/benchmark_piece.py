@@ -212,7 +212,8 @@ def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Re
 def scored_pool(
     codes: Codes, bench: MatrixBenchmark, pool: Pool, encode: Encode, reranker: Reranker | None
 ) -> Iterator[Result]:
-    """Yield the tests of a pool; if the pool has too many pairs, only the best candidates are scored."""
+    """Yield the tests of a pool. If it has too many pairs for the scorer, only the best candidates are scored, or,
+    without `reranker`, this raises."""
     if reranker and too_many(codes.scorer, pool):
         scores = reranker(codes.scorer, pool, encode)
         return bench.results(pool, scores.by_image, scores.by_text)
@@ -290,7 +291,7 @@ def surely_wrong(results: Sequence[Result]) -> list[Mapping[str, Any]]:
 
 def preferences(result: Result) -> Iterator[Mapping[str, Any]]:
     """Yield images of a test that score a false text as high as one of their own, or higher, with both texts and
-    scores."""
+    scores; none for tests that ask for images."""
     item, scores, _ = result
     if len(item.texts) < max(2, len(item.images)):  # texts that ask for images
         return

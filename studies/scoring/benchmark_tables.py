@@ -57,7 +57,7 @@ TABLES = [PaperTable(**given | {"columns": [Column(*its) for its in given["colum
 
 
 def measured(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Every number of a result: "group" or "headline", its name, its values."""
+    """Yield each number of a result: "group" or "headline", its name, its values."""
     for kind in ("groups", "headlines"):
         yield from ((kind[:-1], name, values) for name, values in result[kind].items())
 
@@ -194,8 +194,8 @@ def their_rows(layout: PaperTable) -> Iterator[list[str]]:
 
 
 def our_rows(scored: Scored, layout: PaperTable) -> Iterator[list[str]]:
-    """Yield three rows for each model: by the official rule, with ties shared, and its ties. A missing number is a dash
-    with the reason."""
+    """Yield three rows for each model: scores by the official rule, scores with ties shared, and rates of ties. A
+    missing number is a dash with the reason."""
     gone, names = left_out(scored.records), {(piece.model, piece.label): piece.name for piece in scored.pieces}
     for model, title in scored.titles.items():
         rows = scored.table[scored.table.model == model]
@@ -215,7 +215,7 @@ def our_rows(scored: Scored, layout: PaperTable) -> Iterator[list[str]]:
 
 
 def latex(tables: Sequence[tuple[PaperTable, pd.DataFrame]]) -> str:
-    """Tables of the paper in LaTeX."""
+    """Write the tables of the paper in LaTeX."""
     of = f'of "{OC_CLIP["paper"]}"; rows marked{THEIRS} are its figures. Percent.'
     captions = (f"{table.title}, laid out as table {table.number} {of} {table.note}" for table, _ in tables)
     return "\n".join(to_latex(frame, caption) for (_, frame), caption in zip(tables, captions, strict=True))

@@ -60,7 +60,7 @@ def folders_given(given: Sequence[str], known: Collection[str]) -> dict[str, tup
 def read_benchmarks(
     specs: Sequence[BenchmarkSpec], named: bool, place: Place
 ) -> list[tuple[BenchmarkSpec, PhotographSet]]:
-    """Return the benchmarks of a command line: all that it names, or else the complete ones."""
+    """Read the benchmarks of a command line: all of `specs` if it names them (`named`), otherwise the complete ones."""
     return [(spec, spec.build(place)) for spec in specs] if named else usable(specs, place)
 
 
@@ -136,7 +136,7 @@ def counted(bench: PhotographSet) -> Counter[str]:
 
 def differing(spec: BenchmarkSpec, records: Counter[str]) -> Iterator[tuple[str, int, int]]:
     """Yield each name whose number of records isn't the official one, with the official number and ours. A name stands
-    for the group, or else for all groups that begin with it.
+    for the group of that name or, if there is none, for all groups whose names begin with it.
 
     Names of sets may be spelled as their folders are, "ImageNetV2" or "imagenetv2".
     """

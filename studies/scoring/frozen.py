@@ -112,7 +112,7 @@ def portable(model: Model) -> str:
 
 
 def pieces_of(records: Records) -> Iterator[tuple[FrozenPiece, Mapping[str, Any]]]:
-    """The finished pieces of frozen benchmarks, in the folder of the study, with their results."""
+    """Yield the finished pieces of frozen benchmarks, as they lie in the study's folder, with their results."""
     for piece, result in named_results(records):
         if isinstance(piece, FrozenPiece):
             yield piece.job(records.out), result

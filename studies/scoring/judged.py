@@ -73,7 +73,7 @@ def flagged(records: "Records", model: str, name: str) -> str:
 
 
 def about_answers(records: "Records") -> "Iterator[Part]":
-    """What judges answered, piece by piece."""
+    """Yield a section on what judges answered, piece by piece; nothing without judges."""
     from menagerie.studies.frame.parts import Facts, Heading
 
     said = {arm.cell.name: sentence(result) for arm, result in records.results if result.get("judged")}

@@ -56,8 +56,8 @@ class Model:
 def models_of(
     names: Sequence[str], code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None
 ) -> list[Model]:
-    """All models that the names stand for. Raises for an unknown name, and without `judge` for models that answer
-    questions."""
+    """Return all models that the names stand for. Raise for an unknown name, for a model that is given twice, and
+    without `judge` for models that answer questions."""
     for given in code:
         if not is_own(given):
             raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
@@ -94,7 +94,8 @@ def models_named(name: str, code: Sequence[str], towers: TowerConfig, judge: Jud
 
 
 def of_cell(name: str, source: Checkpoint, place: Mapping[str, Any]) -> Model:
-    """Describe a cell as a `Model`. Its labels say the run, the scorer, and the cell's `place` in its study."""
+    """Return a cell as a `Model`. The model's `label` states the run, the scorer, and the cell's `place` in its study;
+    the model's `cell` states the same without the run."""
     model, where = short_name(source.model), ", ".join(f"{axis} {value}" for axis, value in place.items())
     words = [f"{axis.replace('_', ' ')} {worded(axis, value)}" for axis, value in place.items()]
     label = f"{name}: {model}" + (f" ({where})" if where else "")

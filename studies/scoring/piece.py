@@ -22,7 +22,7 @@ from menagerie.studies.scoring.models import Model
 
 @dataclass(frozen=True)
 class Piece(AnyJob, ABC):
-    """The cell of an evaluation's arm. In the folder of a study it is its own job."""
+    """The work of an evaluation's arm, which takes the place of a training run. `job` makes it ready to be run."""
 
     tested: Model
     label: str
@@ -69,7 +69,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def problem(self) -> str:
-        """Why the piece was left out."""
+        """Why the piece was left out; empty if it wasn't."""
         return left_out(self.folder)
 
     @property

@@ -116,8 +116,8 @@ def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = Spli
 
 
 def labels_of(names: Sequence[str]) -> dict[str, str]:
-    """Return each split's name in tables: that of its file, if no other split has it. Raises for a split that is given
-    twice."""
+    """Return each split's name in tables: the stem of its file's name, if no other split has that too. Raise for a
+    split that is given twice."""
     stems = [Path(name).stem for name in names]
     if len(set(names)) < len(names):
         raise UserError(f"one of --splits is given twice: {' '.join(names)}")

@@ -57,7 +57,7 @@ class ScoringStudy(AnyStudy):
 
     @classmethod
     def growing(cls) -> frozenset[str]:
-        """Return all options, as what decides a piece is part of its name. Older folders have a `check` among their
+        """Return all options, as what decides a piece is part of its id. Older folders have a `check` among their
         options."""
         return frozenset({item.name for item in fields(cls)} | {"check"})
 
@@ -90,7 +90,7 @@ class ScoringStudy(AnyStudy):
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
 
     def check(self) -> None:
-        """Raise for a device that isn't here."""
+        """Raise for a device that isn't here, unless Slurm runs the pieces."""
         if self.cluster.engine != "slurm":
             check_device_here(self.device)
 
@@ -104,7 +104,7 @@ class ScoringStudy(AnyStudy):
         return True
 
     def prepare(self, out: Path) -> "ScoringStudy":
-        """Try pieces that were left out again."""
+        """Forget why pieces were left out, so that they are tried again."""
         forget_left_out(out)
         return self
 
