@@ -190,7 +190,7 @@ def said(claim: str, row: str, tests: str, outcome: str, sign: int, measured: st
 
 
 def over_seeds(rows: "pd.DataFrame", part: str, measure: str) -> str:
-    """Return the mean over seeds, with places pooled, and its chance."""
+    """Return as text the mean over seeds, with places of the grid pooled, and chance; a dash without rows."""
     chosen = rows[(rows["part"] == part) & (rows["measure"] == measure)]
     if not len(chosen):
         return DASH

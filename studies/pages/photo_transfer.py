@@ -162,7 +162,7 @@ def step_words(rows: Sequence[Compared]) -> Iterator[str]:
 
 
 def table(part: str, rows: Sequence[Any], study: Any) -> Rows:
-    """Return the table of a question. That of what a synthetic image is worth has a row for each target."""
+    """Return the table of a question. The one on what a synthetic image is worth has a row for each target."""
     if part == WORTH:
         return Rows(part, HEADERS[part], [worth_cells(row) for row in worths(rows, study.targets)], says=WORTHS)
     cells = ((short(row.model), *placed(part, row), *map(said, row[3:])) for row in rows)

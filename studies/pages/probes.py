@@ -130,7 +130,7 @@ def sentence(name: str, rows: "pd.DataFrame") -> str:
 
 
 def narrow(image: Mean | None, text: Mean | None) -> str:
-    """Say which code holds fewer bits, or that this is undecided because their intervals overlap; empty if a code is
+    """Say which code holds fewer bits, or, if their intervals don't tell, that it is undecided; empty if one is
     missing."""
     if image is None or text is None:
         return ""

@@ -61,8 +61,8 @@ def measured(points: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 class Compared(NamedTuple):
-    """One measure of two groups: rendered and photographed animals; from scratch and after synthetic training; with the
-    synthetic world as it is and changed."""
+    """One measure of two groups of records: of rendered and of photographed animals, from scratch and after synthetic
+    training, or with the synthetic world as it is and changed."""
 
     model: str
     place: Any

@@ -46,7 +46,7 @@ class Training(NamedTuple):
 
 
 class Photographs(NamedTuple):
-    """Files by animal."""
+    """The files of photographs, by animal."""
 
     tested: dict[str, tuple[Path, ...]]
     """Animals that the synthetic world has too."""
@@ -182,6 +182,6 @@ def kept(files: Sequence[Path], seed: int, count: int) -> tuple[Path, ...]:
 
 
 def drawn(photographs: Photographs, seed: int, count: int) -> list[str]:
-    """Some of the other animals, drawn with a seed; a larger draw contains the smaller ones."""
+    """Choose up to `count` of the other animals at random, by a seed. A larger choice contains the smaller ones."""
     names = sorted(photographs.others)
     return sorted(names[k] for k in generator(seed, "other animals").permutation(len(names))[:count])

@@ -104,8 +104,8 @@ def described(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Described:
-    """What a plan needs to know of the photographs of some sources with one parser's graphs. They are read once for it,
-    and not again."""
+    """What a plan needs to know of the photographs of some sources with one parser's graphs. For a plan they are read
+    only once."""
 
     photographs: str
     """Identity of the photographs with their captions and graphs."""

@@ -29,7 +29,7 @@ DIVERGED = "diverged.txt"  # why a cell has no result and never will
 
 @dataclass(frozen=True)
 class Start:
-    """Trained weights from which a run starts, of a scorer of the same kind (models/carry_over.py)."""
+    """Trained weights of a scorer of the same kind, from which a run starts (models/carry_over.py)."""
 
     weights: str
     """Hash of the checkpoint's files."""

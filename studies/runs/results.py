@@ -24,7 +24,7 @@ Numbers = dict[str, float | None]
 
 
 class CutTexts(msgspec.Struct):
-    """Numbers of texts longer than the model reads; missing if its reader can't tell."""
+    """How many texts are longer than the model reads, and the first of them; empty if the model's reader can't tell."""
 
     texts: int = 0
     of: int = 0

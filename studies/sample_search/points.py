@@ -39,16 +39,16 @@ class Judged(NamedTuple):
     arms: Sequence[Arm]
     """All runs that are planned so far, finished ones too."""
     chosen: Sequence[Arm]
-    """A run of each seed, by which the setting is judged."""
+    """The runs by which the setting is judged: of all seeds, or of as many as tell that it misses the target."""
     validations: Sequence[float]
     """Accuracy on validation of the chosen runs that have ended."""
     accuracy: float | None
-    """The accuracy on validation over seeds; None until all seeds have ended, and if one diverged."""
+    """The accuracy on validation over the chosen runs; None until all of them have ended, and if one diverged."""
     diverged: bool = False
     equal: Sequence[Arm] = ()
     """The runs of the budget that all settings have."""
     capped: bool = False
-    """Whether validation still rose at the largest budget."""
+    """Whether the setting got the largest budget before validation had stopped rising."""
 
 
 class Point(NamedTuple):
@@ -78,7 +78,7 @@ class Point(NamedTuple):
         return "missed" if len(self.judged.validations) in (0, study.seeds) else "pruned"
 
     def tallies(self, study: Any, tests: Sequence[str] = ()) -> list[Tally]:
-        """Return the points and the number of swaps by animal pair, for each seed: of the test, or of the tests that
+        """Return, for each seed, the points and the number of swaps by animal pair on the test, or on the tests that
         are named."""
         return [tally(self.records.folder(arm), tests or arm.cell.data.recipe.judged) for arm in self.judged.chosen]
 

@@ -55,7 +55,7 @@ class Piece(AnyJob, ABC):
 
     @property
     def group(self) -> str:
-        """The model, by its weights: a worker keeps it for the pieces of one group."""
+        """Hash of the model's weights. A worker keeps the loaded model for all pieces of one group."""
         return self.tested.weights
 
     @property

@@ -60,8 +60,8 @@ class Reranker:
 
     @cached_property
     def _opened(self) -> tuple[Codes, PhotographSet]:
-        """The first model's codes of images, and the benchmark as that model reads it. Raises if it reads pairs itself,
-        or doesn't know a word."""
+        """The first model's codes of images, and the benchmark as that model reads it. Raises if that model reads
+        pairs itself, or doesn't know a word."""
         model = self.first.model
         loaded = load(model, self.device)
         if isinstance(loaded, Judge) or loaded.scorer.pairs_only:
