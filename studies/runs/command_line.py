@@ -228,5 +228,5 @@ class ModelOptions(ScorersOption):
     tokenizer: Annotated[str, MODEL] = ""
     """closed, open_clip or hf:NAME; empty takes the closed vocabulary for small towers, else the architecture's."""
     recipe: Annotated[Recipe, tyro.conf.arg(name=""), TRAINING] = field(default_factory=Recipe)
-    """Training recipe, the same for all models. With pretrained weights each model's paper gives learning
-    rates, warm-ups, weight decay and betas in place of these."""
+    """Training recipe, the same for all models but for `tuned` ones. With pretrained weights each model's paper gives
+    learning rates, warm-ups, weight decay and betas in place of these."""

@@ -39,7 +39,8 @@ def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> Non
 
 
 def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
-    """Run a job that no other process runs. If its end is requested, it ends after its next step."""
+    """Run a job that no other process runs. If its end is requested, it ends after its next step;
+    before its first step, and once it has called `release`, at once."""
     clear_leftovers(job.folder, below=True, alone=True)
     lines = PlainLines()
 
