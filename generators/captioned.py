@@ -21,13 +21,13 @@ Option = TypeVar("Option")
 
 
 class Captioned(ABC):
-    """Images with captions. The only randomness is in the draws: the same index and draw give the same bytes."""
+    """Images with captions. Only draws are random: the same index and draw give the same image and captions."""
 
     name: str
     """Name in messages."""
     complete_captions: bool = False
     """Whether captions come from a closed world and have complete graphs. Then a graph tells whether a text is true of
-    another text's image, and the loss doesn't use such texts as negatives. Otherwise only duplicates are recognised."""
+    another text's image, and the loss can leave such texts out. Otherwise only duplicates are recognised."""
     names: frozenset[str] = frozenset()
     """Names of several words in complete captions, such as "sea lion" (`captions.relations.names_in`)."""
     has_partners: bool = False
@@ -55,10 +55,9 @@ class Captioned(ABC):
 
     @abstractmethod
     def texts(self) -> Iterator[str]:
-        """Yield every text that can be drawn, possibly more than once: captions, negatives, and the nodes and
-        predicates of both.
+        """Yield the texts that vocabularies and context lengths are made from, possibly more than once.
 
-        Vocabularies and context lengths are made from these texts.
+        They are captions, negatives, and the nodes and predicates of both, but not always all that can be drawn.
         """
 
     def several(self, indices: Indices, draws: Indices, count: int) -> list[list[Caption]]:
@@ -105,9 +104,9 @@ def all_texts(captions: Iterable[Caption]) -> Iterator[str]:
 
 
 class Example(NamedTuple):
-    """An image with its caption, its hard negative, and the scene graphs of both.
+    """An image of a split with its caption, its hard negative, and the scene graphs of both.
 
-    Real data sets have the same form. `negative` is empty if there is none.
+    `negative` is empty if there is none.
     """
 
     image: UInt8[Tensor, "3 h w"]

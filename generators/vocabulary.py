@@ -30,7 +30,7 @@ THING = ("animal", "texture", "slot", "size")
 
 
 def has_crowds(table: np.ndarray) -> bool:
-    """Return whether any thing of a scene table stands in a place of crowds. Shards with such scenes also hold each
+    """Return whether any thing of a scene table stands in a slot of crowds. Shards with such scenes also hold each
     thing's area."""
     return bool((table["slot"] >= len(PAIR_SLOTS)).any())
 
@@ -56,8 +56,8 @@ class Vocabulary:
         return cls(**{name: tuple(words) for name, words in names.items()})
 
     def to_json(self, *tables: np.ndarray) -> str:
-        """Return all names as one JSON object. It has the places of crowds only if a scene of `tables` uses one, so
-        files without crowds, and digests of this text, stay as they were, byte for byte."""
+        """Return all names as one JSON object. It has the slots of crowds only if a scene of `tables` uses one, so
+        without crowds this text and its digests are the same, byte for byte, as before there were crowds."""
         crowded = any(has_crowds(table) for table in tables)
         return json.dumps(asdict(self if crowded else replace(self, slots=self.slots[: len(PAIR_SLOTS)])))
 

@@ -24,7 +24,7 @@ from menagerie.generators.vocabulary import Vocabulary
 
 
 class Content(NamedTuple):
-    """The content of a caption of `scene`. If the caption is false, its things differ from the scene's."""
+    """The content of a caption of `scene`. The things of a false caption differ from the scene's."""
 
     scene: Scene
     things: tuple[Thing, ...]
@@ -39,8 +39,8 @@ class Content(NamedTuple):
         return list(dict.fromkeys(thing._replace(slot="") for thing in self.things))
 
     def with_things(self, change: Mapping[Thing, Thing]) -> "Content":
-        """Return a copy with things replaced by those that `change` maps them to. Its things have no slots; those of
-        the content keep theirs."""
+        """Return a copy with things replaced as `change` says, whose things have no slots. Each new thing gets the slot
+        of the old one."""
         bare = [thing._replace(slot="") for thing in self.things]
         pairs = zip(self.things, bare, strict=True)
         return self._replace(things=tuple(change.get(kind, kind)._replace(slot=thing.slot) for thing, kind in pairs))
@@ -81,7 +81,8 @@ class Contents:
         return content
 
     def shown(self, scene: Scene, node: str) -> list[Thing]:
-        """Return the things of `scene` that have a node's animal, with only the attributes that the node states."""
+        """Return the things of `scene` that have a node's animal, each with the texture and size that the node states,
+        or none."""
         stated = self.known[node]
         alike = [thing for thing in scene.things if thing.animal == stated.animal]
         return [thing._replace(texture=stated.texture, size=stated.size) for thing in alike]

@@ -1,8 +1,8 @@
 """What captions of crowds say: which things of a scene of up to six they mention, in which order, and how they relate.
 
-Captions of tests mention the two exchanged things, and others up to the most that a training caption mentions. Longer
-texts would be unfair: a model may have learnt nothing for positions that no training text reached. A caption may state
-a chain of relations, each between a thing and the next one. All draws depend on (seed, scene) only.
+Most captions of tests mention the two exchanged things, and others up to the most that a training caption mentions.
+Longer texts would be unfair: a model may have learnt nothing for positions that no training text reached. A caption may
+state a chain of relations, each between a thing and the next one. All draws depend on (seed, scene) only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -104,8 +104,8 @@ def chain(things: Sequence[Thing], telling: Telling) -> tuple[str, ...]:
 def caption_of(
     scene: Scene, things: Sequence[Thing], telling: Telling, predicates: Sequence[str] | None = None
 ) -> Caption:
-    """Write a caption of `things` in the phrasing drawn for the scene. Without `predicates`, it states the relations of
-    the things' slots."""
+    """Write a caption of `things` in the phrasing drawn for the scene. Without `predicates`, it states those of
+    `chain`."""
     predicates = chain(things, telling) if predicates is None else tuple(predicates)
     return build_caption(phrasing_of(scene, telling.seed, telling.template), scene, things, predicates or "")
 

@@ -62,7 +62,7 @@ def shortened(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
 
 
 def predicate_of(scene: Scene, subject: int) -> str:
-    """Return the predicate of a scene with a relation, if thing number `subject` (0 or 1) is its subject."""
+    """Return the predicate whose subject is thing number `subject` (0 or 1) of a scene with a relation."""
     return PREDICATES[scene.relation][subject]
 
 

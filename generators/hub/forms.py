@@ -46,10 +46,11 @@ class Form:
     more: tuple[str, ...] = ()
     """Further columns, read if the table has them."""
     parts: tuple[str, ...] = ()
-    """The benchmark's parts, if it has a file for each. The name of a table, its split or a column tells the part."""
+    """The benchmark's parts, if it has a file for each. `--part`, the names of a table or folder, or a column tell the
+    part."""
     part_column: str = ""
     keyed: bool = False
-    """Whether the file is an object with numbers as keys; otherwise it is a list."""
+    """Whether the file is an object with numbers as keys; otherwise it is a list, or has one record a line (.jsonl)."""
     note: str = ""
     """Text that says what else the benchmark needs."""
 

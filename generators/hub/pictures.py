@@ -35,7 +35,7 @@ class PictureFolder:
 
         The name is `name` if given; otherwise the picture's name in the table, if that is valid and no other picture
         has it, else a hash of the content. Equal pictures of one name share a file. Raises for a file that is no
-        picture, for a `name` that another picture has, and for a path that leads out of the folder.
+        picture, for a `name` that is invalid or another picture's, and for a path that leads out of the folder.
         """
         if name and not PLAIN.fullmatch(name):
             raise row.error(f"calls its picture in {column!r} as no file can be called: {name!r}")

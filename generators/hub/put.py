@@ -1,4 +1,4 @@
-"""Tells the names of the hub's folders, and moves finished files below a data root, all or none.
+"""Tells the names of the hub's folders, and moves finished files below a data root, none if one differs there.
 
 In the hub's own cache, `datasets--OWNER--SET/snapshots/COMMIT` is a folder of links to `datasets--OWNER--SET/blobs`.
 """
@@ -36,7 +36,7 @@ class Made(NamedTuple):
     folder: str
     """Folder of the images, below the data root."""
     records: Mapping[str, int]
-    """Number of records by part of the benchmark; the part is "" if there is only one."""
+    """Number of records by part of the benchmark, "" if it has only one; by data set if it was a webdataset."""
     images: int
     read: Sequence[str]
     """Tables that were read, or the split."""

@@ -131,7 +131,7 @@ def rows_of(table: Table, columns: Sequence[str]) -> Iterator[Entry]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple["pa.Schema", "Read"]]:
-    """Yield a file's schema, and a function that reads some columns, a few rows at a time; any fault raises one
+    """Yield a file's schema, and a function that reads some columns, a few rows at a time; every fault raises
     `UserError`.
 
     Nothing is unpickled: pyarrow before 14.0.1 did so for its own types, and our extra excludes those versions.

@@ -92,8 +92,8 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
     """Write the official files of a folder of the hub below the data root `root`.
 
     Options that aren't given are inferred: `benchmark` from the columns, `part` (of a benchmark with a file for each)
-    from the names of tables and of the folder, `split` as "test". Existing files are kept; raises if one differs from
-    the new file of its name. An import that fails leaves nothing behind.
+    from a column or the names of tables and folder, `split` as the only one or "test". Existing files are kept; raises
+    if one differs from the new file of its name. An import that fails leaves nothing behind.
     """
     check_place("--data-root", root)
     if not folder.is_dir():

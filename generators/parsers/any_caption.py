@@ -23,10 +23,10 @@ EXAMPLE = "write it like 'a red cat and a white lion in the desert', or give the
 def parse(caption: str, world: str | World | Vocabulary = "") -> SceneGraph:
     """Parse a caption of our worlds. The nodes of its graph are its things in order of mention, then the background.
 
-    `world` is a name, a TOML file or a vocabulary; without it, all built-in animals and backgrounds and the textures of
-    pug are known. Capitals and punctuation don't matter, and the background may be missing. Raises `UserError` for a
-    caption that doesn't follow the grammar (`menagerie.generators.parsers.world_grammar`), and for a word that no
-    caption of the world has; the message suggests the nearest word.
+    `world` is a name, a TOML file or a vocabulary; without it, `all_names` are known. Capitals and punctuation don't
+    matter, and the background may be missing. Raises `UserError` for a caption that doesn't follow the grammar
+    (`menagerie.generators.parsers.world_grammar`), and for a word that no caption of the world has; the message
+    suggests the nearest word.
     """
     words, text = vocabulary_of(world), plain_text(caption)
     if not text:
@@ -46,8 +46,8 @@ def vocabulary_of(world: str | World | Vocabulary) -> World | Vocabulary:
 
 
 def all_names() -> Vocabulary:
-    """Return all built-in animals and backgrounds, and the textures of pug. The identity of the parser `rules` depends
-    on these words, so that further textures are known only if their world is given."""
+    """Return all built-in animals, backgrounds and sizes, and the textures of pug. The identity of the parser `rules`
+    depends on these words, so further textures are known only if their world is given."""
     animals, backgrounds = map(catalog.names, ("animals", "backgrounds"))
     return Vocabulary(animals, tuple(sorted(TEXTURES)), backgrounds, PAIR_SLOTS, tuple(SIZES))
 

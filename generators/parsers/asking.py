@@ -12,8 +12,8 @@ Outcome = TypeVar("Outcome")
 class Asking:
     """Asks a server about at most `at_once` things at the same time.
 
-    If it leaves that many in a row without an answer, it counts as gone: `stopped` is set, and nothing more should be
-    sent."""
+    A server that leaves that many in a row without an answer counts as gone: `stopped` is set, and nothing more should
+    be sent."""
 
     def __init__(self, at_once: int) -> None:
         self.at_once, self.stopped = at_once, threading.Event()

@@ -87,8 +87,8 @@ class ChatServer:
         """Send `settings` as JSON and return what `read` makes of the answer's JSON. Sends nothing more once `stopped`
         is set.
 
-        Raises `NoAnswer` if all attempts fail or the server asks for too long a wait, `Refused` if it rejects this
-        request, and `UserError` if it would reject every request.
+        Raises `NoAnswer` if all attempts fail, `stopped` is set or the server asks for too long a wait, `Refused` if it
+        rejects this request, and `UserError` if it would reject every request.
         """
         body, problem, wait = json.dumps(settings).encode(), "not requested: the server had stopped answering", 0.0
         for attempt in range(self.attempts):

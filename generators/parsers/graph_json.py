@@ -88,7 +88,7 @@ class ParseCache:
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
-        """Read the existing entries; raises `UserError` if the folder can't be written to."""
+        """Read the existing entries; raises `UserError` if the folder can't be written to, or the file not read."""
         self.folder = root / f"{name}-{digest(identity)}"
         self._lines = SealedLines(self.path, self.folder.name)
         self._entries: dict[str, Entry] = {}

@@ -23,7 +23,7 @@ class Parsed(NamedTuple):
 
 @runtime_checkable
 class Parser(Protocol):
-    """Makes scene graphs of captions in everyday English. Each parser is a file of this folder with a `PARSER`."""
+    """Makes scene graphs of captions in everyday English. Each parser is a `PARSER` of a file in this folder."""
 
     def identity(self) -> Mapping[str, Any]:
         """Everything that decides the parser's graphs, as JSON values: model, prompt, version of its rules."""
@@ -80,8 +80,8 @@ class CaptionParser:
     def parse(self, captions: Sequence[str], report: Callable[[int, int], None] | None = None) -> list[SceneGraph]:
         """Return the scene graphs of captions, in their order. Many at once are faster than one by one.
 
-        Calls `report` with the number finished and the total. All answers are in the cache when this returns or raises.
-        Raises `UserError` if the parser can't work at all, and `Unanswered` for captions without an answer.
+        Calls `report` with the number finished and the total, and caches each answer as it comes. Raises `UserError` if
+        the parser can't work at all, and, unless `allow_unanswered`, `Unanswered` for captions without an answer.
         """
         wanted = list(dict.fromkeys(captions))
         self._recall(wanted)

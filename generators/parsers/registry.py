@@ -42,8 +42,8 @@ load: Callable[[str], ParserSpec] = EXPORTS.load
 def open_parser(text: str, parses: Path | None = None, allow_unanswered: bool = False) -> CaptionParser:
     """Open the parser that a text names: "spacy-rules", or with options "llm:model=NAME,url=http://HOST:8000/v1".
 
-    `parses` is the folder of cached graphs. Raises `UserError` for an unknown name, option or value, and if something
-    that the parser needs isn't installed.
+    `parses` is the folder in which slow parsers cache graphs. Raises `UserError` for an unknown name, option or value,
+    for an unusable folder, and if something that the parser needs isn't installed.
     """
     spec, options = read_parser(text)
     parser = spec.build(options)

@@ -19,7 +19,7 @@ class RulesOptions:
     """The options of `rules`."""
 
     world: str = ""
-    """World whose names are known, by name or TOML file; if empty, those of pug, with sizes."""
+    """World that gives the names: name or TOML file; empty: built-in ones, pug's textures."""
 
 
 class GrammarRules:

@@ -74,7 +74,7 @@ def read(text: str, words: Vocabulary | World) -> Reading | None:
     """Parse a caption of our worlds. The nodes of its graph are its things in order of mention, then the background.
 
     None if the text doesn't follow the grammar: no thing, not exactly one background, an animal or a texture outside of
-    a thing, "is" after the last thing, two articles, or two things joined by other words.
+    a thing, "is" or "are" after the last thing, both articles, or two things joined by other words.
     """
     thing, background, name = patterns(words)
     things = list(thing.finditer(text))

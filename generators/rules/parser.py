@@ -33,7 +33,7 @@ VALUES_OF = {
 
 
 class Parser(Tokens):
-    """Parses one rule; each method parses the part that it is named after."""
+    """Parses one rule; most methods parse the part that they are named after."""
 
     def __init__(self, text: str, world: World) -> None:
         super().__init__(text)

@@ -50,8 +50,8 @@ class Term:
     index: int | None = None
 
     def value(self, scene: Scene, thing: Thing, turned: bool) -> Value | None:
-        """Return the value of a scene's field, or of a field of the thing with the index, or without an index of
-        `thing`. None if the scene has no such value."""
+        """Return the value of the field: of the scene, of the thing with the index, or without an index of `thing`.
+        None if the scene has no such value."""
         if self.field in SCENE_FIELDS:
             return SCENE_FIELDS[self.field](scene, turned)
         if self.index is not None:

@@ -74,13 +74,13 @@ def drawn(phrases: Sequence[str], most: int, random: np.random.Generator) -> lis
 
 
 def length(phrase: str) -> tuple[int, int, str]:
-    """A sort key by number of words, then of letters, then alphabetically."""
+    """A sort key: number of words, then number of letters, then the phrase."""
     return len(WORDS.findall(phrase)), len(phrase), phrase
 
 
 def longest_caption(recipe: Recipe, known: Annotations) -> Iterator[Caption]:
-    """Yield captions at least as long, in words, as any that `recipe` can make, and all captions that state
-    relations.
+    """Yield a caption at least as long, in words, as any that `recipe` can make. If its captions state relations, yield
+    all of them.
     """
     phrases = sorted(set(known.phrases), key=length, reverse=True)
     if recipe is two_regions:
@@ -142,7 +142,8 @@ class AnnotatedPhotographs(Photographs):
             yield from (caption.text for caption in longest_caption(self.recipe, self.annotations(index)))
 
     def counts(self) -> dict[str, int]:
-        """Numbers of images, phrases and relations; "captions" is the number of annotations that draws choose from."""
+        """Numbers of images, phrases and relations; "captions" is that of relations if captions state any, else that of
+        phrases."""
         made = len(self.phrases) if self.recipe is two_regions else len(self.relations) or len(self.phrases)
         return {
             "images": len(self),

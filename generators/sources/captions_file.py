@@ -97,8 +97,9 @@ LONGEST = 2000  # characters of a caption
 def parse_file(file: Path, parsers: Sequence[str], out: Path, parses: Path, allow_unanswered: bool) -> None:
     """Parse the captions in a file by one or two parsers, print the results, and write the graphs to `out`.
 
-    Graphs are cached in the folder `parses`. Raises `UserError` before parsing if a parser can't run or a file can't be
-    written, and after parsing all others if some captions got no answer.
+    Slow parsers cache graphs in the folder `parses`. Raises `UserError` before parsing if `out` exists, `parses` can't
+    be written, the captions can't be read or a parser can't run; later if parsing or writing fails, and, unless
+    `allow_unanswered`, after a parser's last caption if it gave no answer to some.
     """
     if not 0 < len(parsers) <= 2 or len(set(parsers)) < len(parsers):
         raise UserError(f"give --parser once, or twice with two different ones; there are {', '.join(names())}")
@@ -144,7 +145,7 @@ def texts_in(path: Path) -> list[str]:
 
 
 def parse_all(parser: CaptionParser, captions: Sequence[str]) -> None:
-    """Parse captions with a progress bar, and print the results and the cost, even if some failed."""
+    """Parse captions with a progress bar, and print the results and the cost, even if parsing raises."""
     try:
         with progress_bars(parser.name) as progress:
             parser.parse(captions, partial(progress, parser.name))

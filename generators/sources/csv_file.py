@@ -1,4 +1,4 @@
-"""Reads CSV of unknown origin; errors name file, line and column."""
+"""Reads CSV of unknown origin; errors name file, record and column."""
 
 import ast
 import contextlib
@@ -19,7 +19,7 @@ NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
 class Row(NamedTuple):
-    """A line of a CSV file, by column."""
+    """A record of a CSV file, by column."""
 
     file: Path
     line: int
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     cells: dict[str, str]
 
     def error(self, problem: str) -> UserError:
-        """Make an error that names this line."""
+        """Make an error that names this record."""
         return UserError(f"{self.file}: record {self.line} {problem:.{LONGEST}}; correct the file, or get it again")
 
     def text(self, column: str) -> str:
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
 
 def read_csv(path: Path, columns: Sequence[str], by_place: bool = False) -> list[Row]:
-    """The lines of a CSV file that has these columns, and perhaps others.
+    """The records of a CSV file that has these columns, and perhaps others.
 
     With `by_place` it must have exactly these columns, in this order; the names in its header are ignored.
     """

@@ -65,8 +65,8 @@ def annotations_of(
 
 
 def read(entry: Entry, attributes: bool, refused: Refused) -> Annotations:
-    """The things of an image and their relations; leaves out things without a text, and relations of which a thing is
-    missing."""
+    """The things of an image and their relations; leaves out things without a text, and relations without a text or
+    one of their things."""
     objects = inside(entry, "objects")
     things = {key: inside(objects, key) for key in objects.content}
     phrases = {key: phrase_of(thing, attributes, refused) for key, thing in things.items()}

@@ -175,7 +175,7 @@ def without_collection() -> Iterator[None]:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text with at least one word."""
+    """Whether a value is a text with at least one word, and can be encoded (`writable`)."""
     return isinstance(value, str) and bool(value.strip()) and writable(value)
 
 

@@ -55,7 +55,7 @@ def names_in(root: Path, file: str) -> list[str]:
 
 
 def labels_in(root: Path, file: str) -> list[int]:
-    """The labels of the images in a raw file, each stored before its image."""
+    """The labels of the images in a raw file that stores each before its image (CIFAR's)."""
     layout = LAYOUTS[file]
     return list(read_bytes(root / file)[layout.header + layout.lead - 1 :: layout.length])
 

@@ -41,7 +41,7 @@ class SourcePlace:
     def path(self, name: str) -> Path:
         """The path of a file or folder: below the root, or in one of `folders`.
 
-        The root may be a data set's own folder: then "coco/train2017" is its "train2017".
+        The root may be a data set's own folder: then "coco/train2017" is "train2017" in the root.
         """
         whole = PurePosixPath(name)
         place, without_set = located(name, self.root, self.folders), self.root.joinpath(*whole.parts[1:])

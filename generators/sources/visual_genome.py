@@ -102,7 +102,8 @@ Read = Callable[[Entry, Refused], Annotations]
 
 
 class VisualGenome(AnnotatedPhotographs):
-    """Photographs with captions, each made of two regions or of one relation; `SourcePlace.caption` says which."""
+    """Photographs with captions of two regions, or of one relation (of up to three things in an image without any);
+    `SourcePlace.caption` says which."""
 
     def __init__(self, place: SourcePlace) -> None:
         """Read the files; raises for missing images and for entries in another form."""
@@ -141,8 +142,8 @@ def read_regions(entry: Entry, refused: Refused) -> Annotations:
 
 
 def read_relations(entry: Entry, refused: Refused) -> Annotations:
-    """The things of an image and their relations; leaves out things without a text, and relations of which a thing is
-    missing."""
+    """The things of an image and their relations; leaves out things without a text, and relations without a text or
+    one of their things."""
     things: dict[int, str] = {}
     if "objects" in entry.content:
         things = {thing.field("object_id", int): phrase_of(thing, refused) for thing in inner(entry, "objects")}

@@ -1,11 +1,11 @@
 """Tests on scenes of several things: one or more true captions against one or more false ones.
 
-The task `swap`, which the split file holds, exchanges the textures of two things. `assignment` deals those of up to
-four in every other way, so that true and false captions form a group: a scorer that knows the things, but not which
-texture is whose, has exactly the chance level. `illusion` tests a phrase whose words are true of two different things,
-`order` a relation, `paraphrase` two captions that say the same. Train shows what a foil names as often as what its
-caption names; otherwise the foil would give itself away. To add a task, add an entry to `CROWD_TASKS`: a function that
-returns None for a scene to which it doesn't apply.
+The task `swap`, which the split file holds, exchanges the textures of two things. `assignment` permutes the textures of
+up to four things in every other way: a scorer that knows the things, but not which texture is whose, has exactly the
+chance level. `illusion` tests a phrase whose words are true of two different things, `order` a relation, `paraphrase`
+two captions that say the same. Train shows what a foil names as often as what its caption names; otherwise the foil
+would give itself away. To add a task, add an entry to `CROWD_TASKS`: a function that returns None for a scene to which
+it doesn't apply.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def two_mentioned(scene: Scene, context: CrowdContext) -> Question | None:
 
 
 def assignment(scene: Scene, context: CrowdContext, number: int) -> Question | None:
-    """Draw `number` things and return a caption for each way to deal them their textures, the true one first. None if
+    """Draw `number` things and ask with a caption for each permutation of their textures, the true one first. None if
     `number` isn't the scene's (`assigned`), if train doesn't show all cells, or if things share a texture."""
     telling = context.telling
     alone = len({thing.texture for thing in scene.things}) == len(scene.things)
@@ -149,7 +149,7 @@ def reordered(things: Sequence[Thing], predicates: Sequence[str]) -> Iterator[St
 
 
 def says_false(subject: Thing, predicate: str, other: Thing) -> bool:
-    """Return whether a predicate is false of two things in their slots. It isn't if it is only left open."""
+    """Return whether a predicate is known to be false of two things in their slots (`layouts.holds`)."""
     name = next(name for name, both in PREDICATES.items() if predicate in both)
     first, second = (subject, other) if predicate == PREDICATES[name][0] else (other, subject)
     return holds(name, first.slot, second.slot) is False

@@ -120,8 +120,8 @@ class FalseCaptions:
         return relation, tuple(sorted(thing.animal for thing in scene.things))
 
     def replaced(self, content: Content, random: np.random.Generator) -> Iterator[Content]:
-        """Yield contents that differ in one animal, texture, size or predicate, in random order; each of the four is
-        equally likely to come first."""
+        """Yield contents that differ in one animal, texture, size or predicate: all of one field, then all of the next,
+        fields and contents in random order."""
         v, shown = self.vocabulary, content.scene.things
         names = {
             "animal": [name for name in v.animals if name not in {thing.animal for thing in shown}],
@@ -160,7 +160,7 @@ def shuffled(content: Content, random: np.random.Generator) -> Iterator[Content]
 
     An animal only changes places with an animal, a texture with a texture and a size with a size. Otherwise a text
     model could tell without the image that "a red dog and a white desert in the cat" is false. If captions state no
-    relation and there are no sizes, only the swap is left.
+    relation and there are no sizes, only swaps of textures are false.
     """
     if len(content.kinds) != len(content.things) or len(content.things) < 2:
         return
