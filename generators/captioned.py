@@ -104,10 +104,7 @@ def all_texts(captions: Iterable[Caption]) -> Iterator[str]:
 
 
 class Example(NamedTuple):
-    """An image of a split with its caption, its hard negative, and the scene graphs of both.
-
-    `negative` is empty if there is none.
-    """
+    """An image of a split, with its caption, its hard negative ("" if there is none), and the graphs of both."""
 
     image: UInt8[Tensor, "3 h w"]
     caption: str

@@ -81,8 +81,7 @@ class Contents:
         return content
 
     def shown(self, scene: Scene, node: str) -> list[Thing]:
-        """Return the things of `scene` that have a node's animal, each with the texture and size that the node states,
-        or none."""
+        """Return the things of `scene` with a node's animal, and with the texture and size that the node states."""
         stated = self.known[node]
         alike = [thing for thing in scene.things if thing.animal == stated.animal]
         return [thing._replace(texture=stated.texture, size=stated.size) for thing in alike]

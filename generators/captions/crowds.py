@@ -53,8 +53,8 @@ def in_order(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
 
 
 def tested_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
-    """Return the things that a test's caption mentions, in its order: the exchanged ones, and others, drawn up to
-    `telling.most`."""
+    """Return the things that a test's caption mentions, in its order: the exchanged ones, and others, drawn if all
+    would be more than `telling.most`."""
     kept, most = {scene.things[i].slot for i in exchanged(scene)}, max(telling.most, LEAST)
     if len(scene.things) > most:
         others = [thing.slot for thing in scene.things if thing.slot not in kept]

@@ -34,7 +34,7 @@ def claims(graph: SceneGraph, names: frozenset[str] = frozenset()) -> frozenset[
 
     They are its nodes, and its edges with phrases in place of indices: "b to the right of a" becomes "a to the left of
     b". A phrase implies its shorter forms: a small red cat is a small cat, a red cat and a cat. Every word but the last
-    may be dropped (a giant tortoise is a tortoise), except within `names` (`names_in`). Use it only for captions of
+    may be dropped, except within `names` (`names_in`). Use it only for captions of
     worlds, whose words are known; phrases of other captions are compared whole. Graphs of worlds have no phrase twice.
     """
     claimed = {less for node in graph.nodes for less in shortened(node, names)}

@@ -46,8 +46,7 @@ class Form:
     more: tuple[str, ...] = ()
     """Further columns, read if the table has them."""
     parts: tuple[str, ...] = ()
-    """The benchmark's parts, if it has a file for each. `--part`, the names of a table or folder, or a column tell the
-    part."""
+    """The benchmark's parts, if it has a file for each. A column, `--part` or names of table and folder tell which."""
     part_column: str = ""
     keyed: bool = False
     """Whether the file is an object with numbers as keys; otherwise it is a list, or has one record a line (.jsonl)."""

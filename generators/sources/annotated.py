@@ -142,8 +142,7 @@ class AnnotatedPhotographs(Photographs):
             yield from (caption.text for caption in longest_caption(self.recipe, self.annotations(index)))
 
     def counts(self) -> dict[str, int]:
-        """Numbers of images, phrases and relations; "captions" is that of relations if captions state any, else that of
-        phrases."""
+        """Numbers of images, phrases, relations, and "captions": the relations if captions state any, else phrases."""
         made = len(self.phrases) if self.recipe is two_regions else len(self.relations) or len(self.phrases)
         return {
             "images": len(self),

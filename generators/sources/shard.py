@@ -187,8 +187,7 @@ def read_caption(text: object) -> str:
 
 
 def check_image(file: Any, member: Member) -> None:
-    """Raise `Refusal` for an image of another format, one too large or too long, and a JPEG cut short or followed by
-    more than 1 kB of other data."""
+    """Raise `Refusal` for an image of another format or too large, and for a JPEG cut short or with much behind it."""
     if member.size > LARGEST_FILE:
         raise Refusal("an image that is too large")
     file.seek(member.offset)

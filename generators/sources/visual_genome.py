@@ -102,8 +102,7 @@ Read = Callable[[Entry, Refused], Annotations]
 
 
 class VisualGenome(AnnotatedPhotographs):
-    """Photographs with captions of two regions, or of one relation (of up to three things in an image without any);
-    `SourcePlace.caption` says which."""
+    """Photographs with captions of two regions, or of one relation or some things, as `SourcePlace.caption` says."""
 
     def __init__(self, place: SourcePlace) -> None:
         """Read the files; raises for missing images and for entries in another form."""

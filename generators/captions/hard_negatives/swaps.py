@@ -43,7 +43,7 @@ def other_number(scene: Scene) -> Scene:
 def exchanged(scene: Scene) -> tuple[int, int]:
     """Return the indices of the two things of a scene whose textures a hard negative exchanges.
 
-    Slots, background and view decide, so that they are the same for a scene and its swap. Raises `ValueError` for a
+    They depend on slots, background and view, and are the same for a scene and its swap. Raises `ValueError` for a
     single thing.
     """
     return exchanged_places(tuple(thing.slot for thing in scene.things), scene.background, scene.view)
@@ -65,7 +65,7 @@ def swap_exchanged(scene: Scene) -> Scene:
 def probed(scene: Scene) -> tuple[int, int]:
     """Return the indices of the two things of a probe set's scene that swap and mirror exchange.
 
-    Places alone decide, so that they are the same in all views and on all backgrounds. Raises `ValueError` for a single
+    They depend on places alone, and are the same in all views and on all backgrounds. Raises `ValueError` for a single
     thing.
     """
     return exchanged_places(tuple(place_of(thing.slot) for thing in scene.things), "", 0)
@@ -106,8 +106,8 @@ def hard_negative(
 ) -> Caption | None:
     """Build the caption of the swapped scene, with the true caption's phrasing and bag of words.
 
-    It mentions slots in the order of the true caption. None unless the scene has two things and the swap changes it:
-    two things of one texture would exchange it in vain.
+    It mentions slots in the order of the true caption. None unless the scene has two things and the swap changes it;
+    exchanging equal textures doesn't.
     """
     if len(scene.things) != 2 or (swapped := SWAPS[kind](scene)) == scene:
         return None
