@@ -94,8 +94,8 @@ class Contents:
         return [self.state(self.part(content, random)) for _ in range(count)]
 
     def part(self, content: Content, random: np.random.Generator) -> Content:
-        """Draw a random part of a content, with at least one kind of thing and nothing negated. Its order is random if
-        the template's is."""
+        """Draw a random part of a content, with at least one kind of thing and nothing negated. The order of things is
+        random if the template's is."""
         kinds = content.kinds
         chosen = random.permutation(len(kinds))[: random.integers(1, len(kinds) + 1)]
         if self.template.mention_order != "random":
@@ -117,7 +117,7 @@ class Contents:
 
 
 def phrases(words: Vocabulary) -> Iterator[tuple[str, Thing]]:
-    """Yield every noun phrase of a vocabulary, for each number of things, with its thing, which has no slot."""
+    """Yield every noun phrase of a vocabulary, in every number, and the thing that it names, without a slot."""
     for animal, texture, size in product(words.animals, ("", *words.textures), ("", *words.sizes)):
         thing = Thing(animal, texture, "", size)
         for number in range(1, len(NUMBERS) + 2):

@@ -38,7 +38,7 @@ class Telling(NamedTuple):
     most: int
     """The most things that captions mention."""
     relations: int
-    """Number of relations that a caption states, as far as it mentions enough things."""
+    """Number of relations that a caption states; fewer if it mentions too few things."""
 
 
 def telling_of(recipe: Mapping[str, Any]) -> Telling:
@@ -53,8 +53,8 @@ def in_order(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
 
 
 def tested_things(scene: Scene, telling: Telling) -> tuple[Thing, ...]:
-    """Return the things that a test's caption mentions, in its order: the exchanged ones, and others, drawn if all
-    would be more than `telling.most`."""
+    """Return the things that a test's caption mentions, in its order: the exchanged ones, and others, drawn if they
+    would be more than `telling.most` together."""
     kept, most = {scene.things[i].slot for i in exchanged(scene)}, max(telling.most, LEAST)
     if len(scene.things) > most:
         others = [thing.slot for thing in scene.things if thing.slot not in kept]
@@ -133,8 +133,8 @@ def swapped(scene: Scene, things: Sequence[Thing]) -> tuple[Thing, ...]:
 
 
 def target(scene: Scene) -> tuple[Thing, Thing]:
-    """Return the target of a search, and the thing with which it exchanges its texture. The target is the one of the
-    two whose animal or texture other things share, or the first if there is none."""
+    """Return the target of a search, and the other exchanged thing. The target is the first of the two that has its
+    animal or texture in common with a third thing; if neither has, the first."""
     pair = exchanged(scene)
     both = [scene.things[i] for i in pair]
     others = [thing for i, thing in enumerate(scene.things) if i not in pair]

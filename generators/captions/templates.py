@@ -197,8 +197,8 @@ def predicate_for(scene: Scene, things: Sequence[Thing], template: AnyTemplate) 
 
 @lru_cache(maxsize=16)  # a scene's caption and hard negative have the same order
 def mention_order(scene: Scene, seed: int, order: str = "random") -> tuple[Thing, ...]:
-    """Return the things of `scene` in the order in which its caption mentions them. If the order is random, it says
-    nothing about their places."""
+    """Return the things of `scene` in the order in which its caption mentions them. A random order says nothing about
+    slots."""
     if order == "slots":
         return scene.things
     drawn = generator(seed, "mention", scene.key).permutation(len(scene.things))

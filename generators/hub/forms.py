@@ -72,7 +72,7 @@ def sugarcrepe_record(row: Entry, keep: Keep, image: str = "image") -> dict[str,
 
 
 def labelled_record(row: Entry, keep: Keep) -> dict[str, Any]:
-    """Make a record from both captions and a class that says which one is true."""
+    """Make a record from both captions and a label, which repeats the true one."""
     texts, true = row.texts("tested_labels", 2), " ".join(str(row.content["true_label"]).split())
     if true not in texts:
         raise row.error(f"has a 'true_label' that is none of its 'tested_labels': {true[:80]!r}")

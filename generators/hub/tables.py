@@ -56,7 +56,7 @@ def tables_in(folder: Path) -> list[Table]:
 
 
 def is_data(path: Path) -> bool:
-    """Whether a file is part of a table, and not one of the files beside it in which `datasets` caches results."""
+    """Whether a file is part of a table, and not a cache of `datasets`. Raises for a table with a list of indices."""
     state = path.parent / STATE
     if path.suffix != ".arrow" or not state.is_file():
         return not path.name.startswith("cache-")

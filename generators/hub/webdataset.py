@@ -26,8 +26,8 @@ LONGEST = 20  # bytes of a class number
 
 
 def import_webdataset(folder: Path, root: Path, split: str) -> Made:
-    """Write the images of a split below the data root `root`, in a folder for each class, with class names and
-    templates beside the folders."""
+    """Write the images of a split below the data root `root`, in a folder for each class, with class names and, if the
+    set has them, templates beside the folders. Raises if the set is there already."""
     kind = read_text(folder / TYPE).strip() if (folder / TYPE).is_file() else ""
     if kind in OTHER_TYPES:
         raise UserError(f"{folder} is a webdataset for {kind}, of which no benchmark here is; name one of classes")

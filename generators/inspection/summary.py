@@ -87,7 +87,7 @@ def facts(split: Split) -> dict[str, str]:
 
 
 def left_out_text(split: Split) -> str:
-    """How many scenes of each subset hide too much to be used."""
+    """How many scenes of each subset were left out because too much of a thing is hidden."""
     left = split.recipe[LEFT_OUT]
     return "too much hidden: " + ", ".join(f"{len(numbers)} of {name}" for name, numbers in sorted(left.items()))
 

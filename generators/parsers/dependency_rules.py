@@ -88,7 +88,7 @@ class Tree:
         return self.text(place) in SIDES and self.words[place].label == "pobj" and self.of(place) is not None
 
     def counted(self, place: int) -> bool:
-        """Whether a noun is counted by a group, as "people" in "a group of people"."""
+        """Whether a noun says what a group consists of, as "people" in "a group of people"."""
         prep = self.words[place].head
         amount = self.words[prep].head
         return self.words[place].label == "pobj" and self.text(prep) == "of" and self.text(amount) in AMOUNTS

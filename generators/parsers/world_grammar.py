@@ -102,8 +102,8 @@ def parse(text: str, words: Vocabulary | World) -> SceneGraph | None:
 
 @lru_cache(maxsize=64)
 def check_phrasings(template: Template, world: World) -> None:
-    """Raise for a phrasing whose captions can't be parsed back. One with a name of the world is among these: its
-    captions would mention things that their scenes don't show."""
+    """Raise for a phrasing whose captions can't be parsed back, such as one with a name of the world: its captions
+    would mention things that their scenes don't show."""
     size = world.sizes[0] if world.sizes else ""
     textures = (world.textures * 2)[:2]  # a world of things in their own colours has only one
     names = tuple(zip(world.animals[:2], textures, strict=True))

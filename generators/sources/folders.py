@@ -1,6 +1,6 @@
 """Paths inside a user's folders: names in data files can't lead outside.
 
-Files are looked up in one folder, or in several folders given in place of it or of a folder in it.
+Files are looked up in one folder, or in several folders given in place of this folder or of one inside it.
 """
 
 import filecmp

@@ -68,7 +68,7 @@ def of_split(path: Path) -> Information:
 
 
 def mentions_in(graphs: Iterable[SceneGraph]) -> Iterator[Mention]:
-    """Yield each object of graphs with each of its attributes: "small brown cat" gives cat with small, and brown."""
+    """Yield each object with each of its attributes: "small brown cat" gives (cat, small) and (cat, brown)."""
     for graph in graphs:
         for node in graph.nodes:
             noun, *described = taken_apart(node)

@@ -64,7 +64,7 @@ class Reader:
         return UserError(f"{self.path} is no JSON ({problem:.300}); get it again")
 
     def places(self, closing: str) -> Iterator[int]:
-        """Yield the index of each entry, with the reader at the entry's start; at last, check the end of the file."""
+        """Yield the index of each entry, with the reader at the entry's start; then check that the file ends."""
         if self.peek() != self.opening:
             kind = BRACKETS[self.opening]
             raise UserError(f"{self.path} holds no JSON {kind}; is it the right file?")

@@ -147,7 +147,7 @@ def caption_in_place(scene: Scene, things: Sequence[Thing], context: TaskContext
 
 
 def absent_from(scene: Scene, field: str, names: Sequence[str]) -> list[str]:
-    """Return the `names` that `field` has in no thing of the scene."""
+    """Return those of `names` that are the `field` of no thing of the scene."""
     return [name for name in names if name not in {getattr(thing, field) for thing in scene.things}]
 
 
