@@ -79,7 +79,7 @@ class FalseCaptions:
 
     def usable(self, content: Content, text: str) -> bool:
         """Return whether a text reveals nothing that is kept for tests, and isn't longer than the longest training
-        caption, by words or by characters; models are built for that length.
+        caption, neither in words nor in characters; models are built for that length.
         """
         described = Scene(content.scene.background, content.things)
         return self.allowed(described) and len(text.split()) <= self.longest[0] and len(text) <= self.longest[1]
