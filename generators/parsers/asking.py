@@ -26,30 +26,41 @@ class Asking:
             self.stopped.set()
 
     def each(self, ask: Callable[[Thing], Outcome], things: Sequence[Thing]) -> Iterator[Outcome]:
-        """Call `ask` for each thing, in threads, and yield each result as soon as it is there. Raises what `ask`
-        raises."""
+        """Call `ask` for each thing, in threads, and yield each result as soon as it is there. If `ask` raises, nothing
+        more is begun; results of what was begun are yielded before that error is raised."""
         source, lock = iter(things), threading.Lock()
-        done: queue.SimpleQueue[tuple[Outcome | None, Exception | None]] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[Outcome] | Exception | None] = queue.SimpleQueue()
+        ended = threading.Event()
 
         def work() -> None:
-            while True:
-                with lock:
-                    thing = next(source, None)
-                if thing is None:
-                    return
-                try:
-                    done.put((ask(thing), None))
-                except Exception as error:
-                    done.put((None, error))
-                    return
+            try:
+                while not ended.is_set():
+                    with lock:
+                        thing = next(source, None)
+                    if thing is None:
+                        break
+                    done.put((ask(thing),))
+            except Exception as error:
+                ended.set()
+                done.put(error)
+            finally:
+                done.put(None)
 
-        for _ in range(min(self.at_once, len(things))):
+        threads = min(self.at_once, len(things))
+        for _ in range(threads):
             threading.Thread(target=work, daemon=True).start()  # daemons don't delay Ctrl-C
+        failure = None
         try:
-            for _ in things:
-                outcome, error = done.get()
-                if error is not None:
-                    raise error
-                yield outcome
+            while threads:
+                found = done.get()
+                if found is None:
+                    threads -= 1
+                elif isinstance(found, Exception):
+                    failure = failure or found
+                else:
+                    yield found[0]
+            if failure:
+                raise failure
         finally:
+            ended.set()
             self.stopped.set()

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from email.utils import formatdate
 
@@ -14,6 +15,7 @@ import pytest
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers import chat_server
+from menagerie.generators.parsers.asking import Asking
 from menagerie.generators.parsers.llm import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of, read_answer
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
@@ -403,3 +405,24 @@ def test_retry_after_is_a_number_or_a_date(text, seconds):
     assert chat_server.retry_after(text) == seconds
     assert chat_server.retry_after(formatdate(0, usegmt=True)) == 0
     assert 50 < chat_server.retry_after(formatdate(time.time() + 60, usegmt=True)) < 61
+
+
+def test_answers_that_were_asked_for_come_before_the_error_of_another():
+    begun, asked, found = threading.Barrier(3), [], []
+
+    def ask(number):
+        asked.append(number)
+        begun.wait(timeout=60)
+        if number == 0:
+            raise UserError("no")
+        time.sleep(0.2)  # the error is there first
+        return number
+
+    def collect():
+        for number in Asking(3).each(ask, range(9)):
+            found.append(number)
+
+    with pytest.raises(UserError, match="no"):
+        collect()
+    assert sorted(found) == [1, 2]
+    assert sorted(asked) == [0, 1, 2]
