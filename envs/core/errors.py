@@ -67,28 +67,24 @@ def run_command(main: Callable[[], int | None]) -> None:
             signal.signal(signal.SIGTERM, raise_stopped)
         status = main()
         sys.stdout.flush()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        status = 2
-    except BrokenPipeError:  # the reader of the output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
-        status = 141
-    except (EOFError, ConnectionError):  # multiprocessing raises these when the server of workers is gone
-        reason = "the process that workers are forked from has ended: killed, or out of memory"
-        print(f"error: {reason}; what is finished is kept, run the command again", file=sys.stderr)
-        status = 2
-    except OSError as error:  # no permission, a full disk, a file where a folder should be
-        print(f"error: {lacking(error) or error}", file=sys.stderr)
-        status = 2
     except Exception as error:
-        if not (reason := lacking(error)):
-            raise
-        print(f"error: {reason}", file=sys.stderr)
-        status = 2
+        status = reported(error)
     except (KeyboardInterrupt, Stopped) as stopped:
         word, status = ("stopped", 143) if isinstance(stopped, Stopped) else ("interrupted", 130)
         print(f"{word}: what was finished is kept; the same command goes on from there", file=sys.stderr)
     sys.exit(status or 0)
+
+
+def reported(error: Exception) -> int:
+    """Print the line of a mistake or a fault, and return the exit status; other errors are raised again."""
+    reason = lacking(error)
+    if isinstance(error, BrokenPipeError) and not reason:  # the reader of the output has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
+        return 141
+    if not reason and not isinstance(error, UserError | OSError):  # of the system: no permission, a full disk
+        raise error
+    print(f"error: {reason or error}", file=sys.stderr)
+    return 2
 
 
 def print_any_text() -> None:

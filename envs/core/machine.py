@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import shutil
+import traceback
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +35,15 @@ def lacking(error: BaseException) -> str:
         return FULL
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
         return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
+    if isinstance(error, EOFError | ConnectionError) and of_processes(error):
+        return "the process that workers are forked from has ended: killed, or out of memory; run the command again"
     return ""
+
+
+def of_processes(error: BaseException) -> bool:
+    """Whether an error was raised while processes of this command talked to each other."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__", "").startswith("multiprocessing.") for frame, _ in frames)
 
 
 def free_shared() -> float:

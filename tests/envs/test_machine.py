@@ -3,6 +3,7 @@
 import errno
 import io
 import logging
+import multiprocessing
 import sys
 
 import pytest
@@ -59,6 +60,33 @@ def test_what_is_lacking_is_one_line(what, without_room, capsys):
     with pytest.raises(UserError) as in_a_worker:
         call(fails, error)
     assert line == f"error: {in_a_worker.value}"
+
+
+def ask_one_that_has_ended():
+    mine, other = multiprocessing.Pipe()
+    other.close()
+    mine.recv()
+
+
+def tell_one_that_has_ended():
+    mine, other = multiprocessing.Pipe()
+    other.close()
+    mine.send(1)
+
+
+@pytest.mark.parametrize("talk", [ask_one_that_has_ended, tell_one_that_has_ended])
+def test_processes_that_have_ended_are_one_line(talk, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run_command(talk)
+    assert "has ended: killed, or out of memory; run the command again" in capsys.readouterr().err
+
+
+def test_a_connection_of_other_code_is_reported_as_it_is(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run_command(lambda: fails(ConnectionResetError("the database has gone")))
+    assert capsys.readouterr().err == "error: the database has gone\n"
+    with pytest.raises(EOFError, match="a file is cut off"):
+        run_command(lambda: fails(EOFError("a file is cut off")))
 
 
 @pytest.mark.parametrize(
