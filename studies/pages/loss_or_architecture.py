@@ -44,6 +44,7 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
         if not choice.name:
             yield from decomposed(swaps, choice, levels, len(study.negatives) > 1)
     plain = swaps.where(lambda arm: any(arm.id in choice.arms for choice in chosen if not choice.name))
+    yield from more_negatives(study, plain.where(loss="contrastive"))
     yield from figure(study, plain)
     yield Rows("combinations", *combinations(study, records, whole, last, unseen), says=COMBINATIONS)
     if levels:
@@ -74,16 +75,32 @@ def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) ->
     its = swaps.where(lambda arm: arm.id in choice.arms)
     found, points = shares(its, levels, "split"), contrasts(its, levels, "split", len(levels))
     for split, share in found.items():
-        place = split.capitalize() + f" with {choice.negatives} negatives" * several
+        place = split.capitalize() + f" with {choice.negatives} negative{'s' * (choice.negatives > 1)}" * several
+        text = f"{place}, accuracy on swaps of unseen pairs (chance 50 %). "
+        main = ", ".join(f"{' → '.join(levels[name])} {points[split][(name,)]}" for name in levels)
+        if len(levels) == 1:
+            yield Sentence(f"{text}Effect in points: {main}.")
+            continue
         parts = [f"{name} {percent(share[(name,)])}" for name in levels]
-        parts += [f"interactions {percent(share[INTERACTIONS])}"] * (len(levels) > 1)
-        main = [f"{' → '.join(levels[name])} {points[split][(name,)]}" for name in levels]
+        parts += [f"interactions {percent(share[INTERACTIONS])}"]
         several_factors = {effect: each for effect, each in points[split].items() if len(effect) > 1}
         pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
         yield Sentence(
-            f"{place}, accuracy on swaps of unseen pairs (chance 50 %). Shares of the variance between "
-            f"{2 ** len(levels)} combinations: {', '.join(parts)}. Effects in points: {', '.join(main)}; interactions: "
-            f"{', '.join(pairs) or 'none is clear'}."
+            f"{text}Shares of the variance between {2 ** len(levels)} combinations: {', '.join(parts)}. Effects in "
+            f"points: {main}; interactions: {', '.join(pairs) or 'none is clear'}."
+        )
+
+
+def more_negatives(study: Any, contrastive: Records) -> Iterator[Part]:
+    """Yield a sentence for each contrastive combination: how far it is with more negatives above itself with fewest."""
+    least, *more = sorted(study.negatives)
+    places = ("split", "fusion", "tokens")
+    found = contrastive.estimates((*places, "negatives"), against={"negatives": least}) if more else {}
+    for place in dict.fromkeys(key[:-1] for key in found):
+        gains = [f"{found[*place, n]} with {n}" for n in more if (*place, n) in found]
+        yield Sentence(
+            f"{place[0].capitalize()}, contrastive, {place[1]} fusion of {place[2]}: compared with {least} "
+            f"negative{'s' * (least > 1)}, {', '.join(gains)} points."
         )
 
 

@@ -1,5 +1,6 @@
 """The eight combinations of loss, fusion and tokens: scorers, runs, the decomposition, and what the page says."""
 
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -155,7 +156,9 @@ def test_one_varied_factor_and_several_numbers_of_negatives(tmp_path):
         skill = 0.5 + 0.1 * arm.labels["negatives"]
         stored_run(tmp_path, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id)
     parts = list(study.page(Records(tuple(arms), tmp_path).labelled(measured)))
-    assert sum(isinstance(part, Sentence) for part in parts) == 2
+    sentences = [part.text for part in parts if isinstance(part, Sentence)]
+    assert ["with 3 points" in text and "variance" not in text for text in sentences] == [False, False, True, True]
+    assert all(10 < float(re.search(r"\+([\d.]+) \[", text)[1]) < 30 for text in sentences[2:])
     assert [part.name for part in parts if isinstance(part, Lines)] == ["negatives"]
 
 
