@@ -15,9 +15,8 @@ from menagerie.studies.analysis.growth_parts import (
     file_growth,
     index_growth,
     sampler_growth,
-    split_growth,
 )
-from menagerie.studies.analysis.training_growth import batch_growth
+from menagerie.studies.analysis.split_growth import batch_growth, split_growth
 
 Row = dict[str, float]
 Measure = Callable[[Growth, Path, int], Iterator[tuple[str, float]]]

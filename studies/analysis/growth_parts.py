@@ -198,32 +198,3 @@ def split_of_some(store: "ImageStore", amount: int) -> Path:
     records = Records(scenes, rows, np.full(len(rows), -1), texts, texts, graphs, graphs)
     write_split(path := store.folder / "some.h5", store, {"kind": "binding"}, {"train": records}, "1.1")
     return path
-
-
-def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
-    """Measure how a split of crowds is planned, rendered, written, opened, loaded, trained on and audited."""
-    from menagerie.generators.audit.run import audit
-    from menagerie.generators.splits.crowd import CrowdRecipe
-    from menagerie.generators.storage.dataset import SplitDataset
-    from menagerie.generators.storage.image_store import ImageStore
-    from menagerie.generators.storage.pixels import open_split
-    from menagerie.generators.storage.split_file import make_split
-    from menagerie.studies.analysis.training_growth import pass_seconds
-
-    few = {"things": (2, 3), "test_things": (2, 3), "searches": (), "triplets": ()}
-    recipe = CrowdRecipe(world=config.world, train_scenes=amount, test_scenes=100, views=4, test_views=1, **few)
-    store = ImageStore(folder, load_world(config.world), config.resolution)
-    planned, scenes = seconds(recipe.scenes_to_render)
-    store.add(scenes[:100])  # renders the factors
-    yield "plan, s", planned
-    yield "render, s", seconds(lambda: store.add(scenes))[0]
-    made, path = seconds(lambda: make_split(store, recipe))
-    yield "write the split, s", made
-    opened, split = seconds(lambda: open_split(path))
-    yield "open it, s", opened
-    peak = Peak()
-    loaded, data = seconds(lambda: SplitDataset(split, "train", preload=True))
-    yield "read its images, s", loaded
-    yield "... memory over that of the images", peak.more() * 2**20 / data.images([0])[0].nbytes / len(data)
-    yield "train on it once, s", pass_seconds(data, config.resolution)
-    yield "audit, s", seconds(lambda: audit(path))[0]

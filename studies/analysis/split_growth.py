@@ -1,0 +1,72 @@
+"""Measures how making, training on and auditing a split grow with its images, and a training step with its batch, for
+`studies/throughput.py growth`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from menagerie.envs.worlds import load_world
+from menagerie.studies.analysis.growth_parts import Growth, Peak, seconds
+from menagerie.studies.analysis.step_timing import Training, recipe_of, step_parts, training_data
+from menagerie.studies.runs.machine import settle_torch
+
+if TYPE_CHECKING:
+    from menagerie.generators.storage.dataset import SplitDataset
+
+MODELS, STEPS = ("clip", "oc-clip"), 5
+BATCH = 64
+
+
+def split_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
+    """Measure how a split of crowds is planned, rendered, written, opened, loaded, trained on and audited."""
+    from menagerie.generators.audit.run import audit
+    from menagerie.generators.splits.crowd import CrowdRecipe
+    from menagerie.generators.storage.dataset import SplitDataset
+    from menagerie.generators.storage.image_store import ImageStore
+    from menagerie.generators.storage.pixels import open_split
+    from menagerie.generators.storage.split_file import make_split
+
+    few = {"things": (2, 3), "test_things": (2, 3), "searches": (), "triplets": ()}
+    recipe = CrowdRecipe(world=config.world, train_scenes=amount, test_scenes=100, views=4, test_views=1, **few)
+    store = ImageStore(folder, load_world(config.world), config.resolution)
+    planned, scenes = seconds(recipe.scenes_to_render)
+    store.add(scenes[:100])  # renders the factors
+    yield "plan, s", planned
+    yield "render, s", seconds(lambda: store.add(scenes))[0]
+    made, path = seconds(lambda: make_split(store, recipe))
+    yield "write the split, s", made
+    opened, split = seconds(lambda: open_split(path))
+    yield "open it, s", opened
+    peak = Peak()
+    loaded, data = seconds(lambda: SplitDataset(split, "train", preload=True))
+    yield "read its images, s", loaded
+    yield "... memory over that of the images", peak.more() * 2**20 / data.images([0])[0].nbytes / len(data)
+    yield "train on it once, s", pass_seconds(data, config.resolution)
+    yield "audit, s", seconds(lambda: audit(path))[0]
+
+
+def batch_growth(config: Growth, folder: Path, amount: int) -> Iterator[tuple[str, float]]:
+    """Measure a training step of CLIP and OC-CLIP at a batch of `amount` images."""
+    timed = Training(world=config.world, resolution=config.resolution, batch=amount, repeats=STEPS, store=folder)
+    settle_torch(threads=1)
+    data = training_data(timed)
+    for model in MODELS:
+        parts = step_parts(timed, model, recipe_of(timed, "float32"), data)
+        yield f"a step of {model}, ms", parts["whole step"]
+
+
+def pass_seconds(data: "SplitDataset", resolution: int) -> float:
+    """Train a small CLIP on each image about once; returns the processor time in seconds."""
+    from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.recipe import Recipe
+    from menagerie.models.towers.config import TowerConfig
+    from menagerie.models.towers.tokenizers import text_space
+    from menagerie.models.training.loop import train
+
+    settle_torch(threads=1)
+    towers, recipe = TowerConfig("nano", resolution=resolution), Recipe(steps=len(data) // BATCH, batch=BATCH, warmup=1)
+
+    def trained() -> None:
+        train(build_scorer("clip", towers, text_space(towers, data.texts()), {}), data, recipe, 0)
+
+    return seconds(trained)[0]
