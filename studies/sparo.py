@@ -143,7 +143,7 @@ class SlotStudy(SplitStudy):
         return selections + ([Masks(slots, self.mask_tasks, tests)] if masked else [])
 
     def check(self) -> None:
-        """Raise for parts, models and places that can't be studied, and for rows that can't be built."""
+        """Raise unless SPARO, a part and one place are given, and for rows that can't be built or masked."""
         super().check()
         if MODEL not in self.models:
             raise UserError(f"--models needs {MODEL}, whose slots are studied, and any others beside it")

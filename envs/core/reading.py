@@ -49,7 +49,7 @@ WAYS = {
 
 
 class Unreadable(UserError, ValueError):
-    """Raised if a file's content isn't what it should be. Also a `ValueError`, for callers that catch such errors."""
+    """Raised for a missing, unfit or damaged file. Also a `ValueError`, for callers that catch those."""
 
 
 class Inaccessible(UserError):
@@ -97,8 +97,8 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def check_regular(path: Path, most: int | None = None) -> int:
-    """Check a file that a library will open itself, and return its size in bytes; raises if it is no regular file, has
-    more than `most` bytes, or is a git-lfs pointer."""
+    """Check a file before it is opened, and return its size in bytes; raises if it is missing, no regular file, larger
+    than `most` bytes, or a git-lfs pointer."""
     try:
         with reading(path):
             state = os.stat(path)

@@ -93,8 +93,8 @@ def make_ingredient(source: Source, kind: str, name: str, entry: dict[str, Any])
 
 
 def digest_of(kind: str, name: str, entry: dict[str, Any], path: Path) -> str:
-    """Return the digest of an entry and of its file. Values count exactly as written (1 differs from 1.0), and fields
-    left out by their defaults."""
+    """Return the digest of an entry, without `file`, and of its file. Values count as written (1 differs from 1.0),
+    missing fields as defaults."""
     defaults = {item.name: item.default for item in fields(FORMS[kind]) if item.name != "file"}
     written = {key: list(value) if isinstance(value, tuple) else value for key, value in defaults.items()} | entry
     decisive = sorted((key, value) for key, value in written.items() if key != "file")

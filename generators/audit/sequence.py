@@ -143,8 +143,8 @@ def counting_position(split: Split, name: str, scene: Scene) -> Position:
 
 
 def held_out_position(split: Split, name: str, scene: Scene) -> Position:
-    """The position of a scene in a test of hold-out rules, which lists its scenes pair by pair in the world's order (if
-    spatial, in each relation and background), with all views of a scene together."""
+    """The position of a scene in a test of hold-out rules. Such a test lists pairs in the world's order, a spatial one
+    anew for each relation and background; all views of a scene stand together."""
     animals, textures, turned = pair_numbers(split, scene)
     ground = split.vocabulary.backgrounds.index(scene.background)
     sizes = numbered(split.vocabulary.sizes, *(thing.size for thing in sorted(scene.things)))

@@ -240,7 +240,7 @@ class SplitRecipe(ABC):
         return (kept(self.rules(world), drawn) or drawn)[0]
 
     def faced(self, scene: Scene) -> Scene:
-        """Return a scene of a left and a right thing with drawn facings. Its swap, in any sizes, gets the same.
+        """Draw facings for a scene of a left and a right thing. Its swap gets the same, whatever the sizes.
 
         Other scenes, and all scenes if `facing` is "inward", are returned as they are."""
         if self.facing == "inward" or scene.relation != "left/right":

@@ -1,5 +1,5 @@
-"""Sources of judges: models that answer questions about images, at a server or in this process. A name stands for
-several judges, one for each form of questions."""
+"""Models that answer questions about images, at a server or in this process. A model has a judge for each form of
+questions, and on request a blind one too."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Architectures of ours in open_clip's format: an image tower of timm beside the text tower of an open_clip
 architecture. OC-CLIP's larger model has DINOv2's ViT-B/14 and the text tower of a ViT-B/16 (section 4.2).
 
-Weights are named TEXT+IMAGE: a tag or a file (FILE, FILE@TAG) of the open_clip architecture, and a tag or a file of
-timm's model; without +IMAGE timm's default weights are taken.
+Weights are named TEXT+IMAGE. TEXT is open_clip's tag or a file (FILE@TAG: images are prepared as for TAG); IMAGE is
+timm's tag or a file. Without +IMAGE timm's default weights are taken.
 """
 
 import copy

@@ -94,7 +94,7 @@ class OpenCLIPTokenizer:
         return getattr(tokenizer, "vocab_size", None) or len(tokenizer.tokenizer)
 
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded or cut to `context`; a cut text keeps its end."""
+        """Token ids, padded to `context`; a longer text loses its last words."""
         if not texts:
             return torch.zeros(0, context, dtype=torch.int64)
         return open_clip_tokenizer(self.architecture)(list(texts), context_length=context)
@@ -120,7 +120,7 @@ class HFTokenizer:
         return len(hugging_face_tokenizer(self.name)) + 2
 
     def __call__(self, texts: Sequence[str], context: int) -> Int64[Tensor, "n context"]:
-        """Token ids, padded or cut to `context`; a cut text keeps its end."""
+        """Token ids, padded to `context`; a longer text loses its last words."""
         out = torch.zeros(len(texts), context, dtype=torch.int64)
         for row, text in zip(out, texts, strict=True):
             ids = [i + 1 for i in self._ids(text)[: context - 1]]

@@ -1,9 +1,9 @@
 """What a long training would cost, from steps timed here, for `studies/throughput.py scale`.
 
-A step takes a constant and its operations over a rate: seconds = constant + operations / rate. Both are fitted to short
-trainings of small towers, and compared with one of larger ones that the fit hasn't seen. On N devices each encodes 1/N
-of a batch, compares its images with all texts, and exchanges the texts' codes and the gradients; a ring sends
-2 (N - 1) / N of what is added up, and (N - 1) / N of what is gathered.
+A step takes seconds = constant + operations / rate. Both numbers are fitted to short trainings of small towers, and
+checked on a training of larger towers. On N devices each encodes 1/N of a batch, compares its images with all texts,
+and exchanges gradients and the texts' codes in a ring. It sends 2 (N - 1) / N of the gradients, which are added up, and
+(N - 1) / N of the codes, which are gathered.
 """
 
 from dataclasses import dataclass

@@ -57,8 +57,8 @@ def deviation(values: pd.Series) -> float:
 def described(
     table: Pivot, index: Labels = None, columns: Labels = None, scale: float = 100.0, deviations: bool = False
 ) -> pd.DataFrame:
-    """Turn a pivot into texts, in percent with one decimal, with or without deviations; `index` and `columns` select
-    and order.
+    """Turn a pivot into texts with one decimal, by default in percent; `index` and `columns` choose and order its rows
+    and columns.
 
     A row that the pivot lacks is `WAITING`; an undefined value in an existing row is a dash.
     """

@@ -71,8 +71,8 @@ def add_with_tasks(
     tasks: int,
     codec: str = "none",
 ) -> None:
-    """Render the missing ones of `scenes` in up to `tasks` tasks, and print the tasks' states. `world` is the name of
-    their world.
+    """Render the missing ones of `scenes`, all of the world called `world`, in up to `tasks` tasks; print the tasks'
+    states.
 
     Raises if two scenes of one task look the same; scenes of different tasks aren't compared.
     """

@@ -89,7 +89,7 @@ def mapped(x: Units, d: Units, axes: ProbeAxes) -> Float[np.ndarray, "v p q"]:
 
 
 def fitted(x: Float[np.ndarray, "n d"], d: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"]:
-    """Return the matrix I + A that minimises mean log(1 + exp(-b x'(I + A)d)) + penalty |A|^2, with b > 0 fitted
+    """Return the matrix I + A that minimises mean log(1 + exp(-b x·(I + A)d)) + PENALTY |A|^2, with b > 0 fitted
     too."""
     width = x.shape[1]
     unit = np.eye(width, dtype=np.float32)
