@@ -230,8 +230,8 @@ def of_spatial(split: Split) -> Iterator[Drawn]:
 
 
 def of_counting(split: Split) -> Iterator[Drawn]:
-    """The tests of a counting split. They show animals that train shows in several copies, or animals set apart; both
-    in every possible number."""
+    """The tests of a counting split. They show one to four copies of an animal that train shows in several copies, or
+    of one set apart."""
     v = split.vocabulary
     counted = {scene.things[0].animal for scene in split.subsets["train"].scenes if len(scene.things) > 1}
 

@@ -82,7 +82,7 @@ def made_again(split: Split, world_file: Path | None = None) -> dict[str, Record
 
 
 def left_out(split: Split) -> dict[str, list[int]]:
-    """The numbers of the scenes of each subset that were left out after rendering."""
+    """For each subset, the indices of the scenes that were left out after rendering."""
     return shaped(split.recipe.get(LEFT_OUT, {}), dict[str, list[int]], f"{LEFT_OUT} in {split.path}")
 
 

@@ -1,4 +1,4 @@
-"""Renders for audits: rows again, to compare them byte for byte, and single things, to measure reference colours."""
+"""Audits render rows again, to compare them byte for byte, and single things, to measure reference colours."""
 
 import contextlib
 import os

@@ -61,8 +61,8 @@ def denied_things(scene: Scene, seed: int, world: World, rules: tuple[Rule, ...]
 
 
 def absent_things(scene: Scene, words: World | Vocabulary) -> list[Thing]:
-    """Return all things, in every size, whose animal neither the scene nor its texture swap shows in their
-    texture."""
+    """Return all things, in every size, whose animal and texture are together neither in the scene nor in its texture
+    swap."""
     shown = set(product((t.animal for t in scene.things), (t.texture for t in scene.things)))
     things = product(words.animals, words.textures, words.sizes or ("",))
     return [Thing(*pair, "center", size) for *pair, size in things if tuple(pair) not in shown]

@@ -174,7 +174,7 @@ class Cost(NamedTuple):
 
 
 def parsed_row(text: str) -> Row:
-    """Read a row as options write it; raises if it isn't valid."""
+    """Parse one value of `--rows`; raises if it isn't valid."""
     scorer, _, towers = text.partition("=")
     architecture, _, context = towers.rpartition("/")
     if not (architecture and context.isdecimal() and 2 <= int(context) <= 1000):

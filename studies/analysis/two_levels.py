@@ -76,9 +76,9 @@ def intervals(
 ) -> Float64[np.ndarray, "2 v"]:
     """Percentile intervals of the means of v groups of records, each divided among k clusters.
 
-    A cluster is an animal pair of one of `seeds`; `seed` is for the draws. All groups share the draws; a draw without
-    any of a group's clusters is ignored for that group. NaN for a group with fewer than `FEWEST` clusters, and for two
-    seeds, because Student's interval would be 13 standard errors wide. With one seed the interval is for that seed.
+    `seeds` has the seed of each cluster (an animal pair); `seed` is for the draws. All groups share the draws; a group
+    ignores draws without any of its clusters. NaN for a group with fewer than `FEWEST` clusters, and for two seeds,
+    because Student's interval would reach 13 standard errors to each side. With one seed the interval is for that seed.
     """
     means = resampled_means(sums, counts, seeds, seed)
     tail = (1 - CONFIDENCE) / 2

@@ -42,10 +42,11 @@ lose half of what it gains; `–`: it gains less than {LEAST_GAIN:g} point, and 
 
 
 def trained_mask(items: Coded, seed: int) -> Float[np.ndarray, " parts"]:
-    """Return the mask, with weights between 0 and 1, after the epoch (or before the first one) at which most true texts
-    score above false ones; of equal epochs the first.
+    """Train a mask, with weights between 0 and 1. Of its states at the start and after each epoch, return the one that
+    scores the most true texts above false ones; of equal states the first.
 
-    sigmoid(s theta / 4), s = max(100, e^alpha); cross-entropy over s times the two cosines of the masked image.
+    The mask is sigmoid(s theta / 4) with s = max(100, e^alpha). The loss is the cross-entropy of s times the masked
+    image's two cosines.
     """
     products, squares = (torch.from_numpy(array).double() for array in (items.products, items.squares))
     theta = torch.zeros(products.shape[-1], dtype=torch.float64, requires_grad=True)

@@ -141,7 +141,8 @@ class Claims:
         return self.said("quantity", row, COMPOSITION, contrast(both, gain, signed=True), 1)
 
     def grid(self) -> dict[int, tuple[str, list[float]]]:
-        """Return the world and the values of k for each n, both n and k in rising order."""
+        """Map each n (values of a factor) to its world and each k (combinations shown of each value), in rising
+        order."""
         found: dict[int, tuple[str, list[float]]] = {}
         for world in dict.fromkeys((*self.study.worlds, self.study.world)):
             arms = self.things.where(world=world, images=self.study.train_scenes, supervision=self.captions).arms

@@ -97,7 +97,7 @@ class Page:
         return [title_of(model) for model in self.study.models if model != self.study.spec.name]
 
     def measured(self, kind: type[Measure], row: str) -> pd.DataFrame:
-        """Return the rows of a kind of measure for a row's finished runs."""
+        """Return what a measure of this class gave for the finished runs that are named `row`."""
         records = self.records.where(row=row)
         measure = next(its for its in self.study.measurements(records.arms[0]) if isinstance(its, kind))
         return records.measured(measure)

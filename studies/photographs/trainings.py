@@ -111,7 +111,7 @@ def worth(config: Any, material: Material, plain: Training) -> list[Training]:
 
 
 def factors(config: Any, material: Material, plain: Training) -> list[Training]:
-    """Return the synthetic run as it is and with each factor changed; nothing for models without factors."""
+    """Return the synthetic run, and one for each changed factor; nothing for models that aren't in `with_factors`."""
     if plain.model not in config.with_factors:
         return []
     return [plain, *(plain._replace(factor=name) for name in config.factors if name in material.factors)]

@@ -18,7 +18,7 @@ VERSION = 1  # of which photographs are held out, and of how parts are mixed
 
 @dataclass(frozen=True)
 class RealData:
-    """Photographs of one or several sources with their captions, and a share of a split in every batch."""
+    """Captioned photographs of one or several sources; a split may supply a share `mix` of every batch."""
 
     photographs: str
     """Identity of the photographs' images, captions and graphs."""
