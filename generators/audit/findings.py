@@ -93,10 +93,10 @@ def leave_any(split: Split, scenes: Iterable[Scene]) -> bool:
 
 
 def trainable(split: Split, unusable: int) -> range:
-    """The possible numbers of trainable pairs: all pairs except those of the reserve, those of validation, and the
-    `unusable` ones, of which hold-out rules or objects held out leave no scene.
+    """The possible numbers of trainable pairs: all pairs outside reserve and validation, less the `unusable` ones,
+    which have no scene left after what is held out.
 
-    It is a range because the file doesn't record how many unusable pairs are in the reserve.
+    It is a range because the file doesn't record how many unusable pairs are in the reserve or in validation.
     """
     n_pairs = len(split.vocabulary.animals) * (len(split.vocabulary.animals) - 1) // 2
     shares = (split.recipe[name] for name in ("reserve", "validation"))

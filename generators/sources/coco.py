@@ -49,7 +49,7 @@ class CocoCaptions(Photographs):
         parse: Callable[[str], SceneGraph] = one_node,
         kept_out: KeptOut | None = None,
     ) -> None:
-        """Parse every caption; raises unless all images have captions and all their files exist."""
+        """Parse all kept captions; raises if an image has no caption, or a kept image no file."""
         self.name = str(annotations)
         photographs = read_photographs(Path(annotations))
         kept_out = kept_out or KeptOut()

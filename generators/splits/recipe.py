@@ -225,8 +225,8 @@ class SplitRecipe(ABC):
         return kept(self.rules(world), list(map(self.faced, scenes)))
 
     def drawn(self, world: World, scenes: list[Scene], most: int, *parts: str) -> list[Scene]:
-        """Draw at most `most` scenes at random and give them sizes and facings (`kept`); `parts` is added to the
-        seed."""
+        """Draw at random at most `most` of the scenes that rules leave, with sizes and facings (`kept`); `parts` is
+        added to the seed."""
         random = generator(self.seed, "draw", *parts)
         if self.hold_out:  # filter first, so that tests keep their size
             return draw(self.kept(world, scenes), most, random)

@@ -42,7 +42,7 @@ DIRECTIONS = {
 
 
 class RenderChecks:
-    """Checks batches, and keeps a digest of every picture to detect two scenes with the same one."""
+    """Checks batches, and finds equal pictures of two scenes whose things all show."""
 
     def __init__(self) -> None:
         self._scene_of: dict[bytes, str] = {}

@@ -85,7 +85,7 @@ def all_in(names: Iterable[str], places: Mapping[Path, Mapping[str, Any]]) -> bo
 
 
 def with_settings(places: Mapping[Path, Mapping[str, Any]]) -> dict[Path, dict[str, Any]]:
-    """Add each cell's settings to its place; the place wins if both have a name."""
+    """Add each cell's settings to its place, whose values win for names in both."""
     settings = {folder: dict(flat(result_of(folder.parent).get("settings", {}))) for folder in places}
     return {folder: {**place, **settings[folder], **place} for folder, place in places.items()}
 

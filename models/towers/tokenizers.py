@@ -159,7 +159,7 @@ def hugging_face_tokenizer(name: str) -> Any:
 
 
 def tokenizer_of(towers: TowerConfig, words: tuple[str, ...]) -> Tokenizer:
-    """The tokenizer that a tower configuration names."""
+    """The tokenizer of a tower configuration: the one that it names, or its architecture's."""
     small = towers.architecture in SMALL_TOWERS
     kind, _, name = (towers.tokenizer or ("closed" if small else "open_clip")).partition(":")
     if kind == "closed" and small:

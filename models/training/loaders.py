@@ -33,7 +33,7 @@ class SharedMemoryFeed(Dataset):
 
 
 def start_loader(number: int) -> None:
-    """Make a process that prepares batches end with the run; torch notices only after five seconds or more."""
+    """Make this worker end when the run does; torch alone notices that only after five seconds or more."""
     end_with_parent()
 
 

@@ -43,7 +43,7 @@ def pivot(frame: pd.DataFrame, index: Sequence[str], columns: Sequence[str], val
 
 
 def mean(values: pd.Series) -> float:
-    """Return the mean of the defined values, without pandas, whose sums may round otherwise than those of figures."""
+    """Return the mean of the defined values. It is summed as for plots, because pandas may round sums differently."""
     defined = values.dropna().tolist()
     return statistics.mean(defined) if defined else math.nan
 

@@ -92,7 +92,7 @@ def tests_in_words(columns: Iterable[tuple[str, str]]) -> str:
 
 
 def above(records: Records, columns: Columns, base: str) -> dict[str, Estimate]:
-    """Estimate how far each row is above the row `base`, over all records of some tests."""
+    """Estimate how much more accurate each row is than the row `base`, over all records of `columns`."""
     found = records.where(test=tuple(columns)).estimates(("row",), {"row": base})
     return {row: delta for (row,), delta in found.items()}
 

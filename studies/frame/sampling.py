@@ -61,7 +61,7 @@ def share_of(values: BaseDistribution, value: Any) -> float:
 
 
 def from_cube(point: Sequence[float], space: Space) -> Params:
-    """Return the parameters nearest to a point of the unit cube."""
+    """Return the parameters at a point of the unit cube; whole numbers are rounded."""
     return {name: nearest(values, float(share)) for (name, values), share in zip(space.items(), point, strict=True)}
 
 

@@ -140,7 +140,7 @@ class Search:
 
     def ask(self, study: optuna.Study, owner: str) -> bool:
         """Write the trials that are due, one after the other; returns whether there were any. If two owners asked at
-        the same instant, each fails those of its trials that got a wrong number."""
+        the same instant, each marks its trials that got a wrong number as failed."""
         asked = False
         while True:
             there = study.get_trials(deepcopy=False)

@@ -207,8 +207,8 @@ def mask_verdicts(masks: Mapping[MaskRow, pd.DataFrame], task: str) -> Iterator[
 
 
 def mask_verdict(claim: str, row: str, task: str, theirs: pd.DataFrame | None, ours: pd.DataFrame | None) -> Verdict:
-    """Return the verdict on a claim about how the second of two masks differs from the first. The interval in points
-    decides, but the claim is undecided if the paper's measure points the other way. If too little was gained to compute
+    """Return the verdict on a claim about how the mask `ours` differs from `theirs`. The interval of the difference
+    decides, but the claim is undecided if the paper's measure has the other sign. If too little was gained to compute
     that measure, the interval decides alone."""
     if theirs is None or ours is None:
         return verdict(claim, row, DASH, None, 1)

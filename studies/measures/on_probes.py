@@ -37,7 +37,7 @@ class ProbeMeasure(Measure):
 
     @cached_property
     def settings(self) -> Row:
-        """All that decides the numbers. The probe set counts by what it shows, wherever its file lies."""
+        """What decides the numbers, besides the cell. The path of the probe set's file isn't part of it."""
         images = store_identity(self.store, self.recipe.world, self.resolution)
         shown = {"recipe": differing(self.recipe), "images": images}
         return {"name": type(self).__qualname__, "version": self.version, "settings": plain(shown)}

@@ -209,7 +209,8 @@ def verdict(study: Any, line: Line) -> str:
 
 
 def best_rows(study: Any, lines: Sequence[Line], gaps: Gaps) -> list[list[str]]:
-    """The budget that validation chose for each model and split, and how it differs from the first model's."""
+    """Return a row for each line: the budget that validation chose, the points above the first model, and the
+    verdict."""
     known = [(line, line.best.texts if line.best else [WAITING] * len(HEADER)) for line in lines]
     return [
         [line.split, title_of(line.model), *texts, str(gaps.get((line.split, line.model), DASH)), verdict(study, line)]

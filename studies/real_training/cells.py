@@ -190,8 +190,8 @@ def check_false_captions(arms: Iterable[Arm]) -> None:
 
 
 def pieces_of(study: Any, arm: Arm, known: Known) -> Iterator[Arm]:
-    """Yield a finished cell on each benchmark, whose texts are read by the parser that the cell was trained with;
-    nothing for an unfinished cell."""
+    """Yield an arm for each benchmark, if the cell is finished: its model is scored there, with texts read by the
+    cell's own parser."""
     subjects = study.prepared.subjects.get(arm.labels["parser"], ())
     weights = known.weights(arm, arm.cell.name) if subjects else None
     for subject in subjects if weights else ():

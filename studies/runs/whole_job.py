@@ -1,5 +1,5 @@
-"""A cell's job: trains and evaluates the cell, unless it is finished, and makes the states of `--keep-states` that it
-lacks."""
+"""A cell's job: trains and evaluates the cell, unless it is finished, and saves the weights of `--keep-states` that are
+missing."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -167,7 +167,7 @@ def trained(model: Model) -> Mapping[str, Any]:
 
 
 def trainings(models: Sequence[Model]) -> dict[str, str]:
-    """For each model that a study here trained, by label, a line that says on what and for how long it was trained."""
+    """Return, by label, a line on how each model was trained, if one of this project's studies trained it."""
     return {model.label: training_line(record) for model in models if (record := trained(model)).get("settings")}
 
 
