@@ -60,11 +60,14 @@ def bars(part: Bars) -> Drawn:
 
 
 def seeds_of(numbers: Numbers) -> dict[Key, list[float]]:
-    """Return the accuracies of single seeds for each key; empty if the part doesn't show them."""
+    """Return the accuracies of single seeds for each key, over all their records; empty if the part shows none."""
     part, scores = numbers.part, numbers.part.records.scores
     if not part.dots or numbers.against or not len(scores):
         return {}
-    return {key: its.dropna().tolist() for key, its in scores.groupby([*numbers.names], sort=False)["accuracy"]}
+    names = [*numbers.names]
+    known = scores.dropna(subset="accuracy").assign(right=lambda row: row["accuracy"] * row["n"])
+    pooled = known.groupby(list(dict.fromkeys([*names, "seed"])), sort=False)[["right", "n"]].sum()
+    return {key: its.tolist() for key, its in (pooled["right"] / pooled["n"]).groupby(names, sort=False)}
 
 
 def draw_bar(axis: Axes, numbers: Numbers, key: Key, y: float, colour: str, height: float) -> None:

@@ -232,6 +232,15 @@ def test_dots_have_their_seeds_and_differences_stand_around_nought(swaps):
     (axis,) = bars(Bars("dots", unseen, dots=True, beside=unseen.where(model="clip"))).figure.axes
     own = sorted(x for line in axis.get_lines() if line.get_alpha() == 0.35 for x in line.get_xdata())
     assert own == pytest.approx(sorted(100 * unseen.scores.accuracy))
+    both = swaps.where(pairs=0.2)
+    (axis,) = bars(Bars("pooled", both, rows=("model",), panels=(), dots=True)).figure.axes
+    own = sorted(x for line in axis.get_lines() if line.get_alpha() == 0.35 for x in line.get_xdata())
+    of_seeds = (
+        both.scores.dropna(subset="accuracy")
+        .groupby(["model", "seed"])
+        .apply(lambda its: np.average(its["accuracy"], weights=its["n"]))
+    )
+    assert own == pytest.approx(sorted(100 * of_seeds)), "a dot of each seed, over all tests"
     (axis,) = bars(Bars("gain", unseen, against={"model": "clip"})).figure.axes
     found = unseen.estimates(("subset", "model"), {"model": "clip"})
     dots = [line.get_xdata()[0] for line in axis.get_lines() if line.get_marker() == "o"]
