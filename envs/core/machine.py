@@ -36,7 +36,8 @@ def lacking(error: BaseException) -> str:
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
         return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
     if isinstance(error, EOFError | ConnectionError) and of_processes(error):
-        return "the process that workers are forked from has ended: killed, or out of memory; run the command again"
+        reason = "the process that workers are forked from has ended: killed, or out of memory"
+        return f"{reason}; what is finished is kept, run the command again"
     return ""
 
 

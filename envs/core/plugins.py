@@ -42,16 +42,16 @@ class SourceAlone(SourceFileLoader):
 def run_once(path: Path, changed: int) -> ModuleType:
     """Run the file under a unique module name; as for a script, imports look in its folder first."""
     place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-    name = f"{OWN_MODULES}{path.stem}_{place}"
-    spec = spec_from_file_location(name, path, loader=SourceAlone(name, str(path)))
-    if path.suffix != ".py" or spec is None or spec.loader is None:
+    loader = SourceAlone(f"{OWN_MODULES}{path.stem}_{place}", str(path))
+    spec = spec_from_file_location(loader.name, path, loader=loader)
+    if path.suffix != ".py" or spec is None:
         raise UserError(f"{path} is no Python file (.py)")
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickles look it up there
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     try:
-        run_module(path, partial(spec.loader.exec_module, module))
+        run_module(path, partial(loader.exec_module, module))
     except BaseException:
         del sys.modules[spec.name]  # other processes run the files that they find there
         raise

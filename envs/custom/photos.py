@@ -65,12 +65,12 @@ def run(config: Config) -> None:
     check_copies(usable)
     scenery = background_pictures(config.backgrounds) if config.backgrounds else {}
     origin = OWN.format(folder=json.dumps(str(config.cutouts))) if config.cutouts else PACKAGED.format(package=PACKAGE)
+    header = HEADER.format(origin=origin)
     for name, photographs in worlds(config, usable).items():
         animals = sorted({stamp.name for stamp in photographs if stamp.is_animal})
         groups = {"animals": animals} if len(animals) < len({stamp.name for stamp in photographs}) else {}
         for suffix, natural in (("", False), ("-natural", True)):
-            path = config.folder / f"{name}{suffix}.toml"
-            write_world(path, HEADER.format(origin=origin), photographs, scenery, groups, natural)
+            write_world(config.folder / f"{name}{suffix}.toml", header, photographs, scenery, groups, natural)
         world = load_own_world(config.folder / f"{name}.toml")
         print(f"{config.folder / name}.toml: {len(world.animals)} things, {len(photographs)} photographs")
 

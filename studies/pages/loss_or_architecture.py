@@ -75,7 +75,7 @@ def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) ->
     its = swaps.where(lambda arm: arm.id in choice.arms)
     found, points = shares(its, levels, "split"), contrasts(its, levels, "split", len(levels))
     for split, share in found.items():
-        place = split.capitalize() + f" with {choice.negatives} negative{'s' * (choice.negatives > 1)}" * several
+        place = split.capitalize() + f" with {some_negatives(choice.negatives)}" * several
         text = f"{place}, accuracy on swaps of unseen pairs (chance 50 %). "
         main = ", ".join(f"{' → '.join(levels[name])} {points[split][(name,)]}" for name in levels)
         if len(levels) == 1:
@@ -99,9 +99,13 @@ def more_negatives(study: Any, contrastive: Records) -> Iterator[Part]:
     for place in dict.fromkeys(key[:-1] for key in found):
         gains = [f"{found[*place, n]} with {n}" for n in more if (*place, n) in found]
         yield Sentence(
-            f"{place[0].capitalize()}, contrastive, {place[1]} fusion of {place[2]}: compared with {least} "
-            f"negative{'s' * (least > 1)}, {', '.join(gains)} points."
+            f"{place[0].capitalize()}, contrastive, {place[1]} fusion of {place[2]}: compared with "
+            f"{some_negatives(least)}, {', '.join(gains)} points."
         )
+
+
+def some_negatives(number: int) -> str:
+    return f"{number} negative{'s' * (number > 1)}"
 
 
 def percent(its: "Estimate") -> str:
