@@ -1,9 +1,11 @@
 """`--dry-run`: what a study would take on this machine, estimated from a few scenes and steps that are made and not
 kept."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +23,9 @@ from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.checkpoint import build_scorer
+from menagerie.models.evaluation.scoring import BLOCK, encode, encode_texts, in_use
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorer import moved
+from menagerie.models.scorer import Scorer, moved
 from menagerie.models.towers.tokenizers import text_space
 from menagerie.models.training.feed import Feed, single_steps
 from menagerie.models.training.loop import build_optimizer, train_step
@@ -31,13 +34,16 @@ from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
+from menagerie.studies.runs.evaluation import MOST, looks_after
 from menagerie.studies.runs.shared import trunk_key
 
 WARM_UP, STEPS = 3, 10
-# Of a cell beside its steps: opening the split, tests and checkpoint; one measured cell of the laptop grid.
-REST_SECONDS = 10.0
-# Of a study beside its cells: loading torch, the contract of scorers, reports; measured once.
-STUDY_SECONDS = 10.0
+REST_SECONDS = 0.5  # of a run beside its steps and tests: building the model, log, checkpoint; measured once
+# Of a study beside its runs and the checks before them, in terms of what loading torch and the study has taken here:
+# the command loads them, so do the workers, and the page takes half as long again. Measured once.
+LOADS = 2.5
+TEXTS = 4  # that a test record's image is scored with, on average; its partner's image counts too
+LOOK = 0.25  # a swap in an evaluation during training, in test records: one image with two texts
 
 
 def dry_run(study: Study) -> None:
@@ -50,10 +56,17 @@ def dry_run(study: Study) -> None:
         for name, text in study.notes().items():
             print(f"{name}: {text}")
         arms = all_arms(study)
-        seconds = STUDY_SECONDS + rendering(study, arms)
-        seconds += training(arms, study.keep_states) / min(study.at_once, len(arms))
+        seconds = start_seconds() + rendering(study, arms)
+        seconds += training(study, arms) / min(study.at_once, len(arms))
     at_once = min(study.at_once, len(arms))
     print(f"at most about {shown(seconds)} in all, {at_once} runs at once, as busy as this machine is now")
+
+
+def start_seconds() -> float:
+    """Estimate how long a study takes beside its runs, from the processor time that this command has taken so far: it
+    has loaded the same modules, and made the same checks in child processes."""
+    mine = os.times()
+    return LOADS * (mine.user + mine.system) + mine.children_user + mine.children_system
 
 
 def rendering(study: Study, arms: Sequence[Arm]) -> float:
@@ -73,7 +86,7 @@ def rendering(study: Study, arms: Sequence[Arm]) -> float:
     return total
 
 
-def training(arms: Sequence[Arm], keep_states: Sequence[int] = ()) -> float:
+def training(study: Study, arms: Sequence[Arm]) -> float:
     """Print the steps of each kind of run and their time, and the disk space that kept states take; returns the seconds
     that all runs take one after another."""
     alike: dict[Any, list[Arm]] = {}
@@ -86,23 +99,41 @@ def training(arms: Sequence[Arm], keep_states: Sequence[int] = ()) -> float:
         cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
         key = given, cells[0].data.kind, towers.resolution
         if key not in samples:
-            file, data = same[0].file, cells[0].data  # a file's, or a recipe's without its images
-            samples[key] = data.open(file).train if file else Noise(data.splits[0].recipe, towers.resolution)
-        sample = samples[key]
-        steps, (each, size) = steps_of(cells), measured_step(without_weights(cells[0]), sample)
-        kept.append(kept_of([arm.cell for arm in same], keep_states, size))
-        total += steps * each + REST_SECONDS * len(same)
+            samples[key] = sample_of(same[0])
+        sample, tests = samples[key]
+        steps, (each, record, size) = steps_of(cells), measured_step(without_weights(cells[0]), sample)
+        kept.append(kept_of([arm.cell for arm in same], study.keep_states, size))
+        total += steps * each + len(same) * (REST_SECONDS + sum(tests.values()) * record)
+        looks = sum(looks_of(cell.recipe, study.validate_every) for cell in cells)
+        total += looks * min(MOST, tests.get("validation", 0)) * LOOK * record
         if bases := [cell.base for cell in cells if cell.base]:
             step = measured_step(without_weights(bases[0]), sample)
-            kept.append(kept_of(bases, keep_states, step.weight_bytes))
+            kept.append(kept_of(bases, study.keep_states, step.weight_bytes))
             total += steps_of(bases) * step.seconds
         runs = f"{model}{' with false captions' * negatives}, {towers.architecture}, batch {batch}: {len(same)} runs"
         borrowed = f" ({len(same) - len(cells)} of which only score another's weights)" * (len(same) > len(cells))
         print(f"{runs}{borrowed}, {steps} steps, {1000 * each:.0f} ms each", flush=True)
-    if keep_states:
+    if study.keep_states:
         states, size = (sum(column) for column in zip(*kept, strict=True))
         print(f"--keep-states: {states} states of all runs, {size / 1e6:,.1f} MB")
     return total
+
+
+def sample_of(arm: Arm) -> tuple[Captioned, dict[str, int]]:
+    """Return training data of an arm, and the number of records in validation and in each test; of a recipe without its
+    images."""
+    if arm.file:
+        material = arm.cell.data.open(arm.file)
+        tests = material.tests.items()
+        return material.train, {name: len({item.record for item in test.items}) for name, test in tests}
+    data = Noise(arm.cell.data.splits[0].recipe, arm.cell.towers.resolution)
+    return data, data.tests
+
+
+@cache
+def looks_of(recipe: Recipe, every: int) -> int:
+    """Count the evaluations during training, one every `every` steps (0: as often as by default)."""
+    return sum(looks_after(step, recipe, every) for step in range(1, recipe.steps + 1))
 
 
 class Kept(NamedTuple):
@@ -158,7 +189,9 @@ class Noise(Captioned):
 
     def __init__(self, recipe: SplitRecipe, resolution: int) -> None:
         self.name, self.side = "a sample", resolution
-        scenes = recipe.subsets()["train"]
+        subsets = recipe.subsets()
+        scenes = subsets.pop("train")
+        self.tests = {name: len(tested) for name, tested in subsets.items()}
         chosen = scenes[:: max(1, len(scenes) // 500)]
         self.rows = [recipe.texts("train", scene) for scene in chosen]
         self.strata = {"single_object": np.array([len(scene.things) == 1 for scene in chosen])}
@@ -192,6 +225,8 @@ class Step(NamedTuple):
 
     seconds: float
     """Wall-clock time of the step."""
+    record_seconds: float
+    """Wall-clock time of scoring a test record."""
     weight_bytes: int
     """Size of the scorer's weights in a checkpoint, in bytes."""
 
@@ -208,7 +243,20 @@ def measured_step(cell: Cell, data: Captioned) -> Step:
             start = time.perf_counter()
         train_step(scorer, optimizer, moved(feed[step], scorer.device), cell.recipe, 0, step).item()
     seconds = (time.perf_counter() - start) / STEPS
-    return Step(seconds, sum(weight.nbytes for weight in scorer.state_dict().values()))
+    return Step(seconds, record_seconds(scorer, data), sum(weight.nbytes for weight in scorer.state_dict().values()))
+
+
+@torch.no_grad()
+def record_seconds(scorer: Scorer, data: Captioned) -> float:
+    """Measure how long it takes to score a test record: its image and its partner's, each with `TEXTS` texts."""
+    items = np.resize(np.arange(len(data)), (TEXTS, BLOCK))
+    pixels, texts = data.images(items[0]), [data.captions(row, row) for row in items]
+    with in_use(scorer):
+        start = time.perf_counter()
+        code = encode(scorer, pixels)
+        for captions in texts:
+            scorer.paired(code, encode_texts(scorer, captions)).cpu()
+        return 2 * (time.perf_counter() - start) / BLOCK
 
 
 def shown(seconds: float) -> str:

@@ -12,7 +12,9 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.command import further
+from menagerie.studies.frame.dry_run import looks_of, sample_of
 from menagerie.studies.runs.command_line import only
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
@@ -102,6 +104,19 @@ def test_quads_follow_from_the_predictions(finished):
                 assert tasks[f"quad {name}"]["n"] == len(right)
                 if right:
                     assert tasks[f"quad {name}"]["accuracy"] == pytest.approx(sum(right) / len(right))
+
+
+def test_a_dry_run_counts_the_records_and_evaluations_of_each_run(finished):
+    recipe = replace(PRESETS["smoke"].recipe, steps=130, batch=8)
+    study = replace(PRESETS["smoke"], hard_negatives=(0.0,), views=1, recipe=recipe, store=finished / "renders")
+    arms = all_arms(study.settled())
+    for arm in arms:
+        folder = finished / "runs" / "a" / "cells" / arm.cell.id
+        subsets = json.loads((folder / "result.json").read_text())["subsets"]
+        assert sample_of(arm)[1] == {name: tasks["swap"]["n"] for name, tasks in subsets.items()}
+        log = csv.DictReader((folder / "training.csv").open())
+        assert looks_of(arm.cell.recipe, 0) == sum(row["validation"] != "" for row in log) == 2
+    assert len(arms) == 2
 
 
 def test_errors_hold_what_the_results_do(finished):
