@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.core.progress import quiet
 from menagerie.models.towers import paired
+from menagerie.models.towers.attention import with_fewer_copies
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig, file_and_tag
 from menagerie.models.towers.pixels import framing_of, statistics_of
 from menagerie.models.towers.preparation import preparation_of
@@ -78,6 +79,7 @@ def build_towers(config: TowerConfig, texts: TextSpace) -> Towers:
         model: nn.Module = build_small(config, tokenizer.vocab_size, texts.context)
     else:
         model = build_open_clip(config, texts)
+    with_fewer_copies(model)
     return Towers(
         model,
         ImageTower(model),

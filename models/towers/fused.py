@@ -19,6 +19,7 @@ from open_clip.transformer import ResidualAttentionBlock
 from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
+from menagerie.models.towers.attention import by_head, joined
 from menagerie.models.towers.towers import TextTower
 
 Fusion = Literal["early", "late", "prefix"]
@@ -144,16 +145,6 @@ class FusedBlocks(nn.Module):
         """Queries, keys and values of a block's self-attention."""
         three = F.linear(block.ln_1(states), block.attn.in_proj_weight, block.attn.in_proj_bias).chunk(3, -1)
         return tuple(by_head(part, self.heads) for part in three)
-
-
-def by_head(states: Float[Tensor, "n t w"], heads: int) -> Float[Tensor, "n h t d"]:
-    """Divide vectors among heads."""
-    return states.unflatten(-1, (heads, -1)).transpose(1, 2)
-
-
-def joined(states: Float[Tensor, "n h t d"]) -> Float[Tensor, "n t w"]:
-    """Undo `by_head`."""
-    return states.transpose(1, 2).flatten(2)
 
 
 def visible(length: int, hidden: Bool[Tensor, " b"] | None, like: Tensor) -> Bool[Tensor, "*b t t"]:

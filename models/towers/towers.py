@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from menagerie.envs.core.errors import UserError
 from menagerie.models.ranks import dealt_out
+from menagerie.models.towers.attention import with_fewer_copies
 from menagerie.models.towers.pixels import Framing, Statistics
 from menagerie.models.towers.tokenizers import Tokenizer
 
@@ -251,4 +252,6 @@ def ends_of(ids: Int64[Tensor, "m context"], end: int | None) -> Int64[Tensor, "
 
 def self_attention(width: int, heads: int, layers: int, mlp_ratio: float) -> nn.Sequential:
     """Make blocks like those of the towers, each with self-attention and an MLP."""
-    return nn.Sequential(*(ResidualAttentionBlock(width, heads, mlp_ratio=mlp_ratio) for _ in range(layers)))
+    blocks = nn.Sequential(*(ResidualAttentionBlock(width, heads, mlp_ratio=mlp_ratio) for _ in range(layers)))
+    with_fewer_copies(blocks)
+    return blocks
