@@ -142,8 +142,11 @@ class AnnotatedPhotographs(Photographs):
             yield from (caption.text for caption in longest_caption(self.recipe, self.annotations(index)))
 
     def counts(self) -> dict[str, int]:
-        """Numbers of images, phrases, relations, and "captions": the relations if captions state any, else phrases."""
-        made = len(self.phrases) if self.recipe is two_regions else len(self.relations) or len(self.phrases)
+        """Numbers of images, phrases, relations, and "captions": an image's relations if captions state any, else its
+        phrases."""
+        phrases, relations = np.diff(self.ends, axis=0).T
+        stated = relations if self.recipe is not two_regions else 0 * relations
+        made = int(np.where(stated, stated, phrases).sum())
         return {
             "images": len(self),
             "captions": made,

@@ -180,7 +180,7 @@ def target_table(study: Any, points: Sequence[Point]) -> Rows:
     for model in study.models:
         bound, best, missed = reached_of(study, points, model)
         shown = [*best.row()[1:], percent(best.accuracy), percent(best.test(study))] if best else [DASH] * 7
-        rows.append([model, str(bound), *shown, DASH if missed is None else str(missed)])
+        rows.append([model, DASH if bound is None else str(bound), *shown, DASH if missed is None else str(missed)])
     header = ["model", "images to target", *HEADER[1:], "validation (%)", "unseen pairs (%)"]
     says = (
         f"Distinct training images to {study.target:.0%} on validation, the fewest of any setting of both searches "

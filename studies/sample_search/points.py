@@ -142,20 +142,22 @@ def done(study: Any, point: Point) -> bool:
 class Reached(NamedTuple):
     """The images that a model needs to reach the target."""
 
-    bound: Bound
+    bound: Bound | None
+    """None before any setting has ended."""
     best: Point | None
-    """The setting with the fewest images that reached the target."""
+    """The setting with the fewest images that reached the target, of those trained in this folder."""
     most_missed: int | None
     """The most images of a setting that hasn't reached the target; None if all have."""
 
 
 def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
-    """Return the images that a model needs to reach the target, over the settings of both searches."""
-    mine = [point for point in points if point.model == model]
-    did = [done(study, point) and point.accuracy >= study.target for point in mine]
-    best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
+    """Return the images that a model needs to reach the target, over the settings of both searches that have ended."""
+    mine = [point for point in points if point.model == model and point.state(study) != "running"]
+    did = [point.accuracy >= study.target for point in mine]
+    here = [point for point, ok in zip(mine, did, strict=True) if ok and point.here(study)]
     missed = [point.images for point, ok in zip(mine, did, strict=True) if not ok]
-    return Reached(pareto.bound([point.images for point in mine], did), best, max(missed, default=None))
+    bound = pareto.bound([point.images for point in mine], did) if mine else None
+    return Reached(bound, min(here, key=lambda p: p.images, default=None), max(missed, default=None))
 
 
 def importances(points: Sequence[Point], model: str) -> dict[str, float]:
@@ -216,9 +218,9 @@ def ratio_rows(study: Any, points: Sequence[Point]) -> list[list[str]]:
     """Return a row for each further model: its name, how many times as many images the first model needs, and that in
     words."""
     first, *others = study.models
-    if not all(any(point.model == model for point in points) for model in study.models):
-        return []
     need = {model: reached_of(study, points, model).bound for model in study.models}
+    if None in need.values():
+        return []
     return [
         [other, pareto.ratio(need[first], need[other]), pareto.compared(first, need[first], other, need[other])]
         for other in others

@@ -17,7 +17,14 @@ from menagerie.generators.captioned import Captioned
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.parsers.parser import CaptionParser, Parsed
 from menagerie.generators.sources import registry
-from menagerie.generators.sources.annotated import UNKNOWN_THING
+from menagerie.generators.sources.annotated import (
+    UNKNOWN_THING,
+    AnnotatedPhotographs,
+    Annotations,
+    Relation,
+    relation_or_objects,
+    two_regions,
+)
 from menagerie.generators.sources.kept_out import COCO, FLICKR, VISUAL_GENOME, KeptOut, PhotographId
 from menagerie.generators.sources.photographs import Photographs
 from menagerie.generators.sources.registry import SourcePlace, one_node, state
@@ -101,6 +108,14 @@ def test_same_index_and_draw_give_the_same(roots, name, recipe):
     assert one.captions(some, [draws[k] for k in some]) == [one.captions(everything, draws)[k] for k in some]
     assert one.negatives(everything, draws) == [None] * len(one)
     assert one.images([]).shape == (0, 3, SIDE, SIDE)
+
+
+@pytest.mark.parametrize(("recipe", "captions"), [(relation_or_objects, 3 + 2), (two_regions, 3 + 4)])
+def test_an_image_without_relations_has_captions_of_its_phrases(recipe, captions):
+    stated = tuple(Relation(0, predicate, 1) for predicate in ("on", "under"))
+    known = {"a": Annotations(("cat", "mat", "dog"), ()), "b": Annotations(("cat", "mat", "cup", "hat"), stated)}
+    counts = AnnotatedPhotographs("two", known.items(), recipe, {}, {}).counts()
+    assert counts == {"images": 2, "captions": captions, "phrases": 7, "relations": 2}
 
 
 def test_all_travel_to_a_spawned_worker(roots):
