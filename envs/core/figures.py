@@ -56,7 +56,7 @@ def ink(colour: ColorType) -> str:
 
 def levelled(percent: float, chance: float = 50.0) -> float:
     """Rescale an accuracy so that `chance` is in the middle of the scale `ACCURACY`, and 0 and 100 are at the ends."""
-    return 50 * percent / chance if percent < chance else 100 - 50 * (100 - percent) / (100 - chance)
+    return 50 * percent / chance if percent < chance or chance == 100 else 100 - 50 * (100 - percent) / (100 - chance)
 
 
 def colour_at(value: float, scale: dict[str, Any]) -> str:

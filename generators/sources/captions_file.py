@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_text
+from menagerie.envs.core.files import is_writable, write_text
 from menagerie.envs.core.progress import progress_bars
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.graph_json import as_json, plain_phrase
@@ -97,14 +97,16 @@ LONGEST = 2000  # characters of a caption
 def parse_file(file: Path, parsers: Sequence[str], out: Path, parses: Path, allow_unanswered: bool) -> None:
     """Parse the captions in a file by one or two parsers, print the results, and write the graphs to `out`.
 
-    Slow parsers cache graphs in the folder `parses`. Raises `UserError` before parsing if `out` exists, `parses` can't
-    be written, the captions can't be read or a parser can't run; later if parsing or writing fails, and, unless
+    Slow parsers cache graphs in the folder `parses`. Raises `UserError` before parsing if `out` exists, it or `parses`
+    can't be written, the captions can't be read or a parser can't run; later if parsing or writing fails, and, unless
     `allow_unanswered`, after a parser's last caption if it gave no answer to some.
     """
     if not 0 < len(parsers) <= 2 or len(set(parsers)) < len(parsers):
         raise UserError(f"give --parser once, or twice with two different ones; there are {', '.join(names())}")
     if out.exists():
         raise UserError(f"{out} is there already; choose another --out")
+    if not is_writable(out.parent):
+        raise UserError(f"{out} can't be written; choose another --out")
     captions = read_captions(file)
     opened = [open_parser(text, parses, allow_unanswered) for text in parsers]
     for parser in opened:

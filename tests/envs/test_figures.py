@@ -118,6 +118,7 @@ def test_chance_has_the_same_colour_in_every_task(chance):
     assert str(shade("100.0", chance)) == str(shade("100.0"))
     assert str(shade("0.0", chance)) == str(shade("0.0"))
     assert levelled(chance + (100 - chance) / 2, chance) == pytest.approx(75)
+    assert levelled(100.0, 100.0) == 50
 
 
 def test_many_models_have_a_panel_each():

@@ -536,6 +536,12 @@ def test_one_parser_or_two_different_ones(parsers, tmp_path):
         parse_file(tmp_path / "absent", parsers, tmp_path / "graphs.json", tmp_path, False)
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_captions_are_read(tmp_path):
+    (tmp_path / "a file").touch()
+    with pytest.raises(UserError, match=r"graphs\.json"):
+        parse_file(tmp_path / "absent", ("one-node",), tmp_path / "a file" / "graphs.json", tmp_path, False)
+
+
 def test_the_command(tmp_path, monkeypatch):
     (tmp_path / "captions.txt").write_text("A cat.\n")
     start = [sys.executable, "-m", "menagerie", "parse"]
