@@ -55,7 +55,8 @@ def ink(colour: ColorType) -> str:
 
 
 def levelled(percent: float, chance: float = 50.0) -> float:
-    """Rescale an accuracy so that `chance` is in the middle of the scale `ACCURACY`, and 0 and 100 are at the ends."""
+    """Rescale an accuracy so that `chance` is in the middle of the scale `ACCURACY`. 0 and 100 are at the ends,
+    unless they are chance."""
     return 50 * percent / chance if percent < chance or chance == 100 else 100 - 50 * (100 - percent) / (100 - chance)
 
 

@@ -121,6 +121,7 @@ def clips(config: Peers, data: "SplitDataset") -> tuple["Scorer", "torch.nn.Modu
     import torch
 
     from menagerie.models.checkpoint import build_scorer
+    from menagerie.models.towers.attention import as_in_torch
     from menagerie.models.towers.config import TowerConfig
     from menagerie.models.towers.tokenizers import text_space
 
@@ -128,6 +129,7 @@ def clips(config: Peers, data: "SplitDataset") -> tuple["Scorer", "torch.nn.Modu
     torch.manual_seed(0)
     scorer = build_scorer("clip", towers, text_space(towers, data.texts()), {}).train()
     peer = copy.deepcopy(scorer.model)
+    as_in_torch(peer)
     with torch.no_grad():
         peer.logit_scale.copy_(scorer.log_scale)
     return scorer, peer

@@ -127,7 +127,7 @@ def one_thread() -> Iterator[None]:
 @lru_cache(maxsize=4)  # making it takes longer than counting
 def noise(recipe: SplitRecipe, resolution: int) -> Any:
     """Return a sample of a split's captions with images of noise."""
-    from menagerie.studies.frame.dry_run import Noise
+    from menagerie.studies.frame.sampled_costs import Noise
 
     return Noise(recipe, resolution)
 

@@ -2,71 +2,56 @@
 kept."""
 
 import os
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from jaxtyping import Int64, UInt8
-from torch import Tensor
 
 from menagerie.envs.core.files import scratch_folder
 from menagerie.envs.worlds import load_world
-from menagerie.generators.captioned import Captioned, Indices, all_texts
-from menagerie.generators.captions.hard_negatives.false_captions import TEXT_NEGATIVES
-from menagerie.generators.captions.templates import Caption
-from menagerie.generators.splits.recipe import SplitRecipe
 from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.image_store import ImageStore
-from menagerie.models.checkpoint import build_scorer
-from menagerie.models.evaluation.scoring import BLOCK, encode, encode_texts, in_use
 from menagerie.models.recipe import Recipe
-from menagerie.models.scorer import Scorer, moved
-from menagerie.models.towers.tokenizers import text_space
-from menagerie.models.training.feed import Feed, single_steps
-from menagerie.models.training.loop import build_optimizer, train_step
+from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check_states
+from menagerie.studies.frame.sampled_costs import Costs, Tests, measured, sample_of, tests_of
 from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
-from menagerie.studies.runs.evaluation import MOST, looks_after
+from menagerie.studies.runs.evaluation import MOST, looks_of
 from menagerie.studies.runs.shared import trunk_key
 
-WARM_UP, STEPS = 3, 10
-REST_SECONDS = 0.5  # of a run beside its steps and tests: building the model, log, checkpoint; measured once
-# Of a study beside its runs and the checks before them, in terms of what loading torch and the study has taken here:
-# the command loads them, so do the workers, and the page takes half as long again. Measured once.
+REST_SECONDS = 0.5  # of a run beside steps, opening and scoring: building the model, log, checkpoint; measured once
+# Of a study beside its runs and checks, in terms of what loading torch and the study has taken here: the command loads
+# them, so do the workers, and the page takes half as long again. Measured once.
 LOADS = 2.5
-TEXTS = 4  # that a test record's image is scored with, on average; its partner's image counts too
-LOOK = 0.25  # a swap in an evaluation during training, in test records: one image with two texts
+RECIPES = 4  # of a kind of run whose tests are counted: all take long where a study draws hundreds
 
 
 def dry_run(study: Study) -> None:
     """Print what is to be rendered and trained, and how long both take; for an adaptive study, the most that it may
     take."""
     torch.set_num_threads(study.threads)
+    loaded = processor_seconds()
     with scratch_folder() as folder:
         study = study.prepare(folder)
         check_states(study)
         for name, text in study.notes().items():
             print(f"{name}: {text}")
         arms = all_arms(study)
-        seconds = start_seconds() + rendering(study, arms)
+        seconds = LOADS * loaded + (processor_seconds() - loaded) + rendering(study, arms)
         seconds += training(study, arms) / min(study.at_once, len(arms))
     at_once = min(study.at_once, len(arms))
     print(f"at most about {shown(seconds)} in all, {at_once} runs at once, as busy as this machine is now")
 
 
-def start_seconds() -> float:
-    """Estimate how long a study takes beside its runs, from the processor time that this command has taken so far: it
-    has loaded the same modules, and made the same checks in child processes."""
-    mine = os.times()
-    return LOADS * (mine.user + mine.system) + mine.children_user + mine.children_system
+def processor_seconds() -> float:
+    """The processor time that this command has taken so far, with that of child processes as far as the system counts
+    it."""
+    return sum(os.times()[:4])
 
 
 def rendering(study: Study, arms: Sequence[Arm]) -> float:
@@ -100,40 +85,40 @@ def training(study: Study, arms: Sequence[Arm]) -> float:
         key = given, cells[0].data.kind, towers.resolution
         if key not in samples:
             samples[key] = sample_of(same[0])
-        sample, tests = samples[key]
-        steps, (each, record, size) = steps_of(cells), measured_step(without_weights(cells[0]), sample)
-        kept.append(kept_of([arm.cell for arm in same], study.keep_states, size))
-        total += steps * each + len(same) * (REST_SECONDS + sum(tests.values()) * record)
-        looks = sum(looks_of(cell.recipe, study.validate_every) for cell in cells)
-        total += looks * min(MOST, tests.get("validation", 0)) * LOOK * record
+        data, tests = samples[key]
+        if not given:
+            tests = mean_tests(same)
+        steps, costs = steps_of(cells), measured(cells[0], data)
+        kept.append(kept_of([arm.cell for arm in same], study.keep_states, costs.weight_bytes))
+        total += steps * costs.step + scoring_seconds([arm.cell for arm in same], study.validate_every, tests, costs)
         if bases := [cell.base for cell in cells if cell.base]:
-            step = measured_step(without_weights(bases[0]), sample)
-            kept.append(kept_of(bases, study.keep_states, step.weight_bytes))
-            total += steps_of(bases) * step.seconds
+            before = measured(bases[0], data)
+            kept.append(kept_of(bases, study.keep_states, before.weight_bytes))
+            total += steps_of(bases) * before.step + scoring_seconds(bases, study.validate_every, tests, before)
         runs = f"{model}{' with false captions' * negatives}, {towers.architecture}, batch {batch}: {len(same)} runs"
         borrowed = f" ({len(same) - len(cells)} of which only score another's weights)" * (len(same) > len(cells))
-        print(f"{runs}{borrowed}, {steps} steps, {1000 * each:.0f} ms each", flush=True)
+        print(f"{runs}{borrowed}, {steps} steps, {1000 * costs.step:.0f} ms each", flush=True)
     if study.keep_states:
         states, size = (sum(column) for column in zip(*kept, strict=True))
         print(f"--keep-states: {states} states of all runs, {size / 1e6:,.1f} MB")
     return total
 
 
-def sample_of(arm: Arm) -> tuple[Captioned, dict[str, int]]:
-    """Return training data of an arm, and the number of records in validation and in each test; of a recipe without its
-    images."""
-    if arm.file:
-        material = arm.cell.data.open(arm.file)
-        tests = material.tests.items()
-        return material.train, {name: len({item.record for item in test.items}) for name, test in tests}
-    data = Noise(arm.cell.data.splits[0].recipe, arm.cell.towers.resolution)
-    return data, data.tests
+def mean_tests(arms: Sequence[Arm]) -> Tests:
+    """Average the tests of some of the arms' recipes."""
+    recipes = list(dict.fromkeys(arm.cell.data.splits[0].recipe for arm in arms))
+    some = [tests_of(recipe) for recipe in recipes[:: -(-len(recipes) // RECIPES)]]
+    return Tests(*map(mean, zip(*some, strict=True)))
 
 
-@cache
-def looks_of(recipe: Recipe, every: int) -> int:
-    """Count the evaluations during training, one every `every` steps (0: as often as by default)."""
-    return sum(looks_after(step, recipe, every) for step in range(1, recipe.steps + 1))
+def scoring_seconds(cells: Sequence[Cell], every: int, tests: Tests, costs: Costs) -> float:
+    """Estimate all but the steps of some cells, and of those whose weights they take: opening data, scoring tests at
+    the end, and a sample of validation every `every` steps."""
+    trained = {cell.trained_as.id: cell.trained_as for cell in cells}
+    scored = {cell.id for cell in cells} | trained.keys()
+    whole = REST_SECONDS + tests.opening + tests.images * costs.image + tests.pairs * costs.pair
+    look = min(MOST, tests.validation) * (costs.image + 2 * costs.pair)
+    return len(scored) * whole + look * sum(looks_of(cell.recipe, every) for cell in trained.values())
 
 
 class Kept(NamedTuple):
@@ -149,12 +134,6 @@ def kept_of(cells: Sequence[Cell], keep_states: Sequence[int], weight_bytes: int
     lengths = {cell.id: cell.recipe.steps for cell in cells}.values()
     states = sum(step <= steps for steps in lengths for step in {*keep_states})
     return Kept(states, states * weight_bytes)
-
-
-def without_weights(cell: Cell) -> Cell:
-    """Return the cell with random weights in place of pretrained ones, which may not be here yet. Its steps take as
-    long."""
-    return replace(cell, towers=replace(cell.towers, pretrained="", load=True))
 
 
 def steps_of(cells: Sequence[Cell]) -> int:
@@ -179,84 +158,6 @@ def trunk_steps(recipes: Sequence[Recipe]) -> int:
     if len(recipes) == 1:
         return recipes[0].steps
     return max(r.stable_steps for r in recipes) + sum(r.steps - r.stable_steps for r in recipes)
-
-
-class Noise(Captioned):
-    """A sample of training captions with images of noise, as a step's cost doesn't depend on what images show."""
-
-    complete_captions = True
-    text_negatives = TEXT_NEGATIVES
-
-    def __init__(self, recipe: SplitRecipe, resolution: int) -> None:
-        self.name, self.side = "a sample", resolution
-        subsets = recipe.subsets()
-        scenes = subsets.pop("train")
-        self.tests = {name: len(tested) for name, tested in subsets.items()}
-        chosen = scenes[:: max(1, len(scenes) // 500)]
-        self.rows = [recipe.texts("train", scene) for scene in chosen]
-        self.strata = {"single_object": np.array([len(scene.things) == 1 for scene in chosen])}
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        return torch.randint(256, (len(indices), 3, self.side, self.side), dtype=torch.uint8)
-
-    def partner_images(self, indices: Indices) -> UInt8[Tensor, "n 3 h w"]:
-        return self.images(indices)
-
-    def captions(self, indices: Indices, draws: Indices) -> list[Caption]:
-        return [self.rows[i][0] for i in indices]
-
-    def negatives(self, indices: Indices, draws: Indices, kind: str = "swap") -> list[Caption | None]:
-        """The hard negatives of the scenes; where negatives are drawn at random, captions of other scenes."""
-        return [self.rows[i][1] if kind == "swap" else self.rows[i - 1][0] for i in indices]
-
-    def partner_items(self, indices: Indices) -> Int64[np.ndarray, " n"]:
-        """Return each item as its own partner; a step with other images would take as long."""
-        return np.asarray(indices, np.int64)
-
-    def texts(self) -> Iterator[str]:
-        yield from all_texts(text for row in self.rows for text in row if text)
-
-
-class Step(NamedTuple):
-    """A training step of a scorer."""
-
-    seconds: float
-    """Wall-clock time of the step."""
-    record_seconds: float
-    """Wall-clock time of scoring a test record."""
-    weight_bytes: int
-    """Size of the scorer's weights in a checkpoint, in bytes."""
-
-
-def measured_step(cell: Cell, data: Captioned) -> Step:
-    """Measure a training step of a cell's scorer: build it, take a few steps, and discard it."""
-    scorer = build_scorer(cell.model, cell.towers, text_space(cell.towers, data.texts()), cell.options).to(cell.device)
-    scorer.train()
-    optimizer, feed = build_optimizer(scorer, cell.recipe), Feed(data, scorer.reader, cell.recipe, 0, cell.negatives)
-    phase = single_steps(cell.recipe)
-    start = 0.0
-    for step in range(phase, phase + WARM_UP + STEPS):
-        if step == phase + WARM_UP:
-            start = time.perf_counter()
-        train_step(scorer, optimizer, moved(feed[step], scorer.device), cell.recipe, 0, step).item()
-    seconds = (time.perf_counter() - start) / STEPS
-    return Step(seconds, record_seconds(scorer, data), sum(weight.nbytes for weight in scorer.state_dict().values()))
-
-
-@torch.no_grad()
-def record_seconds(scorer: Scorer, data: Captioned) -> float:
-    """Measure how long it takes to score a test record: its image and its partner's, each with `TEXTS` texts."""
-    items = np.resize(np.arange(len(data)), (TEXTS, BLOCK))
-    pixels, texts = data.images(items[0]), [data.captions(row, row) for row in items]
-    with in_use(scorer):
-        start = time.perf_counter()
-        code = encode(scorer, pixels)
-        for captions in texts:
-            scorer.paired(code, encode_texts(scorer, captions)).cpu()
-        return 2 * (time.perf_counter() - start) / BLOCK
 
 
 def shown(seconds: float) -> str:

@@ -129,8 +129,22 @@ def looks_after(step: int, recipe: "Recipe", every: int) -> bool:
     """
     from menagerie.models.training.feed import single_steps
 
-    every = every or max(LEAST_STEPS, -(-recipe.steps // LOOKS))
-    return step > single_steps(recipe) and (step % every == 0 or step == recipe.steps)
+    return step > single_steps(recipe) and (step % steps_between(recipe, every) == 0 or step == recipe.steps)
+
+
+def looks_of(recipe: "Recipe", every: int) -> int:
+    """Count the evaluations in a run (see `looks_after`)."""
+    from menagerie.models.training.feed import single_steps
+
+    first, between = single_steps(recipe), steps_between(recipe, every)
+    if first >= recipe.steps:
+        return 0
+    return recipe.steps // between - first // between + (recipe.steps % between > 0)
+
+
+def steps_between(recipe: "Recipe", every: int) -> int:
+    """The number of steps between two evaluations."""
+    return every or max(LEAST_STEPS, -(-recipe.steps // LOOKS))
 
 
 def sample_accuracy(scorer: "Scorer", test: "Benchmark") -> float:

@@ -145,19 +145,21 @@ class Reached(NamedTuple):
     bound: Bound | None
     """None before any setting has ended."""
     best: Point | None
-    """The setting with the fewest images that reached the target, of those trained in this folder."""
+    """The setting with the fewest images that reached the target."""
     most_missed: int | None
     """The most images of a setting that hasn't reached the target; None if all have."""
 
 
 def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
-    """Return the images that a model needs to reach the target, over the settings of both searches that have ended."""
-    mine = [point for point in points if point.model == model and point.state(study) != "running"]
+    """Return the images that a model needs to reach the target, over the settings of both searches that have ended.
+    Those that reached it in another folder are left out."""
+    ended = [point for point in points if point.model == model and point.state(study) != "running"]
+    mine = [point for point in ended if point.accuracy < study.target or point.here(study)]
     did = [point.accuracy >= study.target for point in mine]
-    here = [point for point, ok in zip(mine, did, strict=True) if ok and point.here(study)]
+    best = min((point for point, ok in zip(mine, did, strict=True) if ok), key=lambda p: p.images, default=None)
     missed = [point.images for point, ok in zip(mine, did, strict=True) if not ok]
     bound = pareto.bound([point.images for point in mine], did) if mine else None
-    return Reached(bound, min(here, key=lambda p: p.images, default=None), max(missed, default=None))
+    return Reached(bound, best, max(missed, default=None))
 
 
 def importances(points: Sequence[Point], model: str) -> dict[str, float]:

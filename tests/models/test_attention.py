@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from menagerie.models.towers.attention import SelfAttention, with_fewer_copies
+from menagerie.models.towers.attention import SelfAttention, as_in_torch, with_fewer_copies
 from menagerie.models.towers.build import build_towers
 from menagerie.models.towers.config import TextSpace, TowerConfig
 
@@ -46,6 +46,19 @@ def test_is_what_torch_computes(mask, bias):
     assert weights is None
     for slope, other in zip(mine, slopes, strict=True):
         torch.testing.assert_close(slope, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mask", [None, CAUSAL], ids=["all", "causal"])
+def test_differs_from_torch_by_rounding_in_evaluation(mask):
+    theirs, ours = pair()
+    for module in (theirs, ours):
+        module.eval()
+    given = tokens().detach()
+    with torch.no_grad():
+        expected, got = (
+            module(given, given, given, need_weights=False, attn_mask=mask)[0] for module in (theirs, ours)
+        )
+    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -93,4 +106,6 @@ def test_towers_have_it_under_the_same_names(architecture):
     attentions = [module for module in towers.model.modules() if isinstance(module, nn.MultiheadAttention)]
     assert len(attentions) >= 4
     assert {type(module) for module in attentions} == {SelfAttention}
+    as_in_torch(towers.model)
+    assert {type(module) for module in attentions} == {nn.MultiheadAttention}
     assert {"in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"} == attentions[0].state_dict().keys()

@@ -11,11 +11,15 @@ from dataclasses import replace
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.worlds import load_world
+from menagerie.generators.storage.image_store import ImageStore
+from menagerie.generators.storage.split_file import make_split
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.command import further
-from menagerie.studies.frame.dry_run import looks_of, sample_of
+from menagerie.studies.frame.sampled_costs import sample_of, tests_of
 from menagerie.studies.runs.command_line import only
+from menagerie.studies.runs.evaluation import looks_of
 from menagerie.studies.runs.folder import run_folder
 from menagerie.studies.runs.results import COLUMNS
 from tests.command import GRID, QUICK, ended, run_here, started, until
@@ -106,14 +110,20 @@ def test_quads_follow_from_the_predictions(finished):
                     assert tasks[f"quad {name}"]["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
-def test_a_dry_run_counts_the_records_and_evaluations_of_each_run(finished):
+def test_a_dry_run_counts_the_tests_and_evaluations_of_each_run(finished):
     recipe = replace(PRESETS["smoke"].recipe, steps=130, batch=8)
-    study = replace(PRESETS["smoke"], hard_negatives=(0.0,), views=1, recipe=recipe, store=finished / "renders")
+    study = replace(PRESETS["smoke"], hard_negatives=(0.0,), views=1, recipe=recipe, store=finished / "store")
+    store = ImageStore(study.store, load_world(study.world), study.resolution)
     arms = all_arms(study.settled())
     for arm in arms:
         folder = finished / "runs" / "a" / "cells" / arm.cell.id
         subsets = json.loads((folder / "result.json").read_text())["subsets"]
-        assert sample_of(arm)[1] == {name: tasks["swap"]["n"] for name, tasks in subsets.items()}
+        foreseen, records = tests_of(arm.cell.data.recipe), sum(tasks["swap"]["n"] for tasks in subsets.values())
+        assert foreseen.validation == subsets["validation"]["swap"]["n"]
+        file = make_split(store, arm.cell.data.recipe)
+        counted = sample_of(arm._replace(file=file)).tests
+        assert (counted.images, counted.validation) == (foreseen.images, foreseen.validation) == (2 * records, 24)
+        assert counted.pairs == pytest.approx(foreseen.pairs, rel=0.2)
         log = csv.DictReader((folder / "training.csv").open())
         assert looks_of(arm.cell.recipe, 0) == sum(row["validation"] != "" for row in log) == 2
     assert len(arms) == 2

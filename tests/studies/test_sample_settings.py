@@ -329,7 +329,7 @@ def test_what_is_needed_is_known_of_settings_that_have_ended():
     elsewhere = made("clip", 1, 100, [1.0] * 3, [1.0] * 3)
     elsewhere = elsewhere._replace(judged=elsewhere.judged._replace(validations=[]))
     missed, reached = made("clip", 2, 50, [0.5] * 3, [0.5] * 3), made("clip", 3, 200, [1.0] * 3, [1.0] * 3)
-    assert reached_of(study, [running, elsewhere, missed, reached], "clip") == (Bound(100, False), reached, 50)
+    assert reached_of(study, [running, elsewhere, missed, reached], "clip") == (Bound(200, False), reached, 50)
     assert ratio_rows(replace(study, models=("clip", "oc-clip")), [running, reached]) == []
 
 
