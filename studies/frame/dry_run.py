@@ -18,7 +18,7 @@ from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check_states
-from menagerie.studies.frame.sampled_costs import Costs, Tests, measured, sample_of, tests_of
+from menagerie.studies.frame.sampled_costs import Costs, Tests, count_tests, measured, sample_of
 from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.evaluation import MOST, looks_of
@@ -107,7 +107,7 @@ def training(study: Study, arms: Sequence[Arm]) -> float:
 def mean_tests(arms: Sequence[Arm]) -> Tests:
     """Average the tests of some of the arms' recipes."""
     recipes = list(dict.fromkeys(arm.cell.data.splits[0].recipe for arm in arms))
-    some = [tests_of(recipe) for recipe in recipes[:: -(-len(recipes) // RECIPES)]]
+    some = [count_tests(recipe) for recipe in recipes[:: -(-len(recipes) // RECIPES)]]
     return Tests(*map(mean, zip(*some, strict=True)))
 
 

@@ -53,7 +53,7 @@ def sample_of(arm: Arm) -> Sample:
     """Open the file of an arm, or make a sample of its recipe's captions."""
     if not arm.file:
         recipe = arm.cell.data.splits[0].recipe
-        return Sample(Noise(recipe, arm.cell.towers.resolution), tests_of(recipe))
+        return Sample(Noise(recipe, arm.cell.towers.resolution), count_tests(recipe))
     start = time.perf_counter()
     material = arm.cell.data.open(arm.file)
     items = {name: test.items for name, test in material.tests.items()}
@@ -70,7 +70,7 @@ def sample_of(arm: Arm) -> Sample:
 
 
 @cache
-def tests_of(recipe: SplitRecipe) -> Tests:
+def count_tests(recipe: SplitRecipe) -> Tests:
     """Count what is scored in the tests of a recipe."""
     subsets = {name: len(scenes) for name, scenes in recipe.subsets().items()}
     records = sum(subsets.values()) - subsets["train"]

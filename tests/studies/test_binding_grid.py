@@ -17,7 +17,7 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.command import further
-from menagerie.studies.frame.sampled_costs import sample_of, tests_of
+from menagerie.studies.frame.sampled_costs import count_tests, sample_of
 from menagerie.studies.runs.command_line import only
 from menagerie.studies.runs.evaluation import looks_of
 from menagerie.studies.runs.folder import run_folder
@@ -118,7 +118,7 @@ def test_a_dry_run_counts_the_tests_and_evaluations_of_each_run(finished):
     for arm in arms:
         folder = finished / "runs" / "a" / "cells" / arm.cell.id
         subsets = json.loads((folder / "result.json").read_text())["subsets"]
-        foreseen, records = tests_of(arm.cell.data.recipe), sum(tasks["swap"]["n"] for tasks in subsets.values())
+        foreseen, records = count_tests(arm.cell.data.recipe), sum(tasks["swap"]["n"] for tasks in subsets.values())
         assert foreseen.validation == subsets["validation"]["swap"]["n"]
         file = make_split(store, arm.cell.data.recipe)
         counted = sample_of(arm._replace(file=file)).tests
