@@ -145,11 +145,10 @@ class AnnotatedPhotographs(Photographs):
         """Numbers of images, phrases, relations, and "captions": an image's relations if captions state any, else its
         phrases."""
         phrases, relations = np.diff(self.ends, axis=0).T
-        stated = relations if self.recipe is not two_regions else 0 * relations
-        made = int(np.where(stated, stated, phrases).sum())
+        stated = int(np.where(relations, relations, phrases).sum())
         return {
             "images": len(self),
-            "captions": made,
+            "captions": len(self.phrases) if self.recipe is two_regions else stated,
             "phrases": len(self.phrases),
             "relations": len(self.relations),
         }

@@ -1,7 +1,7 @@
 """Self-attention of open_clip's blocks, with fewer copies.
 
-`torch.nn.MultiheadAttention` puts positions before samples, and copies queries, keys and values. With small towers on a
-CPU this takes 6 % of a training step, and more in evaluation.
+`torch.nn.MultiheadAttention` puts positions before samples, and copies queries, keys and values. That costs most with
+small towers on a CPU.
 """
 
 from typing import Any

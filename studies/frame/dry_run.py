@@ -4,7 +4,6 @@ kept."""
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +17,7 @@ from menagerie.models.training.feed import single_steps
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check_states
-from menagerie.studies.frame.sampled_costs import Costs, Tests, count_tests, measured, sample_of
+from menagerie.studies.frame.sampled_costs import Costs, Tests, measured, sample_of
 from menagerie.studies.frame.study import Study
 from menagerie.studies.runs.cell import Cell
 from menagerie.studies.runs.evaluation import MOST, looks_of
@@ -28,7 +27,6 @@ REST_SECONDS = 0.5  # of a run beside steps, opening and scoring: building the m
 # Of a study beside its runs and checks, in terms of what loading torch and the study has taken here: the command loads
 # them, so do the workers, and the page takes half as long again. Measured once.
 LOADS = 2.5
-RECIPES = 4  # of a kind of run whose tests are counted: all take long where a study draws hundreds
 
 
 def dry_run(study: Study) -> None:
@@ -84,10 +82,8 @@ def training(study: Study, arms: Sequence[Arm]) -> float:
         cells = list({cell.id: cell for cell in (arm.cell.trained_as for arm in same)}.values())
         key = given, cells[0].data.kind, towers.resolution
         if key not in samples:
-            samples[key] = sample_of(same[0])
+            samples[key] = sample_of(same)
         data, tests = samples[key]
-        if not given:
-            tests = mean_tests(same)
         steps, costs = steps_of(cells), measured(cells[0], data)
         kept.append(kept_of([arm.cell for arm in same], study.keep_states, costs.weight_bytes))
         total += steps * costs.step + scoring_seconds([arm.cell for arm in same], study.validate_every, tests, costs)
@@ -102,13 +98,6 @@ def training(study: Study, arms: Sequence[Arm]) -> float:
         states, size = (sum(column) for column in zip(*kept, strict=True))
         print(f"--keep-states: {states} states of all runs, {size / 1e6:,.1f} MB")
     return total
-
-
-def mean_tests(arms: Sequence[Arm]) -> Tests:
-    """Average the tests of some of the arms' recipes."""
-    recipes = list(dict.fromkeys(arm.cell.data.splits[0].recipe for arm in arms))
-    some = [count_tests(recipe) for recipe in recipes[:: -(-len(recipes) // RECIPES)]]
-    return Tests(*map(mean, zip(*some, strict=True)))
 
 
 def scoring_seconds(cells: Sequence[Cell], every: int, tests: Tests, costs: Costs) -> float:

@@ -121,7 +121,7 @@ def test_a_dry_run_counts_the_tests_and_evaluations_of_each_run(finished):
         foreseen, records = count_tests(arm.cell.data.recipe), sum(tasks["swap"]["n"] for tasks in subsets.values())
         assert foreseen.validation == subsets["validation"]["swap"]["n"]
         file = make_split(store, arm.cell.data.recipe)
-        counted = sample_of(arm._replace(file=file)).tests
+        counted = sample_of([arm._replace(file=file)]).tests
         assert (counted.images, counted.validation) == (foreseen.images, foreseen.validation) == (2 * records, 24)
         assert counted.pairs == pytest.approx(foreseen.pairs, rel=0.2)
         log = csv.DictReader((folder / "training.csv").open())
