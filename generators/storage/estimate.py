@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.drawing.camera import View, view_of
+from menagerie.envs.render.entry import Entry, entry_path, write_entry
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.render.row import RowRenderer, renderer_of
 from menagerie.envs.render.stage import EntryKey
@@ -12,9 +15,9 @@ from menagerie.envs.scene import Scene
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.scene_checks import RenderChecks
 
-ENTRIES, SCENES, REPEATS = 12, 16, 32
-# Seconds to start a rendering process, and to write a split file and read it back: measured once.
-START_SECONDS, SPLIT_SECONDS = 3.0, 2.0
+ENTRIES, SCENES, REPEATS = 24, 16, 32
+# Seconds to start rendering processes, and to load compiled code and write a split: measured once, on an idle machine.
+START_SECONDS, SPLIT_SECONDS = 1.0, 0.7
 
 
 class Estimate(NamedTuple):
@@ -25,37 +28,71 @@ class Estimate(NamedTuple):
     megabytes: float
 
 
+class EntryCost(NamedTuple):
+    """What atlas entries cost."""
+
+    seconds: float
+    """To build and write an entry, given its backgrounds."""
+    view_seconds: float
+    """To draw the backgrounds of one camera and sun, which all of its entries share."""
+    bytes: float
+    """Size of an entry."""
+
+
 def estimate(store: ImageStore, scenes: Sequence[Scene], workers: int) -> Estimate:
     """Estimate time and space to add `scenes` to a store with `workers` processes, and to write a split of them."""
     missing = store.missing(scenes)
     if not missing:
         return Estimate(0, SPLIT_SECONDS, 0.0)
     drawn = renderer_of(store.world, store.resolution)
-    waiting = store.renderer(workers=1).missing(missing)
-    entry_seconds, entry_bytes = entry_cost(drawn, waiting)
+    waiting = by_view(store.renderer(workers=1).missing(missing))
+    entries = sum(map(len, waiting))
+    cost = entry_cost(drawn, waiting, disk_of(store)) if waiting else EntryCost(0.0, 0.0, 0.0)
     scene_seconds = scene_cost(drawn, store, missing[:: max(1, len(missing) // SCENES)][:SCENES])
-    at_once = min(workers, max(len(waiting), 1))
-    building = len(waiting) * entry_seconds / at_once + (START_SECONDS if at_once > 1 else 0)
-    size = len(missing) * store.scene_bytes + len(waiting) * entry_bytes
-    return Estimate(len(missing), building + len(missing) * scene_seconds + SPLIT_SECONDS, size / 1e6)
+    at_once = min(workers, max(entries, 1))
+    # Each process draws the backgrounds of every view, because processes take entries in turn.
+    building = entries * cost.seconds / at_once + len(waiting) * cost.view_seconds
+    starting = START_SECONDS if at_once > 1 else 0.0
+    size = len(missing) * store.scene_bytes + entries * cost.bytes
+    return Estimate(len(missing), starting + building + len(missing) * scene_seconds + SPLIT_SECONDS, size / 1e6)
 
 
-def entry_cost(renderer: Renderer | RowRenderer, waiting: Sequence[EntryKey]) -> tuple[float, float]:
-    """Seconds and bytes per atlas entry, from a sample of neighbouring entries, which share a background."""
-    if not waiting:
-        return 0.0, 0.0
-    middle = len(waiting) // 2
-    sample = waiting[middle : middle + ENTRIES]
+def by_view(keys: Sequence[EntryKey]) -> list[list[EntryKey]]:
+    """Group keys by camera and sun, on which backgrounds depend."""
+    views: dict[View, list[EntryKey]] = {}
+    for key in keys:
+        views.setdefault(view_of(key.view), []).append(key)
+    return list(views.values())
+
+
+def disk_of(store: ImageStore) -> Path:
+    """Return a folder that exists on the disk of a store, which may not exist yet."""
+    return next(place for place in (store.root, *store.root.resolve().parents) if place.is_dir())
+
+
+def entry_cost(renderer: Renderer | RowRenderer, views: Sequence[Sequence[EntryKey]], disk: Path) -> EntryCost:
+    """Build and write neighbouring entries of the view that lacks most, and an entry of another view. Neighbours share
+    animals as often as all entries do."""
+    *others, most = sorted(views, key=len)
+    sample = most[max(0, len(most) - ENTRIES) // 2 :][:ENTRIES]
     renderer.build(sample[0])  # compiles the code and draws the background
-    seconds, built = timed(lambda: list(map(renderer.build, sample)))
-    return seconds / len(sample), sum(a.nbytes for entry in built for a in entry.arrays().values()) / len(sample)
+    with scratch_folder(disk) as folder:
+
+        def build(key: EntryKey) -> Entry:
+            entry = renderer.build(key)
+            write_entry(entry_path(folder, key), entry)
+            return entry
+
+        seconds, built = timed(lambda: list(map(build, sample)))
+    size = sum(array.nbytes for entry in built for array in entry.arrays().values()) / len(sample)
+    first = timed(lambda: renderer.build(others[-1][0]))[0] if others else 0.0
+    return EntryCost(seconds / len(sample), max(0.0, first - seconds / len(sample)), size)
 
 
 def scene_cost(renderer: Renderer | RowRenderer, store: ImageStore, sample: Sequence[Scene]) -> float:
     """Seconds to compose, check and write a scene, given its entries."""
     renderer.render(sample)  # builds the entries and compiles the code
-    disk = next(place for place in (store.root, *store.root.resolve().parents) if place.is_dir())  # on the store's disk
-    with scratch_folder(disk) as folder:
+    with scratch_folder(disk_of(store)) as folder:
         part, many = folder / "part.h5", list(sample) * REPEATS
         seconds, _ = timed(lambda: store.write_part(part, renderer, RenderChecks(), many, "none"))
     return seconds / len(many)

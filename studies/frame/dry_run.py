@@ -25,8 +25,8 @@ from menagerie.studies.runs.shared import trunk_key
 
 REST_SECONDS = 0.5  # of a run beside steps, opening and scoring: building the model, log, checkpoint; measured once
 # Of a study beside its runs and checks, in terms of what loading torch and the study has taken here: the command loads
-# them, so do the workers, and the page takes half as long again. Measured once.
-LOADS = 2.5
+# them, and starting workers and writing the page take half as long again. Measured once, on an idle machine.
+LOADS = 1.5
 
 
 def dry_run(study: Study) -> None:
@@ -74,7 +74,7 @@ def training(study: Study, arms: Sequence[Arm]) -> float:
     that all runs take one after another."""
     alike: dict[Any, list[Arm]] = {}
     for arm in arms:
-        cell, given = arm.cell, (arm.file, arm.cell.data.name) if arm.file else None
+        cell, given = arm.cell.trained_as, (arm.file, arm.cell.data.name) if arm.file else None
         kind = (cell.model, cell.towers, cell.recipe.batch, bool(cell.recipe.text_negatives), str(cell.options), given)
         alike.setdefault(kind, []).append(arm)
     total, samples, kept = 0.0, {}, []

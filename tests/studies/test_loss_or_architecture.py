@@ -15,11 +15,14 @@ from menagerie.models.contract import build, check_contract
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.factorial import design, effects, share_of
+from menagerie.studies.frame import dry_run
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, contrasts, shares
 from menagerie.studies.frame.costs import run_flops
+from menagerie.studies.frame.dry_run import training
 from menagerie.studies.frame.parts import Lines, Paragraph, Rows, Sentence
 from menagerie.studies.frame.records import Records
+from menagerie.studies.frame.sampled_costs import Costs
 from menagerie.studies.loss_or_architecture import LEVELS, PRESETS, Kind
 from tests.command import ROOT
 from tests.helpers.scorers import TOWERS, images, scorer
@@ -65,6 +68,15 @@ def test_contrastive_ones_have_equally_many_negatives_and_priors_train_nothing()
     assert len(trained) == 4
     assert sum(arm.labels["alpha"] == 1 for arm in arms) == 4
     assert {arm.cell.trained_as.id for arm in arms if arm.labels["alpha"] == 1} == trained
+
+
+def test_a_dry_run_counts_steps_of_shared_weights_once(monkeypatch):
+    arms = all_arms(replace(STUDY, seeds=1))
+    monkeypatch.setattr(dry_run, "measured", lambda cell, data: Costs(1.0, 0.0, 0.0, 0))
+    monkeypatch.setattr(dry_run, "scoring_seconds", lambda *_: 0.0)
+    trained = {arm.cell.trained_as.id for arm in arms}
+    assert len(trained) == 8 < len(arms)
+    assert training(STUDY, arms) == 8 * STUDY.budgets[0]
 
 
 def test_equal_operations_are_those_of_clip():
