@@ -103,5 +103,7 @@ def by_shares(
             f"{lost} has a share of {shares[lost]:.2%} of each batch of {batch}, which is no item at all; raise "
             "--batch, or train on it apart"
         )
+    if empty := next((name for name in shares if shares[name] and not strata[name].any()), ""):
+        raise UserError(f"{empty} has a share of {shares[empty]:.2%} of each batch and no images; give it a share of 0")
     streams = [Stream(np.flatnonzero(strata[name]), seed, name, shuffle) for name in shares]
     return BatchSampler(list(zip(streams, counts, strict=True)))

@@ -12,6 +12,7 @@ from menagerie.envs.core.processes import in_child
 from menagerie.envs.core.validation import build
 from menagerie.generators.benchmarks.benchmark import QUADS, summarise, texts_chosen
 from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.sources.mixture import Part
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.dataset import SplitDataset
@@ -243,6 +244,17 @@ def test_a_part_that_no_batch_has_room_for_is_named():
     with pytest.raises(UserError, match=r"own has a share of 1\.00% of each batch of 32, which is no item at all"):
         by_shares(strata, {"coco": 0.99, "own": 0.01}, batch=32, seed=0)
     assert by_shares(strata, {"coco": 0.99, "own": 0.01}, batch=64, seed=0).indices(0).tolist().count(99) == 1
+
+
+def test_data_without_images_are_named(data):
+    with pytest.raises(UserError, match=r"'train' of .* has no images to train on; choose another subset"):
+        Feed(Part(data, []), scorer("clip").reader, Recipe(), 0)
+    strata = {"coco": np.ones(9, bool), "own": np.zeros(9, bool)}
+    with pytest.raises(
+        UserError, match=r"own has a share of 25\.00% of each batch and no images; give it a share of 0"
+    ):
+        by_shares(strata, {"coco": 0.75, "own": 0.25}, batch=8, seed=0)
+    assert by_shares(strata, {"coco": 1.0, "own": 0.0}, batch=8, seed=0).indices(0).size == 8
 
 
 def test_variation_is_bounded_and_never_mirrors():
