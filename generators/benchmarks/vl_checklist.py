@@ -2,8 +2,9 @@
 
 56 files, each a list of records `[image, {"POS": [...], "NEG": [...]}]`; a record's first POS and first NEG are scored.
 The files are those in the repository's corpus.json, which leaves out three of 59 (Object/Size/swig_size/swig_place). A
-file's own path decides in which folder its images are. The official code takes the first 1000 records of a file and
-skips missing images; all records are scored here, and the first 1000 are reported too.
+file's own path decides in which folder its images are. All records are scored here, and each file's first 1000 are
+reported too. The official code fills up its 1000 with later records if images are missing; here nothing takes their
+place, so that scores with and without them are of the same records.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,14 +44,25 @@ FILES = (
 class VLCheckList(Photographs):
     """VL-CheckList; groups are files, such as "Attribute/vg/color"."""
 
+    def __init__(self, records: Sequence[Record], place: Place) -> None:
+        """See `Photographs`; the first records of a file are counted before any are left out."""
+        super().__init__("vl-checklist", IMAGES, records, place)
+        names: dict[str, list[str]] = {}
+        for record in records:
+            names.setdefault(record.group, []).append(record.name)
+        self.early = {name for part in names.values() for name in part[:FIRST]}
+
+    def content(self) -> Iterator[str]:
+        """Yield also how the first records are counted: results that counted them otherwise are made anew."""
+        yield from super().content()
+        yield f"first {FIRST} of each file, with those left out"
+
     def headlines(self, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Mapping[str, Summary]:
         """Object, Attribute and Relation averaged as the authors do, over all records and over each file's first 1000;
         and the means over files and over records."""
-        names = by_group(self.items, [item.record for item in self.items])
-        early = {name for part in names.values() for name in part[:FIRST]}
         parts = by_group(items, list(zip(items, outcomes, strict=True)))
         whole = {name: summarise([o for _, o in part]) for name, part in parts.items()}
-        first = {name: summarise([o for item, o in part if item.record in early]) for name, part in parts.items()}
+        first = {name: summarise([o for item, o in part if item.record in self.early]) for name, part in parts.items()}
         return {
             **dimensions(whole),
             **{f"{name}, first {FIRST}": part for name, part in dimensions(first).items()},
@@ -85,7 +97,7 @@ def named_in(file: str, names: Sequence[str]) -> str:
 def build(place: Place) -> VLCheckList:
     folder = place.path(FOLDER)
     records = [read(row, name) for name in FILES for row in rows_of(folder, name)]
-    return VLCheckList("vl-checklist", IMAGES, records, place)
+    return VLCheckList(records, place)
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:

@@ -1,5 +1,6 @@
 """Intervals of benchmarks' headlines, their mean over seeds, and the figure of many models on many benchmarks."""
 
+import json
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ from menagerie.generators.benchmarks import aro, vl_checklist
 from menagerie.generators.benchmarks.benchmark import Item, Outcome, Result, summarise
 from menagerie.generators.benchmarks.photographs import Place, macro, of_groups
 from menagerie.generators.benchmarks.registry import load
+from menagerie.generators.captions.templates import Caption
 from menagerie.studies.analysis.jackknife import PARTS, intervals
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.scoring.benchmark_piece import cluster_of, headlines_of
@@ -21,7 +23,7 @@ from menagerie.studies.scoring.levels import (
     levels,
     over_seeds,
 )
-from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES
+from tests.helpers.benchmark_files import IMAGES, MAKERS, MATRICES, write_json
 
 RATES = {"few": 0.9, "many": 0.6}  # of the two groups, and their sizes
 SIZES = {"few": 40, "many": 160}
@@ -97,6 +99,23 @@ def test_first_records_stay_the_first_when_some_are_left_out(tmp_path, monkeypat
     assert len(items) == 1
     found = bench.headlines(items, [Outcome(1.0, 1.0, False)])
     assert (found["macro over files"].n, found["macro over files, first 1"].n) == (1, 0)
+
+
+def test_first_records_stay_the_first_when_images_are_missing(tmp_path, monkeypatch):
+    """Nor when a model can't read them."""
+    monkeypatch.setattr(vl_checklist, "FIRST", 1)
+    MAKERS["vl-checklist"](tmp_path)
+    file, texts = tmp_path / "vl_checklist/data/Attribute/vg/color.json", {"POS": ["odd"], "NEG": ["even"]}
+    others, place = json.loads(file.read_text())[1:], Place(tmp_path, resolution=16, allow_missing=True)
+    write_json(file, [["VG_100K/0.jpg", texts], *others])
+    whole = load("vl-checklist").build(place)
+    words = {text: Caption(text.text.replace("odd", ""), text.graph) for item in whole.items for text in item.texts}
+    skipped = whole.reworded(words)
+    write_json(file, [["VG_100K/gone.jpg", texts], *others])
+    lacking = load("vl-checklist").build(place)
+    for bench, n in ((whole, 56), (skipped, 55), (lacking, 55)):
+        found = bench.headlines(bench.items, [Outcome(1.0, 1.0, False) for _ in bench.items])
+        assert found["macro over files, first 1"].n == n
 
 
 @pytest.mark.parametrize(("name", "images"), [("retrieval-coco", IMAGES), ("zero-shot", 19)])
