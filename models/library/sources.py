@@ -120,11 +120,14 @@ class HuggingFace(Source):
     place: str
 
     def identity(self) -> str:
-        """Hash of all files of a folder, or of the name of a model on the hub."""
+        """Hash of all files in a folder and below it, or of the name of a model on the hub."""
         folder = Path(self.place)
-        there = folder.iterdir() if folder.is_dir() else ()
-        files = sorted(path for path in there if path.is_file() and not is_litter(path.name))
-        return file_digest(files) if files else digest({"hugging_face": self.place})
+        files = model_files(folder)
+        if not files:
+            return digest({"hugging_face": self.place})
+        whole = file_digest(path for path in files if path.parent == folder)
+        below = {path.relative_to(folder).as_posix(): file_digest([path]) for path in files if path.parent != folder}
+        return digest({"files": whole, "below": below}) if below else whole
 
     def scorer(self, world: str = "") -> "Scorer":
         """Load the scorer with its weights."""
@@ -176,6 +179,14 @@ class OwnClass(Source):
 def own_file(name: str) -> Path:
     """The path of the file in `file.py:Class`."""
     return Path(name.rpartition(":")[0])
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files in a folder and below it, in order; without those of hidden folders, in which git and the hub keep
+    notes."""
+    names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    seen = (name for name in names if not any(part.startswith(".") for part in name.parts[:-1]))
+    return sorted(folder / name for name in seen if not is_litter(name))
 
 
 def file_digest(files: Iterable[Path]) -> str:

@@ -174,6 +174,18 @@ def test_its_identity_is_that_of_its_files(folder):
     assert find_source(folder).identity() != before
 
 
+def test_its_identity_is_that_of_files_in_folders_too(folder):
+    """Chat templates may lie in one; what git or the hub notes decides nothing."""
+    before = find_source(folder).identity()
+    for place, text in ((".cache/huggingface", "today"), ("additional_chat_templates", "one")):
+        (folder / place).mkdir(parents=True)
+        (folder / place / "default.jinja").write_text(text)
+        after = find_source(folder).identity()
+        assert (after == before) == place.startswith(".")
+    (folder / "additional_chat_templates/default.jinja").write_text("two")
+    assert find_source(folder).identity() not in (before, after)
+
+
 def test_other_kinds_and_broken_folders_are_named(folder, tmp_path):
     (folder / "model.safetensors").unlink()
     with pytest.raises(UserError, match="can't be loaded by transformers"):
