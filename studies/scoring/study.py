@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -151,13 +152,18 @@ def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """For each label a different file name of letters, digits, points and dashes."""
+    """For each label a different file name of letters, digits, points and dashes, also where capitals don't count."""
     every = list(labels)
     names = [re.sub(r"[^\w.-]+", "-", label).strip("-") for label in every]
-    return {
-        label: name if names.count(name) == 1 else f"{name}-{number}"
-        for number, (label, name) in enumerate(zip(every, names, strict=True))
-    }
+    folded = [name.casefold() for name in names]
+    found, taken = {}, {name for name in folded if folded.count(name) == 1}
+    for number, (label, name) in enumerate(zip(every, names, strict=True)):
+        if not name or folded.count(name.casefold()) > 1:
+            ways = (f"{name}-{k}" for k in count(number))
+            name = next(way for way in ways if way.casefold() not in taken)
+            taken.add(name.casefold())
+        found[label] = name
+    return found
 
 
 def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":

@@ -14,6 +14,7 @@ from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import read
 from menagerie.studies.scoring.models import Model, models_of, short_labels, worded
+from menagerie.studies.scoring.study import file_names
 from tests.command import GRID, QUICK, ROOT, run_here
 from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
@@ -238,3 +239,15 @@ def test_mistakes_are_one_line_before_anything_is_made(arguments, reason, folder
     assert reason in done.stderr
     assert done.stderr.count("\n") == 1
     assert not results_of(folder / "runs" / "none")
+
+
+@pytest.mark.parametrize(
+    "labels", [["a b", "a-b", "a-b-1"], ["a-b-1", "a b", "a-b"], ["CLIP", "clip"], ["!"], ["!", "?"]]
+)
+def test_no_two_labels_share_a_file(labels):
+    """Nor on disks that don't tell capitals from small letters."""
+    names = file_names(labels)
+    assert list(names) == labels
+    assert len({name.lower() for name in names.values()}) == len(labels)
+    assert all(names.values())
+    assert file_names(["x y", "z"]) == {"x y": "x-y", "z": "z"}
