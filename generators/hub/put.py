@@ -4,7 +4,7 @@ In the hub's own cache, `datasets--OWNER--SET/snapshots/COMMIT` is a folder of l
 """
 
 import filecmp
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
@@ -55,10 +55,11 @@ def scratch_below(root: Path) -> AbstractContextManager[Path]:
 
 
 def put_below(root: Path, scratch: Path, first: str = "") -> None:
-    """Move all files below `scratch` to the same paths below `root`.
+    """Move all files below `scratch` to the same paths below `root`, or none if this is stopped.
 
-    The folder `first`, of images, is moved first, so that annotations never name an image that isn't there yet.
-    Existing files are kept; if one differs from the new file of its name, this raises before anything is moved.
+    The folder `first`, of images, is moved first: even if the process is killed, no annotations name an image that
+    isn't there yet. Existing files are kept; if one differs from the new file of its name, this raises before anything
+    is moved.
     """
     for path in scratch.rglob("*"):
         target = root / path.relative_to(scratch)
@@ -66,15 +67,31 @@ def put_below(root: Path, scratch: Path, first: str = "") -> None:
         if target.exists() and not same:
             raise UserError(f"{target} is there already, and is another; take it away, or name another --data-root")
     root.mkdir(parents=True, exist_ok=True)
-    for path in sorted(scratch.iterdir(), key=lambda path: (path.name != first, path.name)):
-        move(path, root / path.name)
+    moves: list[Move] = []
+    try:
+        for path, target in to_move(scratch, root, scratch / first):
+            moves.append(Move(path, target))
+            path.rename(target)
+    except BaseException:
+        for path, target in reversed(moves):
+            if not path.exists():
+                target.rename(path)
+        raise
 
 
-def move(path: Path, target: Path) -> None:
-    """Move a file or folder to `target`. If a folder is there already, move the content, folders first; keep a file
-    that is there already."""
-    if not target.exists():
-        path.rename(target)
-    elif path.is_dir():
-        for child in sorted(path.iterdir(), key=lambda child: (child.is_file(), child.name)):
-            move(child, target / child.name)
+class Move(NamedTuple):
+    """A file or folder, and the path that it gets."""
+
+    path: Path
+    target: Path
+
+
+def to_move(folder: Path, target: Path, first: Path) -> Iterator[Move]:
+    """Yield what to move from a folder to one that is there already: `first` and the folders that contain it before all
+    others, then folders, then files. A file that is there already is kept."""
+    for path in sorted(folder.iterdir(), key=lambda path: (not first.is_relative_to(path), path.is_file(), path.name)):
+        its = target / path.name
+        if not its.exists():
+            yield Move(path, its)
+        elif path.is_dir():
+            yield from to_move(path, its, first)

@@ -113,7 +113,7 @@ def import_folder(folder: Path, root: Path, benchmark: str = "", part: str = "",
         write_annotations(scratch, form, records)
         images = sum(1 for _ in pictures.out.glob("*"))
         warning = unnumbered(scratch, form, records)
-        put_below(root, scratch, form.images.partition("/")[0])
+        put_below(root, scratch, form.images)
     counts = {name: len(rows) for name, rows in records.items()} if form.file else {}
     left_out = [table.name for table in tables if table not in taken]
     read = [table.name for table in taken]

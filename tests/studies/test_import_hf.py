@@ -21,7 +21,7 @@ from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load, names
 from menagerie.generators.benchmarks.sugarcrepe import COUNTS
 from menagerie.generators.hub.forms import FORMS
-from menagerie.generators.hub.put import Made
+from menagerie.generators.hub.put import Made, put_below
 from menagerie.generators.hub.write import import_folder
 from menagerie.generators.sources.registry import SourcePlace, state
 from menagerie.generators.sources.registry import load as load_source
@@ -601,3 +601,34 @@ def test_pointers_of_git_lfs_are_named(tmp_path):
         path.write_text(POINTER)
         with pytest.raises(UserError, match=f"{path} is a git-lfs pointer"):
             load_source(name).open(SourcePlace(tmp_path, 16))
+
+
+def files_below(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_an_interrupted_import_leaves_nothing_behind(last, tmp_path, monkeypatch):
+    """Of files that go into folders that are there; until the last one is in its place, no annotations are."""
+    root, scratch = tmp_path / "data", tmp_path / "scratch"
+    for place in ("data/set/images/0.jpg", "scratch/set/images/0.jpg", "scratch/set/images/1.jpg"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(place[-5:])
+    for place in ("annotations/all.json", "list.json"):
+        (scratch / "set" / place).parent.mkdir(exist_ok=True)
+        (scratch / "set" / place).write_text("1.jpg")
+    before, rename, calls = (files_below(root), files_below(scratch)), Path.rename, []
+
+    def interrupted(path, target):
+        calls.append(target.name)
+        if len(calls) == last:
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        put_below(root, scratch, "set/images")
+    assert calls[:last] == ["1.jpg", "annotations", "list.json"][:last]
+    assert (files_below(root), files_below(scratch)) == before
+    put_below(root, scratch, "set/images")
+    assert files_below(root) == before[1]
