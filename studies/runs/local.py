@@ -53,6 +53,7 @@ def run_one(job: AnyJob, messages: Any) -> int | str:
 
     def report(step: int, text: str = "") -> None:
         nonlocal sent
+        ending.deferred = True  # again, if it was released before: it takes steps once more
         ending.check()
         if time.monotonic() - sent > POLL_SECONDS:
             sent = time.monotonic()

@@ -54,6 +54,7 @@ def keep_lacking(job: Job, report: Callable[[int], None]) -> None:
             keep(progress.step)
             report(progress.step)
 
+        report(0)  # loaders start again: from now on the run may only be ended between steps
         take_steps(job, material, scorer, file, pass_on, max(steps))
         file.path.unlink(missing_ok=True)  # else the next round would begin behind its steps
     file.path.unlink(missing_ok=True)

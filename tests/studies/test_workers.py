@@ -2,6 +2,8 @@
 
 import gc
 import multiprocessing
+import os
+import signal
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import SemLock
@@ -9,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.processes import end_processes
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.image_store import ImageStore
@@ -16,9 +19,10 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.cluster.worker import Interruption
+from menagerie.studies.runs import whole_job
 from menagerie.studies.runs.cell import Execution, Job
 from menagerie.studies.runs.dispatch import run_interruptible
-from menagerie.studies.runs.local import Pool
+from menagerie.studies.runs.local import Pool, run_one
 from tests.grid_cells import cells, chosen_alone, splits
 
 
@@ -64,3 +68,31 @@ def test_a_cell_that_is_held_is_released_when_its_loaders_have_ended(tmp_path):
     run_interruptible(job, Watched())
     (before, _), *_ = left
     assert left == [(before, False), (before, False), (before, True)]  # as it begins, between the two, and at the end
+
+
+def test_steps_that_are_taken_again_for_states_are_ended_between_two(tmp_path, monkeypatch):
+    """A cell is released when its loaders have ended, and takes steps with new ones for states that it lacks."""
+    said, handler = [], signal.getsignal(signal.SIGTERM)
+
+    def again(*_):
+        os.kill(os.getpid(), signal.SIGTERM)  # as its loaders start
+        said.append("started")
+        raise UserError("they end between steps")
+
+    def run(report, release):
+        report(1, "")
+        release()
+        whole_job.keep_lacking(job, lambda step: report(step, ""))
+
+    monkeypatch.setattr(whole_job, "take_steps", again)
+    for name in ("settle_torch", "material_of", "read_graphs", "fresh_scorer", "give_readers", "take_over_finished"):
+        monkeypatch.setattr(whole_job, name, mock.Mock())
+    monkeypatch.setattr(whole_job, "keeper", mock.Mock())
+    job = mock.Mock(
+        spec=Job, id="it", folder=tmp_path, threads=1, lacking=[1], cell=mock.Mock(), has_processes=True, run=run
+    )
+    try:
+        assert run_one(job, mock.Mock()) == "they end between steps"
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert said == ["started"]
