@@ -44,7 +44,8 @@ Kept = tuple[str, str]
 """The name of a ranking ("" without one), and which slots are kept."""
 SAYS = """Slots chosen after the fact (table 4): accuracy in percent over all tests, by task, all seeds. Each
 slot is ranked by its own accuracy on validation: recognition is replace animal and replace texture, binding is swap.
-Random: the mean over several halves."""
+Random: the mean over several halves. Average: the mean of the tasks, each counting alike. Minus all slots: over all
+records, so that a task with more of them counts more, and its sign may be another than that of two averages."""
 
 
 class Record(NamedTuple):

@@ -100,6 +100,7 @@ def test_the_best_half_is_chosen_on_validation_alone():
     assert 0 < mean["", RANDOM] < 1
     table = selection_table(points)
     assert [row[0] for row in table.rows] == ["–", "–", "recognition", "recognition", "binding", "binding"]
+    assert "so that a task with more of them counts more" in table.says
     assert [its.outcome for its in selection_verdicts(points)] == ["confirmed"] * 3
     others = measured(selected(validation, items(bad, "swap", subset="unseen"), 8, seed=0))
     assert {its.outcome for its in selection_verdicts(selection_points(others))} == {"contradicted"}
