@@ -126,7 +126,7 @@ def report_limits(world: str, crowds: bool) -> bool:
     misses a required limit.
     """
     from menagerie.envs.custom.crowd_limits import advice_in_crowds, crowd_measures
-    from menagerie.envs.custom.limits import advice, extents, measures, stand_of
+    from menagerie.envs.custom.limits import advice, extents, measures, settled_of, stand_of
     from menagerie.envs.custom.world_file import own_animals
     from menagerie.envs.shapes.mesh import animal_mesh
 
@@ -140,8 +140,8 @@ def report_limits(world: str, crowds: bool) -> bool:
             value = f"{measure.value:8.2f} {measure.unit:<14} {measure.bound:<7} ({measure.place})"
             print(f"  {measure.name:<28} {value}{missed}")
             if not measure.kept:
-                size, stand = animal.size, stand_of(animal)
-                print(f"    {advice_in_crowds(measure) if crowds else advice(measure, size, mesh, stand)}")
+                how = animal.size, mesh, stand_of(animal), settled_of(name, animal)
+                print(f"    {advice_in_crowds(measure) if crowds else advice(measure, *how)}")
     return kept
 
 

@@ -147,11 +147,11 @@ def measures(name: str, animal) -> list[Measure]:
 
 def misplaced(name: str, animal) -> str | None:
     """Describe the first required limit that `animal` misses, and say what to do; None if it keeps them all."""
-    mesh, stand = animal_mesh(animal), stand_of(animal)
-    for measure in required(mesh, settled_of(name, animal), stand=stand):
+    mesh, stand, settled = animal_mesh(animal), stand_of(animal), settled_of(name, animal)
+    for measure in required(mesh, settled, stand=stand):
         if not measure.kept:
             value = f"{measure.name} is {measure.value:.2f} {measure.unit} in {measure.place}, must be {measure.bound}"
-            return f"{name!r} doesn't fit: its {value}; {advice(measure, animal.size, mesh, stand)}"
+            return f"{name!r} doesn't fit: its {value}; {advice(measure, animal.size, mesh, stand, settled)}"
     return None
 
 
@@ -166,26 +166,34 @@ def stand_of(animal) -> Callable[[Pose], Pose] | None:
     return animal.stand if isinstance(animal, Cutout) else None
 
 
-def advice(measure: Measure, size: float, mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> str:
-    """Say which dimension of the body to change to keep a missed limit, and which size would keep it, if any."""
+def advice(
+    measure: Measure,
+    size: float,
+    mesh: Mesh,
+    stand: Callable[[Pose], Pose] | None = None,
+    settled: Settled = UPRIGHT,
+) -> str:
+    """Say which dimension of the body to change to keep a missed limit, and which size would keep it, if any. `stand`
+    and `settled` are as in `required`."""
     length, width, height = extents(mesh)
     sides = f"length (x) {length:.2f} m, width (y) {width:.2f} m, height (z) {height:.2f} m"
     if measure.high == np.inf and measure.name.endswith("least"):
         if not stand and height > max(length, width):
             return f"make it longer for its height, which sets the scale: {sides}"
-        return f"give it a greater size, {size * measure.low / measure.value:.2f} instead of {size:.2f}: {sides}"
-    fitting = size * measure.high / measure.value if measure.high < np.inf else size * largest_factor(mesh, stand)
+        greater = np.ceil(100 * size * measure.low / measure.value) / 100  # rounded down, it would still be too small
+        return f"give it a greater size, {greater:.2f} instead of {size:.2f}: {sides}"
+    factor = measure.high / measure.value if measure.high < np.inf else largest_factor(mesh, stand, settled)
     which = "height" if measure.side == HEIGHT else "length" if length >= width else "width"
-    smaller = np.floor(100 * fitting) / 100
+    smaller = np.floor(100 * size * factor) / 100
     return f"reduce its {which}, or give it a smaller size, {smaller:.2f} instead of {size:.2f}: {sides}"
 
 
-def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None) -> float:
+def largest_factor(mesh: Mesh, stand: Callable[[Pose], Pose] | None = None, settled: Settled = UPRIGHT) -> float:
     """Find by bisection the factor by which to scale a body that is too large, so that it keeps the required limits."""
     low, high = 0.0, 1.0
     for _ in range(7):
         middle = (low + high) / 2
-        fits = all(measure.kept for measure in required(mesh, factor=middle, stand=stand))
+        fits = all(measure.kept for measure in required(mesh, settled, middle, stand))
         low, high = (middle, high) if fits else (low, middle)
     return low
 

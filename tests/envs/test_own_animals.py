@@ -11,12 +11,14 @@ import pytest
 import trimesh
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.custom.limits import advice, measures, required
+from menagerie.envs.custom.limits import advice, measures, misplaced, required
 from menagerie.envs.custom.world_file import own_animals
 from menagerie.envs.render import entry_identity, image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
+from menagerie.envs.shapes.animal import Animal
 from menagerie.envs.shapes.mesh import animal_mesh
+from menagerie.envs.shapes.sdf import Ellipsoid
 from menagerie.envs.worlds import load_world
 from tests.command import run_here
 from tests.helpers.own_animals import LYNX
@@ -162,6 +164,17 @@ def test_an_animal_that_does_not_fit_says_which_side_and_which_size_would(tmp_pa
     assert not fits(path, own), "no smaller than it must be"
 
 
+def test_advice_is_for_the_pose_in_which_an_animal_rests():
+    """A squirrel of one's own leans back as the built-in one does."""
+
+    def problem(size):
+        return misplaced("squirrel", Animal((Ellipsoid((0, 0, 0.6), (0.3, 1, 0.3)),), size=size))
+
+    fitting = float(re.search(r"smaller size, (\d\.\d\d) instead", problem(2.9))[1])
+    assert not problem(fitting)
+    assert problem(fitting + 0.05), "no smaller than it must be"
+
+
 def test_check_reports_an_animal_that_is_refused(tmp_path, own):
     done = check(write(tmp_path, own, beast("1, 0.3, 0.3", 2.4)))
     assert done.returncode == 2
@@ -191,6 +204,19 @@ def test_a_width_that_is_missed_says_what_to_change(tmp_path, own, radii, size, 
         write(tmp_path, own, beast(radii, float(better[1])))
         (again,) = (measure for measure in measured(path, own) if measure.name == limit)
         assert abs(again.value - (again.low if limit.endswith("least") else again.high)) < 1
+
+
+def test_a_greater_size_is_great_enough():
+    """Where the nearest hundredth would be too small."""
+
+    def least(size):
+        animal = Animal((Ellipsoid((0, 0, 0.6), (1, 0.36, 0.5)),), size=size)
+        found = next(measure for measure in measures("egg", animal) if measure.name == "width in a pair, least")
+        return found, advice(found, animal.size, animal_mesh(animal))
+
+    missed, text = least(1.27)
+    assert not missed.kept
+    assert least(float(re.search(r"size, (\d\.\d\d) instead of 1\.27", text)[1]))[0].kept
 
 
 def test_check_reports_a_width_and_goes_on(tmp_path, own):
