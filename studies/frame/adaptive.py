@@ -136,6 +136,11 @@ class Imagined(Known):
         return Start(arm.id, Path(arm.id), name, arm.cell.images_seen) if arm.id in self.ended else None
 
 
+def is_adaptive(study: AnyStudy) -> bool:
+    """Whether results decide which arms of a study follow, so that it may train fewer than `all_arms`."""
+    return len({arm.id for arm in study.plan(Imagined())}) < len(all_arms(study))
+
+
 def all_arms(study: AnyStudy) -> tuple[Arm, ...]:
     """Return all arms that a study trains in the longest case, each once."""
     known = Imagined()

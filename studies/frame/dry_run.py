@@ -14,7 +14,7 @@ from menagerie.generators.storage.estimate import estimate
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.models.recipe import Recipe
 from menagerie.models.training.feed import single_steps
-from menagerie.studies.frame.adaptive import all_arms
+from menagerie.studies.frame.adaptive import all_arms, is_adaptive
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.sampled_costs import Costs, Tests, measured, sample_of
@@ -30,8 +30,8 @@ LOADS = 1.5
 
 
 def dry_run(study: Study) -> None:
-    """Print what is to be rendered and trained, and how long both take; for an adaptive study, the most that it may
-    take."""
+    """Print what is to be rendered and trained, and about how long both take; for an adaptive study, if it needs the
+    most runs that it may need."""
     torch.set_num_threads(study.threads)
     loaded = processor_seconds()
     with scratch_folder() as folder:
@@ -42,8 +42,9 @@ def dry_run(study: Study) -> None:
         arms = all_arms(study)
         seconds = LOADS * loaded + (processor_seconds() - loaded) + rendering(study, arms)
         seconds += training(study, arms) / min(study.at_once, len(arms))
+        most = ", with the most runs that results may ask for" * is_adaptive(study)
     at_once = min(study.at_once, len(arms))
-    print(f"at most about {shown(seconds)} in all, {at_once} runs at once, as busy as this machine is now")
+    print(f"about {shown(seconds)} in all{most}, {at_once} runs at once, as busy as this machine is now")
 
 
 def processor_seconds() -> float:
