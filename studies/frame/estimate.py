@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from menagerie.envs.core.errors import UserError
-from menagerie.studies.analysis.errors import SCORES, read_predictions
+from menagerie.envs.core.errors import UserError, choose
+from menagerie.studies.analysis.errors import PARTNER, SCORES, read_predictions
 from menagerie.studies.analysis.two_levels import (
     CONFIDENCE,
     FEWEST,
@@ -78,6 +78,18 @@ def points_in(folder: Path) -> pd.DataFrame:
     records = read_predictions(folder)
     right, tied = records[SCORES[0]] > records[SCORES[1]], records[SCORES[0]] == records[SCORES[1]]
     return records[["subset", "task", "scene", "caption", "animals"]].assign(value=right + 0.5 * tied)
+
+
+@cache
+def quads_in(folder: Path, part: str) -> pd.DataFrame:
+    """The records of `points_in` that are swaps with a partner image; their `value` says whether the "text", "image" or
+    "group" of the quad is right, which isn't the case for a tie."""
+    records = read_predictions(folder, partners=True).dropna(subset=PARTNER)
+    own, own_false, partner_false, partner = (records[name] for name in (*SCORES, *PARTNER))
+    text, image = (own > own_false) & (partner > partner_false), (own > partner_false) & (partner > own_false)
+    right = {"text": text, "image": image, "group": text & image}
+    columns = ["subset", "task", "scene", "caption", "animals"]
+    return records[columns].assign(value=right[choose("part of a quad", part, right)].astype(float))
 
 
 def estimates(

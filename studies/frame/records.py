@@ -3,7 +3,7 @@ requested."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +39,8 @@ class Records(Known):
     group: Callable[[Arm], Mapping[str, str]] | None = None
     """Maps an arm to the test of each of its scenes, by the scene's key; these replace the tests that its split
     names."""
+    quad: str = ""
+    """The part of quads, text, image or group, that the records of `quads` are valued by."""
 
     @property
     def owner(self) -> str:
@@ -125,6 +127,11 @@ class Records(Known):
         """
         return replace(self, groups=tuple(groups), group=group)
 
+    def quads(self, part: str) -> "Records":
+        """Return the swaps that have a partner image, each with the value of its quad: 1 if its "text", "image" or
+        "group" is right, else 0. Only `points` and `estimates` change."""
+        return replace(self.where(task="swap"), quad=part)
+
     def labelled(self, more: Callable[[Arm, "Records"], Mapping[str, Any]]) -> "Records":
         """These records, with further labels of each finished arm."""
         finished = {arm.id for arm, _ in self.results}
@@ -152,10 +159,11 @@ class Records(Known):
         where the true caption wins and one half for a tie."""
         import pandas as pd
 
-        from menagerie.studies.frame.estimate import points_in
+        from menagerie.studies.frame.estimate import points_in, quads_in
 
+        points = partial(quads_in, part=self.quad) if self.quad else points_in
         tested = [arm for arm, result in self.results if result.get("subsets")]
-        parts = [self._grouped(arm, self._narrowed(points_in(self.folder(arm)))).assign(**arm.place) for arm in tested]
+        parts = [self._grouped(arm, self._narrowed(points(self.folder(arm)))).assign(**arm.place) for arm in tested]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def measured(self, measure: "Measure", at: Sequence[int | None] = (None,)) -> "pd.DataFrame":

@@ -1,13 +1,13 @@
 """The page of `studies/loss_or_architecture.py`: the shares of loss, fusion and tokens, and all combinations."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from menagerie.studies.analysis.factorial import effects
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.adaptive import Course
-from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, Levels, contrasts, helps, shares
+from menagerie.studies.frame.arm import Arm, text_of
+from menagerie.studies.frame.contrasts import Effects, contrasts
 from menagerie.studies.frame.costs import noted_cost
 from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
@@ -15,7 +15,6 @@ from menagerie.studies.pages.compute import FLOPS, STATES, WAITING, costs
 from menagerie.studies.pages.loss_or_architecture_choices import (
     FACTORS,
     ORDER,
-    Choice,
     Key,
     Runs,
     choices,
@@ -23,9 +22,15 @@ from menagerie.studies.pages.loss_or_architecture_choices import (
     levels_of,
     whole_budgets,
 )
-
-if TYPE_CHECKING:
-    from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.pages.loss_or_architecture_effects import (
+    MEASURES,
+    QUAD,
+    SWAP,
+    decomposed,
+    decompositions,
+    one_at_a_time,
+    some_negatives,
+)
 
 PLACE = ("split", *FACTORS, "negatives", "alpha")
 
@@ -46,13 +51,17 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     plain = swaps.where(lambda arm: any(arm.id in choice.arms for choice in chosen if not choice.name))
     yield from more_negatives(study, plain.where(loss="contrastive"))
     yield from figure(study, plain)
-    yield Rows("combinations", *combinations(study, records, whole, last, unseen), says=COMBINATIONS)
+    equal = {arm.cell.trained_as.id for (split, _), of in whole.items() if split in last for arm in of[last[split]]}
+    shown = records.where(lambda arm: arm.cell.trained_as.id in equal)
+    yield Rows("combinations", *combinations(study, shown.where(subset=unseen)), says=COMBINATIONS)
+    yield Rows("tests", *by_test(study, shown), says=ALL_TESTS)
     if levels:
         yield Heading("Effects", EFFECTS)
         (*_, last_one) = (choice for choice in chosen if not choice.name)
         found = contrasts(swaps.where(lambda arm: arm.id in last_one.arms), levels, "split", len(levels))
         words = {effect: " × ".join(effect) for effect in effects(tuple(levels), len(levels))}
         yield Effects("effects", found, words, title=str.capitalize, says="The same as a figure, at equal images.")
+        yield Rows("one-at-a-time", *one_at_a_time(swaps, chosen, levels), says=ONE)
         yield Rows("decomposition", *decompositions(swaps, chosen, levels), says=SHARES)
     yield Heading("By operations", BY_COST)
     runs = {arm.id for budgets in whole.values() for arms in budgets.values() for arm in arms}
@@ -70,27 +79,6 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     yield Curves("training", first, (*FACTORS, "negatives"), panels="split", says=f"Seed {seed}, the largest budget.")
 
 
-def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
-    """Yield a sentence for each split: each factor's share of the variance, and its effect in points."""
-    its = swaps.where(lambda arm: arm.id in choice.arms)
-    found, points = shares(its, levels, "split"), contrasts(its, levels, "split", len(levels))
-    for split, share in found.items():
-        place = split.capitalize() + f" with {some_negatives(choice.negatives)}" * several
-        text = f"{place}, accuracy on swaps of unseen pairs (chance 50 %). "
-        main = ", ".join(f"{' → '.join(levels[name])} {points[split][(name,)]}" for name in levels)
-        if len(levels) == 1:
-            yield Sentence(f"{text}Effect in points: {main}.")
-            continue
-        parts = [f"{name} {percent(share[(name,)])}" for name in levels]
-        parts += [f"interactions {percent(share[INTERACTIONS])}"]
-        several_factors = {effect: each for effect, each in points[split].items() if len(effect) > 1}
-        pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
-        yield Sentence(
-            f"{text}Shares of the variance between {2 ** len(levels)} combinations: {', '.join(parts)}. Effects in "
-            f"points: {main}; interactions: {', '.join(pairs) or 'none is clear'}."
-        )
-
-
 def more_negatives(study: Any, contrastive: Records) -> Iterator[Part]:
     """Yield a sentence for each contrastive combination: how far it is with more negatives above itself with fewest."""
     least, *more = sorted(study.negatives)
@@ -102,14 +90,6 @@ def more_negatives(study: Any, contrastive: Records) -> Iterator[Part]:
             f"{place[0].capitalize()}, contrastive, {place[1]} fusion of {place[2]}: compared with "
             f"{some_negatives(least)}, {', '.join(gains)} points."
         )
-
-
-def some_negatives(number: int) -> str:
-    return f"{number} negative{'s' * (number > 1)}"
-
-
-def percent(its: "Estimate") -> str:
-    return DASH if isnan(its.value) else f"{100 * its.value:.0f} % [{its.bounds}]"
 
 
 def figure(study: Any, plain: Records) -> Iterator[Part]:
@@ -126,47 +106,47 @@ def figure(study: Any, plain: Records) -> Iterator[Part]:
 TASKS = ("swap", "quad text", "quad image", "quad group", "replace animal", "replace texture")
 
 
-def combinations(
-    study: Any, records: Records, whole: Runs, last: Mapping[str, int], unseen: Key
-) -> tuple[list[str], list[list[str]]]:
+def combinations(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
     """Return a table with a row for each split, combination, number of negatives and prior, at equal images."""
-    arms = [arm for (split, _), budgets in whole.items() if split in last for arm in budgets[last[split]]]
-    equal = {arm.cell.trained_as.id for arm in arms}
-    shown = records.where(lambda arm: arm.cell.trained_as.id in equal, subset=unseen)
-    found = shown.estimates((*PLACE, "task"))
-    first = {tuple(arm.place[name] for name in PLACE): (arm, result) for arm, result in reversed(shown.results)}
+    found, quads = shown.estimates((*PLACE, "task")), shown.quads("image").estimates(PLACE)
+    found |= {(*key, QUAD): its for key, its in quads.items()}
     rows = []
-    for key, (arm, result) in sorted(first.items(), key=lambda item: order(study, item[0])):
+    for key, (arm, result) in places(study, shown).items():
         cost = noted_cost(arm)
-        scores = [found.get((*key, task)) for task in TASKS]
-        numbers = [DASH if its is None else f"{100 * its.value:.1f}" for its in scores[1:]]
-        swap = DASH if scores[0] is None else f"{100 * scores[0].value:.1f} [{scores[0].bounds}]"
-        if scores[0] and scores[0].seeds < study.seeds:  # a prior whose runs are not all scored yet
-            swap, numbers = WAITING, [WAITING] * len(numbers)
-        size = f"{result['parameters']:,}"
-        rows.append([*map(str, key[:4]), str(key[4] or DASH), f"{key[5]:g}" if key[1] == "generative" else DASH])
-        rows[-1] += [swap, *numbers, *cost.texts[:2], size]
-    header = ["split", *FACTORS, "negatives", "alpha", *TASKS, "images", "TFLOP", "parameters"]
-    return header, rows
+        scores = {task: found.get((*key, task)) for task in TASKS}
+        numbers = [
+            DASH if its is None else str(its) if task in MEASURES else f"{100 * its.value:.1f}"
+            for task, its in scores.items()
+        ]
+        if scores[SWAP] and scores[SWAP].seeds < study.seeds:  # a prior whose runs are not all scored yet
+            numbers = [WAITING] * len(numbers)
+        rows.append([*named(key), *numbers, *cost.texts[:2], f"{result['parameters']:,}"])
+    return ["split", *FACTORS, "negatives", "alpha", *TASKS, "images", "TFLOP", "parameters"], rows
+
+
+def by_test(study: Any, shown: Records) -> tuple[list[str], list[list[str]]]:
+    """Return a table with the accuracy on the swaps of every test, with the rows of `combinations`."""
+    found = shown.where(task="swap").estimates((*PLACE, "subset"))
+    tests = list(dict.fromkeys(key[-1] for key in found))
+    rows = [[*named(key), *(str(found.get((*key, test), DASH)) for test in tests)] for key in places(study, shown)]
+    return ["split", *FACTORS, "negatives", "alpha", *(text_of("subset", test) for test in tests)], rows
+
+
+def places(study: Any, shown: Records) -> dict[Key, tuple[Arm, dict[str, Any]]]:
+    """Return the rows of tables in their order, each with the first of its runs and this run's result."""
+    first = {tuple(arm.place[name] for name in PLACE): (arm, result) for arm, result in reversed(shown.results)}
+    return dict(sorted(first.items(), key=lambda item: order(study, item[0])))
+
+
+def named(key: Key) -> list[str]:
+    """Return the texts of a row's place."""
+    return [*map(str, key[:4]), str(key[4] or DASH), f"{key[5]:g}" if key[1] == "generative" else DASH]
 
 
 def order(study: Any, key: Key) -> tuple[int, ...]:
     """Return the key by which tables sort combinations."""
     split, *levels, negatives, alpha = key
     return study.names.index(split), *map(ORDER.index, levels), negatives, study.alphas.index(alpha)
-
-
-def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> tuple[list[str], list[list[str]]]:
-    """Return a table with a row for each split, choice and effect."""
-    rows = []
-    for choice in chosen:
-        its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
-        share = shares(its, levels, "split")
-        for split, found in contrasts(its, levels, "split", len(levels)).items():
-            for effect, points in found.items():
-                texts = [split, str(choice.negatives), choice.name or "equal images", " × ".join(effect)]
-                rows.append([*texts, str(points), percent(share[split][effect])])
-    return ["split", "negatives", "compared", "effect", "points", "share of the variance"], rows
 
 
 def equally_dear(
@@ -213,6 +193,10 @@ the number of a generative scorer that no prior changes."""
 EFFECTS = """The effect of a factor in points: accuracy at its second level minus that at its first, over all levels of
 the others. Levels are in this order: contrastive, generative; late, early; pooled, patches. An interaction of two
 factors is half of how far the effect of one changes with the other, one of three factors a quarter."""
+ALL_TESTS = """Accuracy (%) on the swaps of every test; chance is 50. A generative scorer whose likelihood is right in
+far less than half of the swaps prefers the caption that training showed."""
+ONE = """What changes, in points, if one factor alone goes from its first level to its second, where the others have the
+levels that are named. Where these differ in sign, the effect above is their mean and says little."""
 SHARES = """Shares are of the variance between the means of all combinations, and add up to 100 %. Even an effect of 0
 has a small share, by chance. Prior subtracted: generative combinations score by likelihood minus prior, contrastive
 ones as always. Best budget: each combination at the one with its best validation."""

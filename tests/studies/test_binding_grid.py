@@ -17,6 +17,7 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.command import further
+from menagerie.studies.frame.records import read
 from menagerie.studies.frame.sampled_costs import count_tests, sample_of
 from menagerie.studies.runs.command_line import only
 from menagerie.studies.runs.evaluation import looks_of
@@ -106,6 +107,8 @@ def test_quads_follow_from_the_predictions(finished):
             group = [one and other for one, other in zip(text, image, strict=True)]
             for name, right in (("text", text), ("image", image), ("group", group)):
                 assert tasks[f"quad {name}"]["n"] == len(right)
+                points = read(out).where(lambda arm, id=cell["id"]: arm.id == id, subset=subset).quads(name).points
+                assert points["value"].tolist() == right
                 if right:
                     assert tasks[f"quad {name}"]["accuracy"] == pytest.approx(sum(right) / len(right))
 

@@ -17,13 +17,14 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.analysis.factorial import design, effects, share_of
 from menagerie.studies.frame import dry_run
 from menagerie.studies.frame.adaptive import all_arms
-from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, contrasts, shares
+from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, contrasts, helps, shares
 from menagerie.studies.frame.costs import run_flops
 from menagerie.studies.frame.dry_run import training
 from menagerie.studies.frame.parts import Lines, Paragraph, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.sampled_costs import Costs
 from menagerie.studies.loss_or_architecture import LEVELS, PRESETS, Kind
+from menagerie.studies.pages.loss_or_architecture_effects import alone, clear_alone
 from tests.command import ROOT
 from tests.helpers.scorers import TOWERS, images, scorer
 from tests.studies.stored import stored_run
@@ -136,15 +137,35 @@ def test_shares_and_effects_of_runs(records):
 
 
 def test_the_page_begins_with_the_decomposition(records):
-    first, figure, *parts = STUDY.page(records.labelled(measured))
+    first, alone, figure, *parts = STUDY.page(records.labelled(measured))
     assert isinstance(first, Sentence)
+    assert isinstance(alone, Sentence)
     assert first.text.index("loss") < first.text.index("fusion") < first.text.index("tokens")
     assert figure.name == "accuracy"
     rows = {part.name: part for part in parts if isinstance(part, Rows)}
     assert len(rows["combinations"].rows) == 8 + 4  # those of generative ones with a prior
     assert len(rows["decomposition"].rows) == 7 * 2
+    assert len(rows["one-at-a-time"].rows) == 3 * 4 * 2
+    assert len(rows["tests"].rows) == 8 + 4
+    assert {"seen pairs", "unseen pairs"} <= {*rows["tests"].header}
     (drawn,) = (part for part in parts if isinstance(part, Effects))
     assert len(drawn.numbers()) == 7
+
+
+def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
+    """Here a loss matters only with patches: then the contrastive one brings 20 points."""
+    swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
+    found = alone(swaps, LEVELS, "loss")
+    assert {key: helps(its) for key, its in found.items()} == {
+        ("binding", fusion, tokens): -(tokens == "patches")
+        for fusion, tokens in product(LEVELS["fusion"], LEVELS["tokens"])
+    }
+    assert found["binding", "late", "patches"].value == pytest.approx(-0.2 * 0.95, abs=0.06)
+    (texts,) = clear_alone(swaps, LEVELS).values()
+    assert sum("contrastive → generative" in text for text in texts) == 2
+    assert {f"(contrastive, {fusion})" for fusion in LEVELS["fusion"]} <= {
+        text[text.index("(") :] for text in texts if text.startswith("pooled → patches")
+    }
 
 
 def test_the_page_waits_until_all_combinations_are_finished(records):

@@ -1,0 +1,95 @@
+"""How far loss, fusion and tokens decide: the sentences and tables of effects on the page of
+`studies/loss_or_architecture.py`."""
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import TYPE_CHECKING
+
+from menagerie.studies.analysis.tables import DASH
+from menagerie.studies.frame.contrasts import INTERACTIONS, Levels, contrasts, helps, shares
+from menagerie.studies.frame.parts import Part, Sentence
+from menagerie.studies.frame.records import Records
+from menagerie.studies.pages.loss_or_architecture_choices import Choice
+
+if TYPE_CHECKING:
+    from menagerie.studies.frame.estimate import Estimate
+
+EQUAL_IMAGES = "equal images"
+SWAP, QUAD = "swap", "quad image"
+MEASURES = {SWAP: lambda its: its, QUAD: lambda its: its.quads("image")}
+"""What effects are measured on: the swaps of unseen pairs, and the quads by image of these, which no prior changes."""
+
+
+def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
+    """Yield a sentence for each split: each factor's share of the variance, and its effect in points."""
+    its = swaps.where(lambda arm: arm.id in choice.arms)
+    found, points = shares(its, levels, "split"), contrasts(its, levels, "split", len(levels))
+    for split, share in found.items():
+        place = split.capitalize() + f" with {some_negatives(choice.negatives)}" * several
+        text = f"{place}, accuracy on swaps of unseen pairs (chance 50 %). "
+        main = ", ".join(f"{' → '.join(levels[name])} {points[split][(name,)]}" for name in levels)
+        if len(levels) == 1:
+            yield Sentence(f"{text}Effect in points: {main}.")
+            continue
+        parts = [f"{name} {percent(share[(name,)])}" for name in levels]
+        parts += [f"interactions {percent(share[INTERACTIONS])}"]
+        several_factors = {effect: each for effect, each in points[split].items() if len(effect) > 1}
+        pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
+        yield Sentence(
+            f"{text}Shares of the variance between {2 ** len(levels)} combinations: {', '.join(parts)}. Effects in "
+            f"points: {main}; interactions: {', '.join(pairs) or 'none is clear'}."
+        )
+        changes = clear_alone(its, levels).get(split)
+        yield Sentence(f"{place}, one factor changed alone, in points: {'; '.join(changes or ['none is clear'])}.")
+
+
+def some_negatives(number: int) -> str:
+    return f"{number} negative{'s' * (number > 1)}"
+
+
+def percent(its: "Estimate") -> str:
+    return DASH if isnan(its.value) else f"{100 * its.value:.0f} % [{its.bounds}]"
+
+
+def alone(its: Records, levels: Levels, name: str) -> "dict[tuple[str, ...], Estimate]":
+    """Estimate how far accuracy at a factor's second level is above that at its first, for each split and levels of the
+    other factors."""
+    by = ("split", *(other for other in levels if other != name), name)
+    return {key[:-1]: found for key, found in its.estimates(by, against={name: levels[name][0]}).items()}
+
+
+def clear_alone(its: Records, levels: Levels) -> dict[str, list[str]]:
+    """Return, for each split, the changes of one factor whose sign is certain."""
+    texts: dict[str, list[str]] = {}
+    for name, both in levels.items():
+        for (split, *where), found in alone(its, levels, name).items():
+            if helps(found):
+                texts.setdefault(split, []).append(f"{' → '.join(both)} {found} ({', '.join(where)})")
+    return texts
+
+
+def one_at_a_time(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> tuple[list[str], list[list[str]]]:
+    """Return a table with a row for each split, choice, factor and levels of the other factors."""
+    rows = []
+    for choice in chosen:
+        its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
+        for name, both in levels.items():
+            found, quads = (alone(change(its), levels, name) for change in MEASURES.values())
+            for key, points in found.items():
+                place = [key[0], str(choice.negatives), choice.name or EQUAL_IMAGES, " → ".join(both)]
+                rows.append([*place, ", ".join(key[1:]), str(points), str(quads.get(key, DASH))])
+    return ["split", "negatives", "compared", "change", "where", *MEASURES], rows
+
+
+def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> tuple[list[str], list[list[str]]]:
+    """Return a table with a row for each split, choice, measure and effect."""
+    rows = []
+    for choice in chosen:
+        its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
+        for measure, change in MEASURES.items():
+            share = shares(change(its), levels, "split")
+            for split, found in contrasts(change(its), levels, "split", len(levels)).items():
+                place = [split, str(choice.negatives), choice.name or EQUAL_IMAGES, measure]
+                for effect, points in found.items():
+                    rows.append([*place, " × ".join(effect), str(points), percent(share[split][effect])])
+    return ["split", "negatives", "compared", "measure", "effect", "points", "share of the variance"], rows
