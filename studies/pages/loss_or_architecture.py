@@ -62,7 +62,10 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
         words = {effect: " × ".join(effect) for effect in effects(tuple(levels), len(levels))}
         yield Effects("effects", found, words, title=str.capitalize, says="The same as a figure, at equal images.")
         yield Rows("one-at-a-time", *one_at_a_time(swaps, chosen, levels), says=ONE)
-        yield Rows("decomposition", *decompositions(swaps, chosen, levels), says=SHARES)
+        equal_images, others = ([each for each in chosen if bool(each.name) == other] for other in (False, True))
+        yield Rows("decomposition", *decompositions(swaps, equal_images, levels), says=SHARES)
+        if others:
+            yield Rows("decomposition-otherwise", *decompositions(swaps, others, levels), says=OTHERWISE)
     yield Heading("By operations", BY_COST)
     runs = {arm.id for budgets in whole.values() for arms in budgets.values() for arm in arms}
     curves = swaps.where(lambda arm: arm.id in runs).labelled(costs)
@@ -198,8 +201,9 @@ far less than half of the swaps prefers the caption that training showed."""
 ONE = """What changes, in points, if one factor alone goes from its first level to its second, where the others have the
 levels that are named. Where these differ in sign, the effect above is their mean and says little."""
 SHARES = """Shares are of the variance between the means of all combinations, and add up to 100 %. Even an effect of 0
-has a small share, by chance. Prior subtracted: generative combinations score by likelihood minus prior, contrastive
-ones as always. Best budget: each combination at the one with its best validation."""
+has a small share, by chance."""
+OTHERWISE = """The same otherwise compared. Prior subtracted: generative combinations score by likelihood minus prior,
+contrastive ones as always. Best budget: each combination at the one with its best validation."""
 BY_COST = """Accuracy by the operations that training takes. The contrastive and early combination reads every image
 with every negative: it takes more of them for as many images."""
 EQUAL = """Accuracy (%) on swaps of unseen pairs, after as many operations as CLIP takes in so many steps; chance is

@@ -12,6 +12,7 @@ from menagerie.studies.frame.records import Records
 
 FACTORS = ("loss", "fusion", "tokens")
 ORDER = ("contrastive", "generative", "late", "early", "pooled", "patches")
+PRIOR = "prior subtracted, alpha "
 Key = tuple[Any, ...]
 Runs = Mapping[tuple[str, Any], Mapping[int, Sequence[Arm]]]
 """The runs of each split and combination, by budget, for the budgets that all seeds have finished."""
@@ -71,7 +72,7 @@ def choices(
         found.append(Choice("", count, frozenset(equal)))
         for alpha in filter(None, study.alphas):
             twin = with_prior(records, equal.values(), alpha)
-            found.append(Choice(f"prior subtracted, alpha {alpha:g}", count, twin))
+            found.append(Choice(f"{PRIOR}{alpha:g}", count, twin))
         for budget in study.equal_operations:
             steps = {key: study.steps_for(*key, setups[key], budget) for key in its}
             dear = [arm.id for key, budgets in its.items() for arm in budgets.get(steps[key], ())]

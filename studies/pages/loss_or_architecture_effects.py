@@ -9,7 +9,7 @@ from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.contrasts import INTERACTIONS, Levels, contrasts, helps, shares
 from menagerie.studies.frame.parts import Part, Sentence
 from menagerie.studies.frame.records import Records
-from menagerie.studies.pages.loss_or_architecture_choices import Choice
+from menagerie.studies.pages.loss_or_architecture_choices import PRIOR, Choice
 
 if TYPE_CHECKING:
     from menagerie.studies.frame.estimate import Estimate
@@ -69,15 +69,16 @@ def clear_alone(its: Records, levels: Levels) -> dict[str, list[str]]:
 
 
 def one_at_a_time(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> tuple[list[str], list[list[str]]]:
-    """Return a table with a row for each split, choice, factor and levels of the other factors."""
+    """Return a table with a row for each split, factor and levels of the other factors, at equal images: as scored, and
+    with the prior subtracted."""
     rows = []
-    for choice in chosen:
+    for choice in (each for each in chosen if not each.name or each.name.startswith(PRIOR)):
         its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
         for name, both in levels.items():
             found, quads = (alone(change(its), levels, name) for change in MEASURES.values())
             for key, points in found.items():
                 place = [key[0], str(choice.negatives), choice.name or EQUAL_IMAGES, " → ".join(both)]
-                rows.append([*place, ", ".join(key[1:]), str(points), str(quads.get(key, DASH))])
+                rows.append([*place, ", ".join(key[1:]) or DASH, str(points), str(quads.get(key, DASH))])
     return ["split", "negatives", "compared", "change", "where", *MEASURES], rows
 
 

@@ -29,7 +29,7 @@ def measured_tables(page):
             lines = []
         elif line.startswith("|"):
             lines.append([cell.strip() for cell in line.strip("|").split("|")])
-        elif files := LINK.findall(line):
+        elif lines and (files := LINK.findall(line)):
             starts = [i - 1 for i, cells in enumerate(lines) if all(cell.strip("-") == "" for cell in cells)]
             for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
                 yield lines[start], lines[start + 2 : end], files
