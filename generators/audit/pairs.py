@@ -5,8 +5,12 @@ from itertools import product
 from typing import NamedTuple
 
 from menagerie.envs.scene import Scene
+from menagerie.envs.slots import SLOTS_OF
 from menagerie.generators.audit.candidates import different, unusable
 from menagerie.generators.audit.findings import Finding, animal_pair, first, nearest, trainable
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.hard_negatives.swaps import swap_places
+from menagerie.generators.captions.relations import edge_holds
 from menagerie.generators.storage.split_file import Records, Split
 
 
@@ -173,16 +177,30 @@ def check_orders(split: Split) -> Iterator[Finding]:
 
 
 def check_relations(split: Split) -> Iterator[Finding]:
-    """Check that pairs are in the recipe's relations, in tests of one relation in that one, and that their captions
-    state a relation."""
-    relations = set(split.recipe["relations"])
+    """Check that pairs are in the recipe's relations, in tests of one relation in that one. Check that their captions
+    state that relation, and that their negatives state it of the same two things, exchanged."""
     for name, r in split.subsets.items():
-        allowed = {relation for relation in relations if name.startswith(relation.replace("/", "_"))} or relations
-        pairs = [(scene, graph) for scene, graph in zip(r.scenes, r.graphs, strict=True) if len(scene.things) == 2]
-        strange = (scene.key for scene, _ in pairs if scene.relation not in allowed)
+        of_test = {relation for relation in SLOTS_OF if name.startswith(relation.replace("/", "_"))} or set(SLOTS_OF)
+        allowed = of_test & set(split.recipe["relations"])
+        rows = zip(r.scenes, r.graphs, r.negative_graphs, strict=True)
+        pairs = [row for row in rows if len(row[0].things) == 2]
+        strange = (scene.key for scene, _, _ in pairs if scene.relation not in allowed)
         yield Finding(f"every pair of {name} is in a requested relation", *first(strange))
-        silent = (scene.key for scene, graph in pairs if not graph.edges)
+        silent = (scene.key for scene, graph, _ in pairs if not states_relation(graph, scene))
         yield Finding(f"every caption of a pair of {name} states its relation", *first(silent))
+        other = (scene.key for scene, graph, negative in pairs if negative.nodes and not turns(negative, graph, scene))
+        yield Finding(f"every negative of a pair of {name} states its relation, turned", *first(other))
+
+
+def states_relation(graph: SceneGraph, scene: Scene) -> bool:
+    """Whether a graph has one edge, which states the relation of a scene's two things."""
+    return len(graph.edges) == 1 and edge_holds(graph.edges[0], graph, scene)
+
+
+def turns(negative: SceneGraph, graph: SceneGraph, scene: Scene) -> bool:
+    """Whether a negative mentions what the caption's `graph` mentions, and states the relation of a scene in which the
+    two things have exchanged places."""
+    return sorted(negative.nodes) == sorted(graph.nodes) and states_relation(negative, swap_places(scene))
 
 
 def check_order_fractions(split: Split) -> Iterator[Finding]:

@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.validation import build
 from menagerie.envs.worlds import load_world
+from menagerie.generators.audit.cues import check_order
+from menagerie.generators.audit.pairs import check_relations
 from menagerie.generators.audit.run import audit
+from menagerie.generators.audit.texts import check_texts
 from menagerie.generators.captions.hard_negatives.swaps import hard_negative, swap_places
 from menagerie.generators.captions.templates import caption
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.splits.spatial import SpatialRecipe
 from menagerie.generators.storage.split_file import read_split, recorded, split_name
 from menagerie.generators.storage.tables import read_attribute
-from tests.helpers.splits import failed, make_split, overwrite
+from tests.helpers.planting import with_subsets
+from tests.helpers.splits import failed, in_memory, make_split, overwrite
 
 RECIPE = SpatialRecipe(world="tiny", pairs=0.5, hard_negatives=0.5, views=1, test_views=1, test_scenes=30)
 FRACTION = st.integers(0, 20).map(lambda n: n / 20)
@@ -254,6 +258,43 @@ FAULTS = {
     wrong_fraction: "pairs in both orders",
     other_relation: "every pair of above_under_unseen_pairs is in a requested relation",
 }
+
+
+def with_negatives(split, name, negative_of):
+    """The split with other negatives in a subset, where there are some."""
+    r = split.subsets[name]
+    texts = {s: negative_of(s) for s, text in zip(r.scenes, r.negatives, strict=True) if text}
+    captions = {s: text for s, text in texts.items() if text}
+    negatives = [captions[s].text if s in captions else old for s, old in zip(r.scenes, r.negatives, strict=True)]
+    graphs = [captions[s].graph if s in captions else old for s, old in zip(r.scenes, r.negative_graphs, strict=True)]
+    return with_subsets(split, **{name: replace(r, negatives=negatives, negative_graphs=graphs)})
+
+
+@pytest.mark.parametrize("name", ["train", "validation", "left_right_unseen_order"])
+def test_the_audit_fails_if_negatives_exchange_textures_in_place_of_animals(name):
+    """They are false, in the words of their captions, and of the right relation."""
+    split = in_memory(RECIPE)
+    other = with_negatives(split, name, lambda scene: hard_negative(scene, 0, "relation", "binding"))
+    for check in (check_texts, check_order):
+        assert all(finding.holds for finding in check(other))
+    assert [finding for finding in check_relations(split) if not finding.holds] == []
+    lost = [finding.claim for finding in check_relations(other) if not finding.holds]
+    assert lost == [f"every negative of a pair of {name} states its relation, turned"]
+
+
+def test_the_audit_fails_on_a_test_of_a_relation_that_the_recipe_lacks():
+    split = in_memory(replace(RECIPE, relations=("left/right",)))
+    more = with_subsets(split, above_under_unseen_pairs=split.subsets["left_right_unseen_pairs"])
+    lost = [finding.claim for finding in check_relations(more) if not finding.holds]
+    assert lost == ["every pair of above_under_unseen_pairs is in a requested relation"]
+
+
+def test_the_audit_fails_on_a_relation_that_is_stated_twice():
+    split = in_memory(RECIPE)
+    r = split.subsets["validation"]
+    twice = replace(r, graphs=[graph._replace(edges=graph.edges * 2) for graph in r.graphs])
+    lost = [finding.claim for finding in check_relations(with_subsets(split, validation=twice)) if not finding.holds]
+    assert lost == ["every caption of a pair of validation states its relation"]
 
 
 def trained_elsewhere(recipe):
