@@ -15,7 +15,6 @@ from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import CROWD, place_of
 from menagerie.generators.audit.findings import Finding, bare, first
 from menagerie.generators.audit.regeneration import left_out
-from menagerie.generators.audit.statistics import Tallies
 from menagerie.generators.captions.hard_negatives.swaps import SWAPS
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.splits.recipe import ENTROPIES
@@ -100,8 +99,9 @@ def crowd_of(records: Records) -> set[Scene]:
 
 
 def check_probe_crowd(split: Split) -> Iterator[Finding]:
-    """Check that a crowd has the requested number of quartets, few of them left out, and that its scenes have different
-    things in places of the layout. Without a layout, check that no scene is left out."""
+    """Check that a crowd has the requested number of quartets, few of them left out, each of other animals or textures,
+    and that its scenes have different things in places of the layout. Without a layout, check that no scene is left
+    out."""
     recipe = split.recipe
     for name, records in tested(split).items():
         left = len(left_out(split).get(name, ())) / (4 * recipe["probe_views"])
@@ -113,6 +113,9 @@ def check_probe_crowd(split: Split) -> Iterator[Finding]:
         yield Finding(f"{name} has the requested quartets", bags + left == recipe["quartets"], detail)
         few = left <= MOST_LEFT_OUT * recipe["quartets"]
         yield Finding(f"few quartets of {name} hide too much and are left out", few, detail)
+        four = Counter((scene.view, bag(scene)) for scene in records.scenes)
+        strange = (f"{number} scenes in view {view}" for (view, _), number in four.items() if number != 4)
+        yield Finding(f"all animals and textures of {name} that are drawn are in one quartet a view", *first(strange))
         strange = (scene.key for scene in records.scenes if not suits(split, scene))
         yield Finding(f"every scene of {name} has different things in places of the layout", *first(strange))
 
@@ -206,37 +209,3 @@ def check_probe_answers(split: Split) -> Iterator[Finding]:
             balance[scene.view, false] -= 1
         odd = (f"view {view}, {text!r}" for (view, text), number in balance.items() if number)
         yield Finding(f"every text of {name} is as often true as false", *first(odd))
-
-
-def check_probe_draws(split: Split) -> Iterator[Finding]:
-    """Check the draws made for each bag in a view: backgrounds depend on no animal, texture or view, and sizes on no
-    animal or background. Check that animals and textures of a crowd are in each place equally often."""
-    tallies, v = Tallies(), split.vocabulary
-    one_of_each = {(scene.view, bag(scene)): scene for scene in split.subsets[FIRST].scenes}
-    for scene in one_of_each.values():
-        words = ["", f"view {scene.view}", *(name for thing in scene.things for name in thing[:2])]
-        for word, background in product(words, v.backgrounds):
-            tallies.add(f"{background} {word}".strip(), FIRST, scene.background == background, 1 / len(v.backgrounds))
-        for thing, size in product(scene.things, v.sizes):
-            for word in ("", thing.animal, scene.background):
-                tallies.add(f"{size} {word}".strip(), FIRST, thing.size == size, 1 / len(v.sizes))
-    if split.recipe["layout"]:
-        tally_places(split, tallies)
-    yield tallies.finding("backgrounds, sizes and places are drawn whatever the animals, textures and views")
-
-
-def tally_places(split: Split, tallies: Tallies) -> None:
-    """Count which animals and textures are in which places: in the first view, for one scene of each quartet."""
-    recipe, number = split.recipe, split.recipe["things"]
-    choices = LAYOUTS[recipe["layout"]].choices(number)
-    scenes = {bag(s): s for s in split.subsets[FIRST].scenes if s.view == recipe["first_view"]}.values()
-    known = (recipe["animals"] or split.vocabulary.animals, recipe["textures"] or split.vocabulary.textures)
-    for slot in sorted({slot for choice in choices for slot in choice}):
-        share = sum(slot in choice for choice in choices) / len(choices)
-        there = [thing for scene in scenes for thing in scene.things if thing.slot == slot]
-        tallies.add(slot, FIRST, len(there), share, len(scenes))
-        for part, names in enumerate(known):
-            for name in names:
-                tallies.add(
-                    f"{name} {slot}", FIRST, sum(t[part] == name for t in there), share / len(names), len(scenes)
-                )

@@ -30,6 +30,7 @@ from menagerie.generators.audit import (
     held_out,
     objects,
     pairs,
+    probe_draws,
     probes,
     regeneration,
     texts,
@@ -125,7 +126,8 @@ CHECKS_OF = {
         probes.check_probe_entropies,
         probes.check_probe_mentions,
         probes.check_probe_answers,
-        probes.check_probe_draws,
+        probe_draws.check_probe_draws,
+        probe_draws.check_probe_phrasings,
     ),
 }
 # Checks of scenes of one or two things, or of copies, in place of which crowds have others. Their records are dealt, so

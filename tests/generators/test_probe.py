@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import reduce
 from itertools import permutations
 from math import comb, log2
 
@@ -13,7 +14,8 @@ from menagerie.envs.core.validation import VIEWS
 from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.slots import place_of
 from menagerie.envs.worlds import load_world
-from menagerie.generators.audit import probes, texts
+from menagerie.generators.audit import probe_draws, probes, texts
+from menagerie.generators.audit.regeneration import recipe_of
 from menagerie.generators.audit.run import CHECKS_OF, audit, check_records
 from menagerie.generators.benchmarks.split_tests import cluster_of
 from menagerie.generators.captions.hard_negatives.swaps import mirror_probed, swap_probed
@@ -23,12 +25,14 @@ from menagerie.generators.splits.probe import ProbeRecipe
 from menagerie.generators.storage.probes import probe_grid, quartets_of
 from menagerie.generators.storage.split_file import describe, read_split, recorded, split_name, without
 from tests.helpers.cutout_files import draw, world_of
-from tests.helpers.planting import only, taken, with_subsets
+from tests.helpers.planting import joined, only, taken, with_subsets
 from tests.helpers.splits import in_memory, make_split
 
 SMALL = ProbeRecipe(world="eight", animals=("goldfish", "camel", "rabbit"))
 SIZED = ProbeRecipe(world="pug-sizes", animals=("cat", "lion", "bear"), template="free-conjunction", facing="inward")
 CROWD = ProbeRecipe(world="pug-textures", layout="overlap", things=4, quartets=30)
+MANY = replace(SMALL, animals=())
+MORE = ("cat", "lion", "bear", "crow", "pig", "orca")
 SOUND = {"small": SMALL, "sized": SIZED, "crowd": CROWD, "two": replace(CROWD, things=2, layout="apart", probe_views=1)}
 
 
@@ -202,6 +206,83 @@ def claimed(**fields):
     return lambda split: replace(split, recipe={**split.recipe, **fields})
 
 
+def redrawn(change):
+    """A split in which every scene of both tests is what `change` makes of it, with the texts that it then has."""
+
+    def plant(split):
+        recipe = recipe_of(split)
+        scenes = [change(scene) for scene in split.subsets["left_first"].scenes]
+        rows = {scene: 0 for scene in scenes}
+        return with_subsets(split, **{name: describe(name, scenes, rows, recipe) for name in recipe.tests})
+
+    return plant
+
+
+def with_size(size_of):
+    return redrawn(lambda s: replace(s, things=tuple(thing._replace(size=size_of(s, thing)) for thing in s.things)))
+
+
+def one_size(scene, thing):
+    return min(scene.things).size
+
+
+def size_of_view(scene, thing):
+    return ("small", "big")[scene.view % 2]
+
+
+def camels_turn_right(scene):
+    """The thing on the left faces inward beside a camel, outward beside a rabbit, else as before."""
+    animals = {thing.animal for thing in scene.things} & {"camel", "rabbit"}
+    slot = {frozenset({"camel"}): "left", frozenset({"rabbit"}): "left outward"}.get(frozenset(animals))
+    left, right = scene.things
+    return replace(scene, things=(left._replace(slot=slot or left.slot), right))
+
+
+def views_alike(split):
+    """The second view has what was drawn for the first."""
+    drawn = {
+        probes.bag(s): (s.background, {t.animal: t.size for t in s.things}, [t.slot for t in s.things])
+        for s in split.subsets["left_first"].scenes
+        if s.view == 20_000
+    }
+
+    def again(scene):
+        background, sizes, slots = drawn[probes.bag(scene)]
+        things = (t._replace(size=sizes[t.animal], slot=slot) for t, slot in zip(scene.things, slots, strict=True))
+        return replace(scene, background=background, things=tuple(things))
+
+    return redrawn(again)(split)
+
+
+def one_phrasing(which):
+    """Texts have the first phrasing where `which` is true of their scene."""
+
+    def plant(split):
+        recipe = recipe_of(split)
+        plain = replace(recipe, template="conjunction")
+        rows = dict.fromkeys(split.subsets["left_first"].scenes, 0)
+        tests = {
+            name: [describe(name, [s], rows, plain if which(s) else recipe) for s in split.subsets[name].scenes]
+            for name in recipe.tests
+        }
+        told = {name: replace(reduce(joined, some), groups=split.subsets[name].groups) for name, some in tests.items()}
+        return with_subsets(split, **told)
+
+    return plant
+
+
+def two_quartets(split):
+    """Each combination also in other places."""
+    choices = LAYOUTS[split.recipe["layout"]].choices(2)
+
+    def moved(scene):
+        slots = choices[(choices.index(tuple(t.slot for t in scene.things)) + 1) % len(choices)]
+        return replace(scene, things=tuple(t._replace(slot=slot) for t, slot in zip(scene.things, slots, strict=True)))
+
+    both = {name: joined(r, redrawn(moved)(split).subsets[name]) for name, r in probes.tested(split).items()}
+    return with_subsets(split, **both)
+
+
 def without_pair(split):
     return only(split, lambda s: {t.animal for t in s.things} != {"camel", "rabbit"}, ["left_first", "right_first"])
 
@@ -265,7 +346,22 @@ FAULTS = {
         probes.check_probe_answers,
         lambda s: changed(s, "left_first", negatives=s.subsets["left_first"].captions[:1] * 72),
     ),
-    "one place for an animal": (replace(SMALL, animals=()), probes.check_probe_draws, one_background),
+    "one place for an animal": (replace(SMALL, animals=()), probe_draws.check_probe_draws, one_background),
+    "one size in a view": (SIZED, probe_draws.check_probe_draws, with_size(size_of_view)),
+    "animals of one size": (replace(SIZED, animals=MORE), probe_draws.check_probe_draws, with_size(one_size)),
+    "a facing tied to an animal": (MANY, probe_draws.check_probe_draws, redrawn(camels_turn_right)),
+    "views that are drawn alike": (MANY, probe_draws.check_probe_draws, views_alike),
+    "a phrasing tied to an animal": (
+        replace(SIZED, animals=MORE),
+        probe_draws.check_probe_draws,
+        one_phrasing(lambda s: any(t.animal == "cat" for t in s.things)),
+    ),
+    "a phrasing of some scenes of a quartet": (
+        SIZED,
+        probe_draws.check_probe_phrasings,
+        one_phrasing(lambda s: s.things[0].animal < s.things[1].animal),
+    ),
+    "two quartets of the same things": (SOUND["two"], probes.check_probe_crowd, two_quartets),
     "something to train on": (
         SMALL,
         probes.check_probe_trains_nothing,
