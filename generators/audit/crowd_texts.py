@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from math import comb
 
-from menagerie.envs.scene import Scene
+from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS, size_factor
 from menagerie.generators.audit.findings import Finding, first, rules_of, within
 from menagerie.generators.audit.statistics import Tallies
 from menagerie.generators.audit.texts import mentioned_phrases, words
 from menagerie.generators.captions.graph import Edge, SceneGraph
-from menagerie.generators.captions.hard_negatives.swaps import swap_exchanged
+from menagerie.generators.captions.hard_negatives.swaps import exchanged, swap_exchanged
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.parsers.world_grammar import parse
 from menagerie.generators.rules.hold_out import matched
@@ -69,7 +69,8 @@ def check_crowd_texts(split: Split) -> Iterator[Finding]:
 
 
 def check_crowd_mentions(split: Split) -> Iterator[Finding]:
-    """Check that captions mention as many things, and state as many relations, as they should."""
+    """Check that captions mention as many things, and state as many relations, as they should. Check that those of
+    searches mention the target."""
     most = split.recipe["most_mentioned"] or max(split.recipe["things"])
     for name, r in split.subsets.items():
         few, chains = [], []
@@ -83,6 +84,19 @@ def check_crowd_mentions(split: Split) -> Iterator[Finding]:
                 chains.append(scene.key)
         yield Finding(f"captions of {name} mention as many things as they should", *first(iter(few)))
         yield Finding(f"captions of {name} state as many relations as they should", *first(iter(chains)))
+        if name.startswith(SEARCHES):
+            other = (s.key for s, graph in zip(r.scenes, r.graphs, strict=True) if not names_target(graph, s, name))
+            yield Finding(f"captions of {name} mention the target", *first(other))
+
+
+def names_target(graph: SceneGraph, scene: Scene, name: str) -> bool:
+    """Whether a graph mentions one of the two exchanged things and, in a search for a conjunction, the one that shares
+    its animal or its texture with all others."""
+    pair = exchanged(scene)
+    others = [thing for i, thing in enumerate(scene.things) if i not in pair]
+    told = [scene.things[i] for i in pair if phrase(scene.things[i]) in graph.nodes]
+    shares = [one.animal == told[0].animal or one.texture == told[0].texture for one in others if told]
+    return len(told) == 1 and (all(shares) or "conjunction" not in name)
 
 
 def check_crowd_negatives(split: Split) -> Iterator[Finding]:
@@ -122,8 +136,7 @@ def check_crowd_shares(split: Split) -> Iterator[Finding]:
         phrases = mentioned_phrases(graph, scene)
         number = sum(map(bool, phrases))
         told[len(phrases), number] += 1
-        foremost = min(scene.things, key=lambda thing: (SLOTS[thing.slot].position[1], -size_factor(thing.size)))
-        salient[len(phrases)] += number == 1 and bool(phrases[scene.things.index(foremost)])
+        salient[len(phrases)] += number == 1 and bool(phrases[scene.things.index(foremost(scene))])
         mentions += number
         textured += sum(text == phrase(thing) for text, thing in zip(phrases, scene.things, strict=True))
     for n, total in scenes.items():
@@ -135,6 +148,11 @@ def check_crowd_shares(split: Split) -> Iterator[Finding]:
         tallies.add(f"captions of {n} things that mention the salient one only", "train", salient[n], alone, total)
     yield tallies.finding("captions mention things as often as requested")
     yield within("mentions in train with their texture", textured, mentions, recipe["attributes"])
+
+
+def foremost(scene: Scene) -> Thing:
+    """The salient thing: the biggest in the foremost row, of several the first in slot order."""
+    return min(scene.things, key=lambda thing: (SLOTS[thing.slot].position[1], -size_factor(thing.size)))
 
 
 def numbers_told(things: int, mentioned: float, most: int) -> dict[int, float]:

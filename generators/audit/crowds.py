@@ -5,16 +5,13 @@ Cells are combinations of animal and texture. Which of them train shows is read 
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import NamedTuple
 
 from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene, Thing
 from menagerie.generators.audit.findings import Finding, first, rules_of
 from menagerie.generators.audit.regeneration import left_out
-from menagerie.generators.audit.scene_draws import phrasings
-from menagerie.generators.audit.statistics import Tallies
-from menagerie.generators.captions.hard_negatives.swaps import swap_exchanged
+from menagerie.generators.captions.hard_negatives.swaps import exchanged, swap_exchanged
 from menagerie.generators.rules.hold_out import HELD_OUT
 from menagerie.generators.storage.split_file import Split
 
@@ -90,7 +87,8 @@ def shares_as_said(test: Test | None, cells: Sequence[tuple[str, str]]) -> bool:
 def check_crowd_numbers(split: Split) -> Iterator[Finding]:
     """Check that train has each number of things equally often and, without hold-out rules, as many scenes as the
     recipe says. Check that every test has its own number of things, and that all subsets but train have at most
-    `test_scenes` scenes and, unless they test rules, at least one."""
+    `test_scenes` scenes and, unless they test rules, at least one. Without rules, check that a test of seen or unseen
+    cells has fewer scenes only if it has one in all places, on all backgrounds and in all views: all that there are."""
     recipe, train = split.recipe, split.subsets["train"].scenes
     numbers = Counter(len(scene.things) for scene in train)
     left = len(left_out(split).get("train", ()))
@@ -109,6 +107,35 @@ def check_crowd_numbers(split: Split) -> Iterator[Finding]:
         if name != "train":
             few = len(records) <= recipe["test_scenes"] and (len(records) > 0 or name.startswith(HELD_OUT))
             yield Finding(f"{name} has scenes, and no more than the recipe says", few, f"{len(records)} scenes")
+        if test and test.kind in ("seen", "unseen") and not rules_of(split):
+            claim, detail = f"{name} has as many scenes as the recipe says, or all", f"{len(records)} scenes"
+            yield Finding(claim, whole(split, name, test), detail)
+
+
+def whole(split: Split, name: str, test: Test) -> bool:
+    """Whether a test has the recipe's number of scenes or, if it has fewer, at least one of each choice of places, on
+    each background, in each view."""
+    recipe, scenes = split.recipe, split.subsets[name].scenes
+    choices = LAYOUTS[recipe["test_layout"] or recipe["layout"]].choices(test.things)
+    shown = {(tuple(thing.slot for thing in scene.things), scene.background, scene.view) for scene in scenes}
+    every = len(choices) * len(split.vocabulary.backgrounds) * recipe["test_views"]
+    left = len(left_out(split).get(name, ()))
+    return len(scenes) + left >= recipe["test_scenes"] or len(shown) + left >= every
+
+
+def check_crowd_apart(split: Split) -> Iterator[Finding]:
+    """Check that no scene of validation or a test is the swap of another one there, and that validation has no scene of
+    a test, nor its swap."""
+    tested: set[Scene] = set()
+    for name, records in split.subsets.items():
+        if name == "train":
+            continue
+        swaps = set(map(swap_exchanged, records.scenes))
+        twice = (scene.key for scene in records.scenes if scene in swaps)
+        yield Finding(f"no scene of {name} is the swap of another", *first(twice))
+        tested |= {*records.scenes, *swaps} if read_name(name) else set()
+    shared = (scene.key for scene in split.subsets["validation"].scenes if scene in tested)
+    yield Finding("validation has no scene of a test", *first(shared))
 
 
 def check_crowd_cells(split: Split) -> Iterator[Finding]:
@@ -143,6 +170,34 @@ def is_known(scene: Scene, shown: set[tuple[str, str]], unseen: bool) -> bool:
     exchanged = {(thing.animal, thing.texture) for thing in (*before, *after)}
     others = set(cells_of(scene)) - exchanged
     return len(exchanged) == 4 and others <= shown and (not exchanged & shown if unseen else exchanged <= shown)
+
+
+def check_unseen_cells(split: Split) -> Iterator[Finding]:
+    """Check that tests of unseen cells can be the same at every coverage: that each class of animals has exchanged
+    things in one class of textures, and other things in one. Train tells the classes, unless there are rules."""
+    shown = {cell for scene in split.subsets["train"].scenes for cell in cells_of(scene)}
+    animals, textures = classes(shown, 0), classes(shown, 1)
+    tests = [] if rules_of(split) else [name for name in split.subsets if name.startswith("unseen")]
+    scenes = [scene for name in tests for scene in split.subsets[name].scenes]
+    pairs = [exchanged(scene) for scene in scenes]
+    for role, swapped in {"exchanged": True, "other": False}.items() if tests else ():
+        cells = {
+            cell
+            for scene, pair in zip(scenes, pairs, strict=True)
+            for i, cell in enumerate(cells_of(scene))
+            if (i in pair) == swapped
+        }
+        met = {(animals.get(animal), textures.get(texture)) for animal, texture in cells}
+        one = all(max(Counter(both[i] for both in met).values(), default=1) == 1 for i in (0, 1))
+        yield Finding(f"{role} things of unseen cells have, in each class of animals, one class of textures", one, "")
+
+
+def classes(cells: set[tuple[str, str]], part: int) -> dict[str, frozenset[str]]:
+    """For each animal (`part` 0) or texture (1) in cells, what it is combined with: the same for all of its class."""
+    combined: dict[str, set[str]] = {}
+    for cell in cells:
+        combined.setdefault(cell[part], set()).add(cell[1 - part])
+    return {name: frozenset(others) for name, others in combined.items()}
 
 
 def check_crowd_information(split: Split) -> Iterator[Finding]:
@@ -184,46 +239,3 @@ def check_crowd_swaps(split: Split) -> Iterator[Finding]:
     detail = f"{both} of {len(scenes)} scenes of several things have their swap in train, requested {least}"
     allowed = least + MORE_SWAPS * len(scenes)
     yield Finding("swaps in train: the requested share", least <= both <= max(allowed, least + 4), detail)
-
-
-def check_crowd_draws(split: Split) -> Iterator[Finding]:
-    """Check that phrasings depend on nothing in the scene. Without hold-out rules, check that views, places,
-    backgrounds, and animals, textures and cells in each of these two, are as frequent as even draws make them."""
-    tallies = Tallies()
-    for name, records in split.subsets.items():
-        for what, word, count, chance, number in phrasings(split, records):
-            tallies.add(f"{what} with {word}" if word else what, name, count, chance, number)
-        test = read_name(name)
-        if rules_of(split) or (test and test.kind not in ("seen", "unseen")):
-            continue
-        layout = split.recipe["layout"] if name == "train" else split.recipe["test_layout"] or split.recipe["layout"]
-        for number in sorted({len(scene.things) for scene in records.scenes}):
-            tally_scenes(split, [s for s in records.scenes if len(s.things) == number], name, layout, tallies)
-    yield tallies.finding("scenes are dealt evenly: cells, places, backgrounds and views go with nothing else")
-
-
-def tally_scenes(split: Split, scenes: Sequence[Scene], name: str, layout: str, tallies: Tallies) -> None:
-    """Count views, and animals, textures and cells by place and background, in scenes with one number of things."""
-    v, number = split.vocabulary, len(scenes[0].things)
-    every = Counter(slot for choice in LAYOUTS[layout].choices(number) for slot in choice)
-    places = {slot: count / every.total() for slot, count in every.items()}
-    cells = Counter(cell for scene in split.subsets["train"].scenes for cell in cells_of(scene))
-    shown = {cell: 1 / len(cells) for cell in cells}
-    names = [dict.fromkeys(some, 1 / len(some)) for some in (v.backgrounds, sorted({s.view for s in scenes}))]
-    where = f"{name}, {number} things"
-    found = Counter()
-    for scene in scenes:
-        for animal, texture, slot, _ in scene.things:
-            found.update(product(("", animal, texture, f"{texture} {animal}"), ("", slot, scene.background)))
-        found[scene.view,] += number
-    draws = number * len(scenes)
-    things = {"": 1.0} | {f"{texture} {animal}": share for (animal, texture), share in shown.items()}
-    for i, part in enumerate((v.animals, v.textures)):
-        things |= {word: sum(share for cell, share in shown.items() if cell[i] == word) for word in part}
-    if name.startswith("unseen"):  # the exchanged things have other cells
-        things = {"": 1.0}
-    for (what, chance), (spot, share) in product(things.items(), ({"": 1.0} | places | names[0]).items()):
-        if what or spot:
-            tallies.add(f"{what} {spot}".strip(), where, found[what, spot], chance * share, draws)
-    for view, share in names[1].items():
-        tallies.add(f"view {view}", where, found[view,], share, draws)

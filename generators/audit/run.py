@@ -4,9 +4,9 @@ The audit recomputes pairs, fractions, words and graphs from the file's content,
 generates splits, so that a mistake in one does not hide in the other. They share the swaps of scenes, layouts, phrases,
 templates, the parser of captions and hold-out rules, which have tests of their own. The audit also looks for answers
 that can be guessed without the picture (`balance`, `cues`), for gaps in train (`held_out`), for uneven tests (`draws`),
-and for draws that correlate with something else (`scene_draws`, `draws`, `sequence`). It makes the split again from its
-recipe (`regeneration`), and compares every image with its digest and its scene, and a sample or all of the images with
-new renderings (`pixels`).
+and for draws that correlate with something else (`scene_draws`, `draws`, `sequence`; `crowd_draws`, `probe_draws`). It
+makes the split again from its recipe (`regeneration`), and compares every image with its digest and its scene, and a
+sample or all of the images with new renderings (`pixels`).
 
 `audit_each` uses two processes: one reads records and makes splits again, the other compares pixels.
 """
@@ -25,6 +25,7 @@ from menagerie.envs.core.processes import end_processes, end_with_parent, worker
 from menagerie.envs.core.validation import build
 from menagerie.generators.audit import (
     counting,
+    crowd_draws,
     crowd_texts,
     crowds,
     held_out,
@@ -107,10 +108,12 @@ CHECKS_OF = {
         crowds.check_crowd_things,
         crowds.check_crowd_numbers,
         crowds.check_crowd_cells,
+        crowds.check_unseen_cells,
+        crowds.check_crowd_apart,
         crowds.check_crowd_information,
         crowds.check_left_out,
         crowds.check_crowd_swaps,
-        crowds.check_crowd_draws,
+        crowd_draws.check_crowd_draws,
         crowd_texts.check_crowd_texts,
         crowd_texts.check_crowd_mentions,
         crowd_texts.check_crowd_negatives,
@@ -131,7 +134,8 @@ CHECKS_OF = {
     ),
 }
 # Checks of scenes of one or two things, or of copies, in place of which crowds have others. Their records are dealt, so
-# that they have no order. Probe sets have no train, and are complete: nothing is drawn but backgrounds, sizes, facings.
+# that they have no order. Probe sets have no train, and are complete: nothing is drawn but backgrounds, sizes, facings
+# and phrasings.
 OTHERS_OF = {
     "probe": {
         held_out.check_not_empty,

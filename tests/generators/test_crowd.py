@@ -2,22 +2,29 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import log
 
+import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.layouts import relations_of
 from menagerie.envs.scene import Scene
 from menagerie.envs.world import ANIMALS, TWELVE_TEXTURES
-from menagerie.generators.audit import balance, crowd_texts, crowds, cues, held_out, texts
+from menagerie.envs.worlds import load_world
+from menagerie.generators.audit import balance, crowd_draws, crowd_texts, crowds, cues, held_out, texts
+from menagerie.generators.audit.regeneration import recipe_of
 from menagerie.generators.audit.run import CHECKS_OF
+from menagerie.generators.captions.crowds import caption_of, target
 from menagerie.generators.captions.hard_negatives.swaps import exchanged, swap_exchanged
 from menagerie.generators.captions.phrases import phrase
 from menagerie.generators.cells import cells_of
 from menagerie.generators.inspection.matrices import attribute_counts
 from menagerie.generators.splits.crowd import CrowdRecipe
+from menagerie.generators.splits.crowd_tests import deal_from, of_pairs
+from menagerie.generators.splits.dealing import collect
 from menagerie.generators.splits.dependence import normalised_mutual_information
 from tests.helpers.planting import only, taken, with_subsets
 from tests.helpers.splits import in_memory
@@ -27,6 +34,7 @@ FULL = replace(
     SMALL, things=(1, 3), test_things=(2, 4), layout="overlap", relations_stated=1, searches=(3,), triplets=(1, 2)
 )
 PART = replace(SMALL, coverage=0.5, test_things=(2, 3), mentioned=0.8, attributes=0.9, salient=0.1, hard_negatives=0.05)
+QUARTER = replace(SMALL, coverage=0.25, test_things=(3,))
 RULED = replace(SMALL, test_things=(2, 3), hold_out=("texture=red & animal=rabbit", "pair={crow, camel}"))
 SOUND = {"full": FULL, "part": PART, "rules": RULED}
 
@@ -208,6 +216,48 @@ def no_negatives(split):
     return retold(split, "train", negatives=["" for _ in r.negatives])
 
 
+def with_swaps(split):
+    """The second half of a test is the swap of its first half."""
+    r = split.subsets["seen_2"]
+    half = r.scenes[: len(r) // 2]
+    return with_subsets(split, seen_2=replace(r, scenes=[*half, *map(swap_exchanged, half)]))
+
+
+def unseen_of(distances, others):
+    """A test of unseen cells whose exchanged things, and whose others, have cells of these distances."""
+
+    def plant(split):
+        recipe, v = recipe_of(split), split.vocabulary
+        cells, name = cells_of(split.recipe, v.animals, v.textures), "unseen_3"
+        table = recipe.table(load_world(recipe.world), 3, cells.at(*others), name)
+        choose = of_pairs(cells, cells.at(*distances), np.random.default_rng(0))
+        scenes = collect(24, partial(deal_from, table, choose, 3), lambda scene: True, swap_exchanged)
+        return with_subsets(split, **{name: replace(split.subsets[name], scenes=scenes)})
+
+    return plant
+
+
+def naming(named):
+    """The split in which captions of a search name what `named` says of the target and the thing it exchanges with."""
+
+    def plant(split):
+        name = "search_conjunction_3"
+        r, telling = split.subsets[name], recipe_of(split).telling
+        graphs = [caption_of(s, (named(s, *target(s)),), telling).graph for s in r.scenes]
+        return retold(split, name, graphs=graphs)
+
+    return plant
+
+
+def of_its_animal(scene, one, other):
+    """A distractor of the target's animal, if there is one."""
+    return next((thing for thing in scene.things if thing.animal == one.animal and thing != one), one)
+
+
+targets_exchanged = naming(lambda scene, one, other: other)
+distractors_named = naming(of_its_animal)
+
+
 FAULTS = {
     "another place": (FULL, crowds.check_crowd_places, lambda s: changed(s, "seen_2", first_thing(slot="high left"))),
     "pairs' places": (FULL, crowds.check_crowd_places, lambda s: changed(s, "train", first_thing(slot="left"))),
@@ -263,9 +313,21 @@ FAULTS = {
     "more swaps asked": (PART, crowds.check_crowd_swaps, claimed(hard_negatives=0.3)),
     "one background": (
         replace(SMALL, train_scenes=1200, test_things=(2,)),
-        crowds.check_crowd_draws,
+        crowd_draws.check_crowd_draws,
         without("train", lambda s: s.background == "city" and s.things[0].slot == "front left"),
     ),
+    "half a test": (PART, crowds.check_crowd_numbers, lambda s: only(s, lambda scene: scene.view == 2, ["seen_2"])),
+    "a scene and its swap": (PART, crowds.check_crowd_apart, with_swaps),
+    "validation is tested": (PART, crowds.check_crowd_apart, lambda s: with_subsets(s, validation=s.subsets["seen_2"])),
+    "swaps of validation are tested": (
+        PART,
+        crowds.check_crowd_apart,
+        lambda s: changed(with_subsets(s, validation=s.subsets["seen_2"]), "validation", swap_exchanged),
+    ),
+    "unseen cells of several classes": (QUARTER, crowds.check_unseen_cells, unseen_of((2, 3), (0,))),
+    "others of several classes": (PART, crowds.check_unseen_cells, unseen_of((3,), (0, 1))),
+    "another target": (FULL, crowd_texts.check_crowd_mentions, targets_exchanged),
+    "a distractor as target": (FULL, crowd_texts.check_crowd_mentions, distractors_named),
     "captions are false": (FULL, crowd_texts.check_crowd_texts, negatives_as_captions),
     "negatives are true": (FULL, crowd_texts.check_crowd_texts, captions_as_negatives),
     "a relation is turned": (FULL, crowd_texts.check_crowd_texts, turned_relation),

@@ -1,0 +1,248 @@
+"""Checks of what is drawn for crowd splits: cells, places, backgrounds, views and sizes, and what captions mention.
+
+Scenes are dealt from shuffled decks, so that each card is equally frequent and goes with no other. In tests of unseen
+cells the two things that the swap exchanges have cells of one distance and all others have cells of another (`cells`);
+which these are is read from train and from the tests. What a search or triplets show isn't dealt evenly. It is only
+compared with itself: an animal is on each background as often as all things are.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from menagerie.envs.layouts import LAYOUTS
+from menagerie.envs.scene import Scene, Thing
+from menagerie.generators.audit.crowd_texts import foremost, numbers_told
+from menagerie.generators.audit.crowds import cells_of, classes, read_name
+from menagerie.generators.audit.findings import Finding, rules_of
+from menagerie.generators.audit.regeneration import left_out
+from menagerie.generators.audit.scene_draws import Draws, alike, phrasings
+from menagerie.generators.audit.statistics import Tallies
+from menagerie.generators.audit.texts import mentioned_phrases
+from menagerie.generators.captions.hard_negatives.swaps import exchanged, swap_exchanged
+from menagerie.generators.captions.phrases import phrase
+from menagerie.generators.captions.templates import template_of
+from menagerie.generators.storage.split_file import Records, Split
+
+
+class Dealt(NamedTuple):
+    """Scenes with one number of things, and the shares of what their decks hold."""
+
+    where: str
+    """The subset and the number of things, in words."""
+    scenes: Sequence[Scene]
+    places: dict[str, float]
+    """The share of the layout's choices that have each place."""
+    backgrounds: dict[str, float]
+    views: dict[str, float]
+
+    @property
+    def things(self) -> int:
+        return len(self.scenes[0].things)
+
+    @property
+    def spots(self) -> dict[str, float]:
+        """The share of things in each place, on each background and in each view."""
+        return {place: share / self.things for place, share in self.places.items()} | self.backgrounds | self.views
+
+
+def check_crowd_draws(split: Split) -> Iterator[Finding]:
+    """Check that phrasings, and what captions mention, depend on nothing in the scene. Without hold-out rules, check
+    that places, backgrounds and views are as frequent as even draws make them, each with each other, and so are
+    animals, textures and cells in each of these. In searches and triplets, check only that these go with none of them.
+    Check that sizes depend on nothing either."""
+    tallies = Tallies()
+    for name, records in split.subsets.items():
+        draws = (phrasings(split, records), first_mentions(split, records), omissions(split, name, records))
+        for what, word, count, chance, number in (draw for some in draws for draw in some):
+            tallies.add(f"{what} with {word}" if word else what, name, count, chance, number)
+        for dealt in () if rules_of(split) else dealt_in(split, name):
+            tally_spots(dealt, tallies)
+            tally_content(split, name, dealt, tallies)
+            tally_sizes(split, dealt, len(left_out(split).get(name, ())), tallies)
+    yield tallies.finding("scenes are dealt evenly: cells, places, backgrounds and views go with nothing else")
+
+
+def dealt_in(split: Split, name: str) -> Iterator[Dealt]:
+    """Yield the scenes of a subset by their number of things."""
+    recipe, scenes = split.recipe, split.subsets[name].scenes
+    layout = recipe["layout"] if name == "train" else recipe["test_layout"] or recipe["layout"]
+    start, views = (0, recipe["views"]) if name == "train" else (recipe["views"], recipe["test_views"])
+    grounds = split.vocabulary.backgrounds
+    for number in sorted({len(scene.things) for scene in scenes}):
+        choices = LAYOUTS[layout].choices(number)
+        places = Counter(slot for choice in choices for slot in choice)
+        yield Dealt(
+            f"{name}, {number} things",
+            [scene for scene in scenes if len(scene.things) == number],
+            {place: count / len(choices) for place, count in places.items()},
+            dict.fromkeys(grounds, 1 / len(grounds)),
+            {f"view {view}": 1 / views for view in range(start, start + views)},
+        )
+
+
+def tally_spots(dealt: Dealt, tallies: Tallies) -> None:
+    """Count places by background and by view, and backgrounds by view, once for a scene and its swap."""
+    found, scenes = Counter(), one_of_each(dealt.scenes)
+    for scene in scenes:
+        places, view = [thing.slot for thing in scene.things], f"view {scene.view}"
+        found.update([*product(places, (scene.background, view)), (scene.background, view)])
+    grounds = dealt.backgrounds | dealt.views
+    joint = [*product(dealt.places.items(), grounds.items()), *product(dealt.backgrounds.items(), dealt.views.items())]
+    for (one, chance), (other, share) in joint:
+        tallies.add(f"{one}, {other}", dealt.where, found[one, other], chance * share, len(scenes))
+
+
+def one_of_each(scenes: Sequence[Scene]) -> list[Scene]:
+    """Keep one of a scene and its swap, which share their draws."""
+    kept: dict[frozenset[Scene], Scene] = {}
+    for scene in scenes:
+        kept.setdefault(frozenset({scene, swap_exchanged(scene)} if len(scene.things) > 1 else {scene}), scene)
+    return list(kept.values())
+
+
+def tally_content(split: Split, name: str, dealt: Dealt, tallies: Tallies) -> None:
+    """Count what the things of scenes are, alone and by place, background and view."""
+    test = read_name(name)
+    if test is None or test.kind == "seen":
+        tally_dealt(split, dealt, tallies)
+        return
+    tally_names({"": 1.0}, dealt, tallies)
+    for role, scenes in roles(dealt).items():
+        where = f"{role} things of {dealt.where}"
+        tally_ties(scenes, where, tallies)
+        if test.kind == "unseen":
+            tally_unseen(split, [thing for things, _ in scenes for thing in things], where, tallies)
+
+
+def tally_dealt(split: Split, dealt: Dealt, tallies: Tallies) -> None:
+    """Count animals, textures and cells, of which train's are equally frequent, by place, background and view."""
+    v, shown = split.vocabulary, shown_cells(split)
+    things = {"": 1.0} | {f"{texture} {animal}": 1 / len(shown) for animal, texture in shown}
+    for i, part in enumerate((v.animals, v.textures)):
+        things |= {word: sum(cell[i] == word for cell in shown) / len(shown) for word in part}
+    tally_names(things, dealt, tallies)
+
+
+def shown_cells(split: Split) -> set[tuple[str, str]]:
+    return {cell for scene in split.subsets["train"].scenes for cell in cells_of(scene)}
+
+
+def tally_names(things: dict[str, float], dealt: Dealt, tallies: Tallies) -> None:
+    """Count the things with each of some names, alone and in each spot; `things` has the share of each name."""
+    found, draws = Counter(), dealt.things * len(dealt.scenes)
+    for scene in dealt.scenes:
+        for thing in scene.things:
+            spots = ("", thing.slot, scene.background, f"view {scene.view}")
+            found.update(product(("", *words_of(thing)), spots))
+    for (what, chance), (spot, share) in product(things.items(), ({"": 1.0} | dealt.spots).items()):
+        if what or spot:
+            tallies.add(f"{what} {spot}".strip(), dealt.where, found[what, spot], chance * share, draws)
+
+
+def words_of(thing: Thing) -> tuple[str, str, str]:
+    """The animal, the texture and the cell of a thing."""
+    return thing.animal, thing.texture, f"{thing.texture} {thing.animal}"
+
+
+# Some things of each scene.
+Chosen = list[tuple[list[Thing], Scene]]
+
+
+def roles(dealt: Dealt) -> dict[str, Chosen]:
+    """The things that swaps exchange, and all others, each with their scenes."""
+    found: dict[str, Chosen] = {"exchanged": [], "other": []}
+    for scene in dealt.scenes:
+        pair = exchanged(scene)
+        found["exchanged"].append(([scene.things[i] for i in pair], scene))
+        found["other"].append(([thing for i, thing in enumerate(scene.things) if i not in pair], scene))
+    return found
+
+
+def tally_ties(scenes: Chosen, where: str, tallies: Tallies) -> None:
+    """Count the animals, textures and cells in each place and, scene by scene, on each background and in each view."""
+    named = [({word for thing in things for word in words_of(thing)}, scene) for things, scene in scenes]
+    for draws in (
+        [(words_of(thing), thing.slot) for things, _ in scenes for thing in things],
+        [(words, scene.background) for words, scene in named],
+        [(words, f"view {scene.view}") for words, scene in named],
+    ):
+        words, spots = Counter(word for some, _ in draws for word in some), Counter(spot for _, spot in draws)
+        both = Counter((word, spot) for some, spot in draws for word in some)
+        for word, spot in product(words, spots):
+            tallies.add(f"{word} {spot}", where, both[word, spot], words[word] / len(draws), spots[spot])
+
+
+def tally_unseen(split: Split, things: Sequence[Thing], where: str, tallies: Tallies) -> None:
+    """Count the animals, textures and cells of things that all have cells of one distance. How many cells these are
+    depends on which classes the distance combines, if classes differ in size."""
+    shown = shown_cells(split)
+    animals, textures = classes(shown, 0), classes(shown, 1)
+    sizes = [sorted(Counter(its.values()).values()) for its in (animals, textures)]
+    least, most = (sum(map(prod, zip(sizes[0], its, strict=False))) for its in (sizes[1][::-1], sizes[1]))
+    found = Counter(word for thing in things for word in words_of(thing))
+    for names, (fewest, *_, largest) in ((animals, [*sizes[1], *sizes[1]]), (textures, [*sizes[0], *sizes[0]])):
+        for name in names:
+            tallies.add(name, where, found[name], fewest / most, len(things), largest / least)
+    blocks = {(animals.get(thing.animal), textures.get(thing.texture)) for thing in things}
+    for animal, texture in product(animals, textures):
+        if (animals[animal], textures[texture]) in blocks:
+            tallies.add(f"{texture} {animal}", where, found[f"{texture} {animal}"], 1 / most, len(things), 1 / least)
+
+
+def tally_sizes(split: Split, dealt: Dealt, lost: int, tallies: Tallies) -> None:
+    """Count the sizes of animals. Small things are left out more often if they are hidden, so that up to `lost` scenes
+    may lack."""
+    sizes, found, draws = split.vocabulary.sizes, Counter(), Counter()
+    for scene in one_of_each(dealt.scenes) if sizes else ():
+        for thing in {thing.animal: thing for thing in scene.things}.values():
+            context = contexts(thing, scene)
+            draws.update(context)
+            found.update(product([thing.size], context))
+    for size, (word, number) in product(sizes, draws.items()):
+        chance, off = 1 / len(sizes), lost / number
+        bounds = max(chance - (1 - chance) * off, 0.0), min(chance + chance * off, 1.0)
+        tallies.add(f"{size} with {word}", dealt.where, found[size, word], bounds[0], number, bounds[1])
+
+
+def contexts(thing: Thing, scene: Scene) -> list[str]:
+    """The words for what a draw for a thing could depend on. At most one thing of most scenes has each of them, because
+    the draws for the things of a scene may depend on each other."""
+    words = (thing.animal, thing.texture, scene.background, f"view {scene.view}")
+    return [thing.animal, thing.texture, thing.slot, *(f"{word} {thing.slot}" for word in words)]
+
+
+def first_mentions(split: Split, records: Records) -> Draws:
+    """Yield which of the things that a caption mentions it mentions first."""
+    if template_of(split.recipe).mention_order != "random":
+        return
+    for scene, graph in zip(records.scenes, records.graphs, strict=True):
+        phrases = mentioned_phrases(graph, scene)
+        told = [(thing, graph.nodes.index(text)) for thing, text in zip(scene.things, phrases, strict=True) if text]
+        start = min((node for _, node in told), default=0)
+        for thing, node in told if len(told) > 1 else ():
+            yield from alike("mentioned first", node == start, 1 / len(told), contexts(thing, scene))
+
+
+def omissions(split: Split, name: str, records: Records) -> Draws:
+    """Yield which things training captions mention, and whether they omit textures."""
+    recipe = split.recipe
+    if name != "train" or (recipe["mentioned"], recipe["attributes"], recipe["salient"]) == (1, 1, 0):
+        return
+    for scene, graph in zip(records.scenes, records.graphs, strict=True):
+        salient = foremost(scene)
+        for thing, text in zip(scene.things, mentioned_phrases(graph, scene), strict=True):
+            chance = chance_of_mention(recipe, len(scene.things), thing == salient)
+            yield from alike("mentioned", bool(text), chance, contexts(thing, scene))
+            if text:
+                textured = text == phrase(thing)
+                yield from alike("mentioned with its texture", textured, recipe["attributes"], contexts(thing, scene))
+
+
+def chance_of_mention(recipe: dict, things: int, salient: bool) -> float:
+    """The probability that a training caption mentions one of some things."""
+    most = recipe["most_mentioned"] or max(recipe["things"])
+    share = sum(k * chance for k, chance in numbers_told(things, recipe["mentioned"], most).items()) / things
+    return recipe["salient"] * salient + (1 - recipe["salient"]) * share
