@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Float32, UInt8
+from jaxtyping import Bool, Float, Float32, UInt8
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.envs.layouts import relations_of
@@ -38,6 +38,7 @@ from menagerie.generators.storage.tables import PIXELS, digest_of
 
 MOST_HIDDEN = 0.5  # share of a thing of a crowd whose colour is compared ...
 FEWEST_IN_CROWD = 24  # ... and its pixels: at 64 pixels all have more, if not hidden
+HIDDEN = ("near", "back")  # rows of crowds before which other things stand
 HOW_MANY = ("sample", "all")  # which rows are rendered again
 
 
@@ -120,7 +121,7 @@ def wrong_in(
     return {
         "read": block.unreadable,
         "digest": wrong_digests(block, digests),
-        "ids": rows_in(block, wrong_ids(block.scenes, block.masks)),
+        "ids": rows_in(block, wrong_ids(block.scenes, block.masks, may_hide(block, least))),
         "places": rows_in(block, wrong_places(block.scenes, block.masks, block.hidden)),
         "visible": rows_in(block, too_hidden(block.scenes, block.hidden, least)),
         "colors": rows_in(block, wrong_colors(block.scenes, block.images, uncovered(block), reference)),
@@ -178,11 +179,24 @@ def repeated(shown: ShownRows, pictures: dict[int, bytes]) -> Iterator[tuple[int
 BEFORE = {"left": ("right", 1), "above": ("under", 0), "upper": ("lower", 0)}
 
 
-def wrong_ids(scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"]) -> Iterator[tuple[int, str]]:
-    """The number of each mask that doesn't hold 0 and one id for each thing, and the ids that it holds."""
+def may_hide(block: Block, least: float) -> Bool[np.ndarray, "n things"]:
+    """Which things of a block others hide entirely, as they may in the middle and the back of a crowd if the recipe
+    leaves no scene out."""
+    hidden = np.nan_to_num(block.hidden) == 1
+    for n, i in np.argwhere(hidden).tolist():
+        place = CROWD.get(block.scenes[n].things[i].slot)
+        hidden[n, i] = not least and place is not None and place.row in HIDDEN
+    return hidden
+
+
+def wrong_ids(
+    scenes: Sequence[Scene], masks: UInt8[np.ndarray, "n h w"], hidden: Bool[np.ndarray, "n things"]
+) -> Iterator[tuple[int, str]]:
+    """The number of each mask that doesn't hold 0 and one id for each thing, but for `hidden` ones, and the ids that it
+    holds."""
     for n, (scene, mask) in enumerate(zip(scenes, masks, strict=True)):
         found = np.flatnonzero(np.bincount(mask.reshape(-1), minlength=1)).tolist()
-        if found != list(range(len(scene.things) + 1)):
+        if found != [0, *(i + 1 for i in range(len(scene.things)) if not hidden[n, i])]:
             shown = ", ".join(map(str, found))
             yield n, f"ids {shown} instead of 0 to {len(scene.things)}"
 
