@@ -361,3 +361,11 @@ def test_planted_faults_are_found(fault):
     split = in_memory(recipe)
     assert failed(check, split) == []
     assert failed(check, plant(split))
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.0, range(60, 240)), (0.3, range(0, 240, 2))])
+def test_scenes_left_out_take_swaps_along_or_not(share, kept):
+    split = in_memory(replace(SMALL, hard_negatives=share))
+    left = sorted(set(range(240)) - set(kept))
+    fewer = with_subsets(split, train=taken(split.subsets["train"], kept))
+    assert failed(crowds.check_crowd_swaps, claimed(left_out={"train": left})(fewer)) == []
