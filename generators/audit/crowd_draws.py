@@ -9,7 +9,7 @@ compared with itself: an animal is on each background as often as all things are
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
-from math import prod
+from math import comb, factorial, prod
 from typing import NamedTuple
 
 from menagerie.envs.layouts import LAYOUTS
@@ -37,6 +37,10 @@ class Dealt(NamedTuple):
     """The share of the layout's choices that have each place."""
     backgrounds: dict[str, float]
     views: dict[str, float]
+    choices: int
+    """The number of the layout's choices of places."""
+    lost: int
+    """The number of scenes of the subset, of any number of things, that were left out because they hide too much."""
 
     @property
     def things(self) -> int:
@@ -61,7 +65,7 @@ def check_crowd_draws(split: Split) -> Iterator[Finding]:
         for dealt in () if rules_of(split) else dealt_in(split, name):
             tally_spots(dealt, tallies)
             tally_content(split, name, dealt, tallies)
-            tally_sizes(split, dealt, len(left_out(split).get(name, ())), tallies)
+            tally_sizes(split, dealt, tallies)
     yield tallies.finding("scenes are dealt evenly: cells, places, backgrounds and views go with nothing else")
 
 
@@ -80,6 +84,8 @@ def dealt_in(split: Split, name: str) -> Iterator[Dealt]:
             {place: count / len(choices) for place, count in places.items()},
             dict.fromkeys(grounds, 1 / len(grounds)),
             {f"view {view}": 1 / views for view in range(start, start + views)},
+            len(choices),
+            len(left_out(split).get(name, ())),
         )
 
 
@@ -92,7 +98,8 @@ def tally_spots(dealt: Dealt, tallies: Tallies) -> None:
     grounds = dealt.backgrounds | dealt.views
     joint = [*product(dealt.places.items(), grounds.items()), *product(dealt.backgrounds.items(), dealt.views.items())]
     for (one, chance), (other, share) in joint:
-        tallies.add(f"{one}, {other}", dealt.where, found[one, other], chance * share, len(scenes))
+        count = found[one, other]
+        tallies.add(f"{one}, {other}", dealt.where, count, chance * share, len(scenes), lost=dealt.lost)
 
 
 def one_of_each(scenes: Sequence[Scene]) -> list[Scene]:
@@ -111,10 +118,9 @@ def tally_content(split: Split, name: str, dealt: Dealt, tallies: Tallies) -> No
         return
     tally_names({"": 1.0}, dealt, tallies)
     for role, scenes in roles(dealt).items():
-        where = f"{role} things of {dealt.where}"
-        tally_ties(scenes, where, tallies)
-        if test.kind == "unseen":
-            tally_unseen(split, [thing for things, _ in scenes for thing in things], where, tallies)
+        tally_ties(scenes, f"{role} things of {dealt.where}", dealt.lost, tallies)
+    if test.kind == "unseen":
+        tally_unseen(split, dealt, tallies)
 
 
 def tally_dealt(split: Split, dealt: Dealt, tallies: Tallies) -> None:
@@ -133,13 +139,17 @@ def shown_cells(split: Split) -> set[tuple[str, str]]:
 def tally_names(things: dict[str, float], dealt: Dealt, tallies: Tallies) -> None:
     """Count the things with each of some names, alone and in each spot; `things` has the share of each name."""
     found, draws = Counter(), dealt.things * len(dealt.scenes)
+    more = 1 + dealt.lost / len(dealt.scenes)
     for scene in dealt.scenes:
         for thing in scene.things:
             spots = ("", thing.slot, scene.background, f"view {scene.view}")
             found.update(product(("", *words_of(thing)), spots))
     for (what, chance), (spot, share) in product(things.items(), ({"": 1.0} | dealt.spots).items()):
+        # One thing of a scene has a name or a place, all have its background and view.
+        lost = dealt.lost * (1 if what or spot in dealt.places else dealt.things)
         if what or spot:
-            tallies.add(f"{what} {spot}".strip(), dealt.where, found[what, spot], chance * share, draws)
+            low, high = chance * share, min(chance * share * more, 1.0)
+            tallies.add(f"{what} {spot}".strip(), dealt.where, found[what, spot], low, draws, high, lost)
 
 
 def words_of(thing: Thing) -> tuple[str, str, str]:
@@ -161,8 +171,9 @@ def roles(dealt: Dealt) -> dict[str, Chosen]:
     return found
 
 
-def tally_ties(scenes: Chosen, where: str, tallies: Tallies) -> None:
-    """Count the animals, textures and cells in each place and, scene by scene, on each background and in each view."""
+def tally_ties(scenes: Chosen, where: str, lost: int, tallies: Tallies) -> None:
+    """Count the animals, textures and cells in each place and, scene by scene, on each background and in each view. Up
+    to `lost` scenes may lack."""
     named = [({word for thing in things for word in words_of(thing)}, scene) for things, scene in scenes]
     for draws in (
         [(words_of(thing), thing.slot) for things, _ in scenes for thing in things],
@@ -171,30 +182,50 @@ def tally_ties(scenes: Chosen, where: str, tallies: Tallies) -> None:
     ):
         words, spots = Counter(word for some, _ in draws for word in some), Counter(spot for _, spot in draws)
         both = Counter((word, spot) for some, spot in draws for word in some)
+        less = lost * len(draws) / len(scenes)
         for word, spot in product(words, spots):
-            tallies.add(f"{word} {spot}", where, both[word, spot], words[word] / len(draws), spots[spot])
+            low, high = (number / (len(draws) + less) for number in (words[word], words[word] + less))
+            tallies.add(f"{word} {spot}", where, both[word, spot], low, spots[spot], high, lost)
 
 
-def tally_unseen(split: Split, things: Sequence[Thing], where: str, tallies: Tallies) -> None:
-    """Count the animals, textures and cells of things that all have cells of one distance. How many cells these are
-    depends on which classes the distance combines, if classes differ in size."""
+def tally_unseen(split: Split, dealt: Dealt, tallies: Tallies) -> None:
+    """Count the animals, textures and cells of exchanged things, which all have cells of one distance. How many cells
+    these are depends on which classes the distance combines, if classes differ in size. Count nothing if other things
+    may not find their places beside some of them: those are exchanged less often."""
     shown = shown_cells(split)
     animals, textures = classes(shown, 0), classes(shown, 1)
     sizes = [sorted(Counter(its.values()).values()) for its in (animals, textures)]
+    scenes = fewest_scenes(dealt, sizes)
+    if not scenes:
+        return
     least, most = (sum(map(prod, zip(sizes[0], its, strict=False))) for its in (sizes[1][::-1], sizes[1]))
-    found = Counter(word for thing in things for word in words_of(thing))
-    for names, (fewest, *_, largest) in ((animals, [*sizes[1], *sizes[1]]), (textures, [*sizes[0], *sizes[0]])):
-        for name in names:
-            tallies.add(name, where, found[name], fewest / most, len(things), largest / least)
+    shares = {name: (sizes[1][0] / most, sizes[1][-1] / least) for name in animals}
+    shares |= {name: (sizes[0][0] / most, sizes[0][-1] / least) for name in textures}
+    things = [scene.things[i] for scene in dealt.scenes for i in exchanged(scene)]
     blocks = {(animals.get(thing.animal), textures.get(thing.texture)) for thing in things}
     for animal, texture in product(animals, textures):
         if (animals[animal], textures[texture]) in blocks:
-            tallies.add(f"{texture} {animal}", where, found[f"{texture} {animal}"], 1 / most, len(things), 1 / least)
+            shares[f"{texture} {animal}"] = 1 / most, 1 / least
+    # Scenes that are dealt again don't count; small classes have more of these.
+    again = len(dealt.scenes) ** 2 // (2 * scenes) if least < most else 0
+    lost, found = dealt.lost + again, Counter(word for thing in things for word in words_of(thing))
+    for word, (low, high) in shares.items():
+        tallies.add(word, f"exchanged things of {dealt.where}", found[word], low, len(things), high, lost)
 
 
-def tally_sizes(split: Split, dealt: Dealt, lost: int, tallies: Tallies) -> None:
-    """Count the sizes of animals. Small things are left out more often if they are hidden, so that up to `lost` scenes
-    may lack."""
+def fewest_scenes(dealt: Dealt, sizes: Sequence[Sequence[int]]) -> int:
+    """A number of scenes with unseen cells that train's smallest classes allow at least, of a scene and its swap one;
+    `sizes` are those of the classes of animals and textures. Zero if other things may not find any cells."""
+    (animals, *_), (textures, *_) = sizes
+    # In each class, as many other things as its animals and textures allow; exchanged ones take two of each.
+    others, rest = dealt.things - 2, max(len(sizes[0]) * min(animals, textures) - 4, 0)
+    pairs = animals * (animals - 1) * textures * (textures - 1) // 2
+    shown = dealt.choices * len(dealt.backgrounds) * len(dealt.views)
+    return shown * pairs * comb(rest, others) * factorial(others)
+
+
+def tally_sizes(split: Split, dealt: Dealt, tallies: Tallies) -> None:
+    """Count the sizes of animals."""
     sizes, found, draws = split.vocabulary.sizes, Counter(), Counter()
     for scene in one_of_each(dealt.scenes) if sizes else ():
         for thing in {thing.animal: thing for thing in scene.things}.values():
@@ -202,9 +233,7 @@ def tally_sizes(split: Split, dealt: Dealt, lost: int, tallies: Tallies) -> None
             draws.update(context)
             found.update(product([thing.size], context))
     for size, (word, number) in product(sizes, draws.items()):
-        chance, off = 1 / len(sizes), lost / number
-        bounds = max(chance - (1 - chance) * off, 0.0), min(chance + chance * off, 1.0)
-        tallies.add(f"{size} with {word}", dealt.where, found[size, word], bounds[0], number, bounds[1])
+        tallies.add(f"{size} with {word}", dealt.where, found[size, word], 1 / len(sizes), number, lost=dealt.lost)
 
 
 def contexts(thing: Thing, scene: Scene) -> list[str]:

@@ -13,6 +13,7 @@ from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene
 from menagerie.generators.audit.findings import Finding, first
 from menagerie.generators.audit.probes import FIRST, bag, tested
+from menagerie.generators.audit.regeneration import left_out
 from menagerie.generators.audit.scene_draws import outward, phrasings
 from menagerie.generators.audit.statistics import Tallies
 from menagerie.generators.audit.texts import phrasing_in
@@ -27,19 +28,25 @@ def check_probe_draws(split: Split) -> Iterator[Finding]:
     """Check the draws made for each bag in a view: backgrounds, sizes, facings and phrasings depend on no animal,
     texture or view, nor on each other, and views are drawn apart. Check that animals and textures of a crowd are in
     each place equally often."""
-    tallies = Tallies()
+    tallies, lost = Tallies(), lost_draws(split)
     for scene in one_of_each(split.subsets[FIRST].scenes).values():
         for what, came, chance, words in drawn_for(split, scene):
             for word in words:
-                tallies.add(f"{what} {word}".strip(), FIRST, came, chance)
+                tallies.add(f"{what} {word}".strip(), FIRST, came, chance, lost=lost)
     for what, came, chance in drawn_again(split):
-        tallies.add(f"{what} as in the view before", FIRST, came, chance)
+        tallies.add(f"{what} as in the view before", FIRST, came, chance, lost=lost)
     for name, records in tested(split).items():
         for what, word, count, chance, number in phrasings(split, representatives(records)):
             tallies.add(f"{what} with {word}" if word else what, name, count, chance, number)
     if split.recipe["layout"]:
         tally_places(split, tallies)
     yield tallies.finding("backgrounds, sizes, facings, phrasings and places are drawn whatever else is shown")
+
+
+def lost_draws(split: Split) -> int:
+    """The number of draws, in all views, that are lacking because quartets hide too much; each thing counts, because
+    its size is drawn."""
+    return len(left_out(split).get(FIRST, ())) // 4 * split.recipe["things"]
 
 
 def check_probe_phrasings(split: Split) -> Iterator[Finding]:
@@ -107,13 +114,13 @@ def tally_places(split: Split, tallies: Tallies) -> None:
     recipe, number = split.recipe, split.recipe["things"]
     choices = LAYOUTS[recipe["layout"]].choices(number)
     scenes = {bag(s): s for s in split.subsets[FIRST].scenes if s.view == recipe["first_view"]}.values()
+    lost = len(left_out(split).get(FIRST, ())) // (4 * recipe["probe_views"])
     known = (recipe["animals"] or split.vocabulary.animals, recipe["textures"] or split.vocabulary.textures)
     for slot in sorted({slot for choice in choices for slot in choice}):
         share = sum(slot in choice for choice in choices) / len(choices)
         there = [thing for scene in scenes for thing in scene.things if thing.slot == slot]
-        tallies.add(slot, FIRST, len(there), share, len(scenes))
+        tallies.add(slot, FIRST, len(there), share, len(scenes), lost=lost)
         for part, names in enumerate(known):
             for name in names:
-                tallies.add(
-                    f"{name} {slot}", FIRST, sum(t[part] == name for t in there), share / len(names), len(scenes)
-                )
+                count, chance = sum(t[part] == name for t in there), share / len(names)
+                tallies.add(f"{name} {slot}", FIRST, count, chance, len(scenes), lost=lost)

@@ -119,20 +119,40 @@ def divergence(count: int, expected: float, draws: int) -> float:
     return total
 
 
+def widened(tally: Tally, lost: int) -> Tally:
+    """The tally with the counts that are expected if up to `lost` draws lack: all with its outcome, or none."""
+    if not (lost and tally.draws):
+        return tally
+    least = tally.least - (1 - tally.least / tally.draws) * lost
+    return tally._replace(least=max(least, 0.0), most=min(tally.most * (1 + lost / tally.draws), tally.draws))
+
+
 class Tallies:
     """Tallies, one for each outcome in each subset."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], list] = {}
+        self._lost: dict[tuple[str, str], int] = {}
 
-    def add(self, what: str, where: str, count: int, chance: float, draws: int = 1, most: float | None = None) -> None:
-        """Add draws, of which `count` had the outcome; its probability is `chance`, or from `chance` to `most`."""
+    def add(
+        self,
+        what: str,
+        where: str,
+        count: int,
+        chance: float,
+        draws: int = 1,
+        most: float | None = None,
+        lost: int = 0,
+    ) -> None:
+        """Add draws, of which `count` had the outcome; its probability is `chance`, or from `chance` to `most`. Up to
+        `lost` draws of the whole tally may lack, for a reason that may depend on their outcome."""
         sums = self._sums.setdefault((what, where), [0, 0, 0.0, 0.0])
         for i, number in enumerate((draws, count, chance * draws, (chance if most is None else most) * draws)):
             sums[i] += number
+        self._lost[what, where] = max(lost, self._lost.get((what, where), 0))
 
     def __iter__(self) -> Iterator[Tally]:
-        return (Tally(*names, *sums) for names, sums in self._sums.items())
+        return (widened(Tally(*names, *sums), self._lost[names]) for names, sums in self._sums.items())
 
     def __len__(self) -> int:
         return len(self._sums)

@@ -1,11 +1,13 @@
 """Draws of crowd splits: sound ones pass, and ties that a bug of the generator could leave are found."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from menagerie.envs.scene import Scene
+from menagerie.envs.worlds import load_world
 from menagerie.generators.audit.crowd_draws import check_crowd_draws
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.captions.hard_negatives.swaps import exchanged
@@ -41,6 +43,16 @@ def failed(split):
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_splits_pass(name):
     assert failed(in_memory(SOUND[name])) == []
+
+
+@pytest.mark.parametrize(("animals", "textures", "things"), [(5, 5, (2, 3)), (6, 5, (2, 3, 4))])
+def test_few_names_leave_other_things_no_choice(tmp_path, animals, textures, things):
+    """An exchanged pair takes two animals and two textures from classes of two or three."""
+    full, world = load_world("pug-textures"), tmp_path / "few.toml"
+    names = {"animals": full.animals[:animals], "textures": full.textures[:textures]}
+    world.write_text("\n".join(['extends = "pug-textures"', *(f"{k} = {json.dumps(v)}" for k, v in names.items())]))
+    split = in_memory(replace(SMALL, world=str(world), classes=2, coverage=0.5, test_things=things))
+    assert failed(split) == []
 
 
 def left(name: str, keep: Callable[[Scene, SceneGraph], bool]):
