@@ -369,3 +369,15 @@ def test_scenes_left_out_take_swaps_along_or_not(share, kept):
     left = sorted(set(range(240)) - set(kept))
     fewer = with_subsets(split, train=taken(split.subsets["train"], kept))
     assert failed(crowds.check_crowd_swaps, claimed(left_out={"train": left})(fewer)) == []
+
+
+FEW = replace(SMALL, world="eight-textures", views=1, things=(2,), train_scenes=1500, layout="overlap")
+
+
+@pytest.mark.parametrize("recipe", [FEW, replace(FEW, coverage=0.5), replace(FEW, hard_negatives=0.3)])
+def test_few_possible_scenes_have_their_swaps_by_chance(recipe):
+    split = in_memory(recipe)
+    assert failed(crowds.check_crowd_swaps, split) == []
+    share = recipe.hard_negatives
+    for other in (share + 0.1, max(share - 0.1, 0.0)):
+        assert other == share or failed(crowds.check_crowd_swaps, claimed(hard_negatives=other)(split))

@@ -151,7 +151,7 @@ def test_what_is_hidden_more_often_is_no_fault():
         n
         for n, scene in enumerate(planned)
         for thing in scene.things
-        if thing.slot.startswith("front") and (thing.animal == "crocodile" or thing.size == "small" and n % 3 == 0)
+        if thing.slot.startswith("front") and (thing.animal == "crocodile" or (thing.size == "small" and n % 3 == 0))
     ]
     left = recipe.left_out({"left_first": planned}, {"left_first": hidden})["left_first"]
     few = taken(in_memory(recipe).subsets["left_first"], sorted({*range(len(planned))} - {*left}))
