@@ -1,9 +1,12 @@
 """Checks of what is drawn for crowd splits: cells, places, backgrounds, views and sizes, and what captions mention.
 
-Scenes are dealt from shuffled decks, so that each card is equally frequent and goes with no other. In tests of unseen
-cells the two things that the swap exchanges have cells of one distance and all others have cells of another (`cells`);
-which these are is read from train and from the tests. What a search or triplets show isn't dealt evenly. It is only
-compared with itself: an animal is on each background as often as all things are.
+Scenes are dealt from shuffled decks. So all cells (combinations of animal and texture) are equally frequent, and so are
+all backgrounds, all views and all choices of places that the layout has. No place, background, view or cell occurs more
+often with one other than with the rest. In tests of unseen cells, exchanged things use one class of textures for each
+class of animals, and so do other things. Which classes these are is read from train and from the tests. The cells of
+searches and triplets aren't equally frequent. Of these the audit only checks that an animal is on each background, in
+each view and in each place as often as all things are. It knows how many scenes were left out because they hide too
+much, not which, and allows that all of these, or none, had what is counted (`statistics.widened`).
 """
 
 from collections import Counter
@@ -14,7 +17,7 @@ from typing import NamedTuple
 
 from menagerie.envs.layouts import LAYOUTS
 from menagerie.envs.scene import Scene, Thing
-from menagerie.generators.audit.crowd_texts import foremost, numbers_told
+from menagerie.generators.audit.crowd_texts import draws_mentions, foremost, numbers_told
 from menagerie.generators.audit.crowds import cells_of, classes, read_name
 from menagerie.generators.audit.findings import Finding, rules_of
 from menagerie.generators.audit.regeneration import left_out
@@ -55,8 +58,9 @@ class Dealt(NamedTuple):
 def check_crowd_draws(split: Split) -> Iterator[Finding]:
     """Check that phrasings, and what captions mention, depend on nothing in the scene. Without hold-out rules, check
     that places, backgrounds and views are as frequent as even draws make them, each with each other, and so are
-    animals, textures and cells in each of these. In searches and triplets, check only that these go with none of them.
-    Check that sizes depend on nothing either."""
+    animals, textures and cells in each of these, and that sizes depend on nothing. In searches, triplets and tests of
+    unseen cells, check only that animals, textures and cells go with no place, background or view; of unseen cells also
+    that exchanged things have all of them equally often."""
     tallies = Tallies()
     for name, records in split.subsets.items():
         draws = (phrasings(split, records), first_mentions(split, records), omissions(split, name, records))
@@ -258,7 +262,7 @@ def first_mentions(split: Split, records: Records) -> Draws:
 def omissions(split: Split, name: str, records: Records) -> Draws:
     """Yield which things training captions mention, and whether they omit textures."""
     recipe = split.recipe
-    if name != "train" or (recipe["mentioned"], recipe["attributes"], recipe["salient"]) == (1, 1, 0):
+    if name != "train" or not draws_mentions(recipe):
         return
     for scene, graph in zip(records.scenes, records.graphs, strict=True):
         salient = foremost(scene)

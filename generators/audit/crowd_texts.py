@@ -4,8 +4,9 @@ The relations of things are derived anew from the positions of their places.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import comb
+from typing import Any
 
 from menagerie.envs.scene import Scene, Thing
 from menagerie.envs.slots import SLOTS, size_factor
@@ -125,7 +126,7 @@ def exchangeable(scene: Scene, graph: SceneGraph, shown: set[tuple[str, ...]]) -
 def check_crowd_shares(split: Split) -> Iterator[Finding]:
     """Check that training captions mention things and textures as often as requested."""
     recipe, train, tallies = split.recipe, split.subsets["train"], Tallies()
-    if all(recipe[name] == 1 for name in ("mentioned", "attributes")) and not recipe["salient"]:
+    if not draws_mentions(recipe):
         return
     most = recipe["most_mentioned"] or max(recipe["things"])
     mentions = textured = 0
@@ -148,6 +149,12 @@ def check_crowd_shares(split: Split) -> Iterator[Finding]:
         tallies.add(f"captions of {n} things that mention the salient one only", "train", salient[n], alone, total)
     yield tallies.finding("captions mention things as often as requested")
     yield within("mentions in train with their texture", textured, mentions, recipe["attributes"])
+
+
+def draws_mentions(recipe: Mapping[str, Any]) -> bool:
+    """Whether it is drawn which things training captions mention, or whether with their textures."""
+    partial = (recipe["mentioned"], recipe["attributes"], recipe["salient"]) != (1, 1, 0)
+    return partial or 0 < recipe["most_mentioned"] < max(recipe["things"])
 
 
 def foremost(scene: Scene) -> Thing:

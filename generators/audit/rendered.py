@@ -86,7 +86,8 @@ def wrong_colors(
     """Yield the number of each image in which a thing has the colour of another texture or of none, with a description.
     Without a reference, yield nothing.
 
-    A thing of a crowd is looked at twice (`right_alone`), until one is proved wrong: a second look takes a second.
+    A thing of a crowd is looked at twice (`right_alone`), until one is proved wrong: a second look costs about one
+    second per thing.
     """
     if reference is None:
         return
