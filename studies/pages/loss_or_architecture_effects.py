@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 EQUAL_IMAGES = "equal images"
 SWAP, QUAD = "swap", "quad image"
 MEASURES = {SWAP: lambda its: its, QUAD: lambda its: its.quads("image")}
-"""What effects are measured on: the swaps of unseen pairs, and the quads by image of these, which a prior changes only by
-rounding."""
+"""What effects are measured on: the swaps of unseen pairs, and the quads by image of these, which a prior changes only
+by rounding."""
 
 
 def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
