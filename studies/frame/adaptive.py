@@ -136,9 +136,9 @@ class Imagined(Known):
         return Start(arm.id, Path(arm.id), name, arm.cell.images_seen) if arm.id in self.ended else None
 
 
-def is_adaptive(study: AnyStudy) -> bool:
-    """Whether results decide which arms of a study follow, so that it may train fewer than `all_arms`."""
-    return len({arm.id for arm in study.plan(Imagined())}) < len(all_arms(study))
+def is_adaptive(study: AnyStudy, arms: Sequence[Arm]) -> bool:
+    """Whether results decide which arms of a study follow, so that it may train fewer than `arms`, its `all_arms`."""
+    return len({arm.id for arm in study.plan(Imagined())}) < len(arms)
 
 
 def all_arms(study: AnyStudy) -> tuple[Arm, ...]:

@@ -42,7 +42,7 @@ def dry_run(study: Study) -> None:
         arms = all_arms(study)
         seconds = LOADS * loaded + (processor_seconds() - loaded) + rendering(study, arms)
         seconds += training(study, arms) / min(study.at_once, len(arms))
-        most = ", with the most runs that results may ask for" * is_adaptive(study)
+        most = ", with the most runs that results may ask for" * is_adaptive(study, arms)
     at_once = min(study.at_once, len(arms))
     print(f"about {shown(seconds)} in all{most}, {at_once} runs at once, as busy as this machine is now")
 

@@ -224,7 +224,7 @@ class Records(Known):
         if self.arms and (odd := sorted(lacking({*by} - {*TESTS}, self.arms))):
             raise unknown_label(odd[0], self.arms)
         found = estimates(self.points, by, against, statistic) if len(self.points) else {}
-        if against is None and statistic is None and "task" in by and len(self.scores):
+        if not self.quad and against is None and statistic is None and "task" in by and len(self.scores):
             kept = set(self.points["task"]) if len(self.points) else set()
             found |= without_records(self.scores[~self.scores["task"].isin(kept)], by)
         return found

@@ -45,10 +45,10 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     unseen = tuple(dict.fromkeys(test for tests in judged.values() for test in tests))
     swaps = records.where(subset=unseen, task="swap")
     levels, chosen = levels_of(study), choices(study, records, courses, whole, last)
-    for choice in chosen if levels else ():
-        if not choice.name:
-            yield from decomposed(swaps, choice, levels, len(study.negatives) > 1)
-    plain = swaps.where(lambda arm: any(arm.id in choice.arms for choice in chosen if not choice.name))
+    equal_images, others = ([each for each in chosen if bool(each.name) == named] for named in (False, True))
+    for choice in equal_images if levels else ():
+        yield from decomposed(swaps, choice, levels, len(study.negatives) > 1)
+    plain = swaps.where(lambda arm: any(arm.id in choice.arms for choice in equal_images))
     yield from more_negatives(study, plain.where(loss="contrastive"))
     yield from figure(study, plain)
     equal = {arm.cell.trained_as.id for (split, _), of in whole.items() if split in last for arm in of[last[split]]}
@@ -57,12 +57,10 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     yield Rows("tests", *by_test(study, shown), says=ALL_TESTS)
     if levels:
         yield Heading("Effects", EFFECTS)
-        (*_, last_one) = (choice for choice in chosen if not choice.name)
-        found = contrasts(swaps.where(lambda arm: arm.id in last_one.arms), levels, "split", len(levels))
+        found = contrasts(swaps.where(lambda arm: arm.id in equal_images[-1].arms), levels, "split", len(levels))
         words = {effect: " × ".join(effect) for effect in effects(tuple(levels), len(levels))}
         yield Effects("effects", found, words, title=str.capitalize, says="The same as a figure, at equal images.")
         yield Rows("one-at-a-time", *one_at_a_time(swaps, chosen, levels), says=ONE)
-        equal_images, others = ([each for each in chosen if bool(each.name) == other] for other in (False, True))
         yield Rows("decomposition", *decompositions(swaps, equal_images, levels), says=SHARES)
         if others:
             yield Rows("decomposition-otherwise", *decompositions(swaps, others, levels), says=OTHERWISE)
@@ -191,8 +189,8 @@ FIGURE = """Accuracy (%) on swaps of unseen pairs, after equally many images; ch
 seeds."""
 COMBINATIONS = """At the largest budget that all have finished, so after equally many images. In percent; chance is 50
 in swaps and replaced words, 25 in quads of texts and of images, 17 in groups. Alpha weights the prior of texts that is
-subtracted from a likelihood. It changes which text an image chooses, never which image a text chooses: quad image is
-the number of a generative scorer that no prior changes."""
+subtracted from a likelihood. It changes which text an image chooses. Which image a text chooses, so quad image, it
+changes by rounding only."""
 EFFECTS = """The effect of a factor in points: accuracy at its second level minus that at its first, over all levels of
 the others. Levels are in this order: contrastive, generative; late, early; pooled, patches. An interaction of two
 factors is half of how far the effect of one changes with the other, one of three factors a quarter."""

@@ -95,6 +95,7 @@ def test_accuracy_follows_from_the_predictions(finished):
 
 def test_quads_follow_from_the_predictions(finished):
     out = finished / "runs" / "a"
+    runs = read(out)
     columns = ("score_caption", "score_negative", "partner_caption", "partner_negative")
     for line in (out / "cells.jsonl").read_text().splitlines():
         cell = json.loads(line)
@@ -107,7 +108,7 @@ def test_quads_follow_from_the_predictions(finished):
             group = [one and other for one, other in zip(text, image, strict=True)]
             for name, right in (("text", text), ("image", image), ("group", group)):
                 assert tasks[f"quad {name}"]["n"] == len(right)
-                points = read(out).where(lambda arm, id=cell["id"]: arm.id == id, subset=subset).quads(name).points
+                points = runs.where(lambda arm, id=cell["id"]: arm.id == id, subset=subset).quads(name).points
                 assert points["value"].tolist() == right
                 if right:
                     assert tasks[f"quad {name}"]["accuracy"] == pytest.approx(sum(right) / len(right))

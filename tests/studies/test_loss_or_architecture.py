@@ -168,6 +168,13 @@ def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
     }
 
 
+def test_runs_without_partner_images_have_no_quads(records):
+    """Nor do they get the accuracy of swaps in their place."""
+    quads = records.where(subset="unseen_pairs").quads("image")
+    assert len(quads.scores)
+    assert not quads.estimates(("split", "task"))
+
+
 def test_the_page_waits_until_all_combinations_are_finished(records):
     (only,) = STUDY.page(replace(records, arms=records.arms[1:]).labelled(measured))
     assert isinstance(only, Paragraph)
