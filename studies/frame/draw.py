@@ -2,7 +2,7 @@
 template takes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
 from pathlib import Path
@@ -23,6 +23,8 @@ from menagerie.studies.frame.curves import Curve, alike, training_curves
 from menagerie.studies.frame.figures import Drawn, lines, scatter
 from menagerie.studies.frame.layout import Sheet, counts
 from menagerie.studies.frame.parts import (
+    FIGURES,
+    TABLES,
     Bars,
     Cases,
     Curves,
@@ -43,6 +45,27 @@ from menagerie.studies.frame.parts import (
 )
 
 NUMBER = re.compile(rf"[\d+<>-]|{DASH}|{WAITING}")
+LISTED = ".parts"
+"""The file in a study's folder that lists the files of its page's parts, one per line."""
+OF_PART = re.compile(r"[\w.-]+\.(csv|tex)|figures/[\w.-]+\.(png|svg|csv)")
+
+
+def drop_former(parts: Iterable[Part], out: Path) -> None:
+    """Delete the files of parts that the folder's earlier page had and that aren't among `parts`. With other options a
+    page may have fewer, and tables of the earlier one would seem to be its own."""
+    names = {name for part in parts if isinstance(part, Named) for name in files_of(part)}
+    listed = out / LISTED
+    former = set(listed.read_text(errors="replace").splitlines()) if listed.exists() else set()
+    for name in filter(OF_PART.fullmatch, former - names):
+        (out / name).unlink(missing_ok=True)
+    write_text(listed, "".join(f"{name}\n" for name in sorted(names)))
+
+
+def files_of(part: Named) -> list[str]:
+    """List the files in which a part's table or figure may be written, relative to the study's folder."""
+    tables = [] if isinstance(part, FIGURES) else [f"{part.name}.{kind}" for kind in ("csv", "tex")]
+    figures = [] if isinstance(part, TABLES) else [f"figures/{part.name}.{kind}" for kind in ("png", "svg", "csv")]
+    return tables + figures
 
 
 @singledispatch

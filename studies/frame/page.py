@@ -28,7 +28,7 @@ from menagerie.studies.analysis.words import (
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.cases import scored, write_samples
 from menagerie.studies.frame.cells import SEARCHED, untuned
-from menagerie.studies.frame.draw import written
+from menagerie.studies.frame.draw import drop_former, written
 from menagerie.studies.frame.layout import OF_RECORDS, tests_of
 from menagerie.studies.frame.parts import (
     Curves,
@@ -68,6 +68,7 @@ def write_report(study: AnyStudy, records: Records) -> Path:
     parts = checked(named(study, part) for part in study.page(records)) if results else []
     answer, rest = answer_first(parts)
     training = [] if any(isinstance(part, Curves) for part in parts) else curves_of(records)
+    drop_former([*answer, *rest, *training], out)
     shown = {id(part): written(part, out) for part in [*answer, *rest, *training]}
     finish_tables(out, shown.values())
     return write_page(

@@ -19,7 +19,7 @@ from menagerie.envs.core.records import RESULT, write_record
 from menagerie.studies.analysis.tables import DASH, FLAG, WAITING
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.bars import bars, heat_map
-from menagerie.studies.frame.draw import marked, written
+from menagerie.studies.frame.draw import LISTED, marked, written
 from menagerie.studies.frame.figures import lines, scatter
 from menagerie.studies.frame.layout import Sheet
 from menagerie.studies.frame.page import answer_first, checked, write_report
@@ -349,6 +349,34 @@ def test_a_page_says_what_all_pages_say(records, tmp_path):
     for said in ("its loss at step 7 is nan", "seed 3", "OC-CLIP", "unseen pairs", "quad text"):
         assert said in text
     assert (out / "results.tex").read_text() == (out / "summary.tex").read_text()
+
+
+@dataclass(frozen=True)
+class Fewer(Binding):
+    """Which models bind"""
+
+    def page(self, records):
+        yield Table("summary", records.where(task="swap"), ROWS)
+
+
+def test_a_page_leaves_no_files_of_parts_that_it_no_longer_has(records, tmp_path):
+    def pages():
+        return {file.relative_to(out).as_posix() for file in out.rglob("*") if "cells" not in file.parts}
+
+    out = tmp_path / "study"
+    shutil.copytree(records.out, out)
+    write_report(Binding(), Records(records.arms, out))
+    whole = pages()
+    own = [out / "mine.csv", out / "figures/mine.png", tmp_path / "beside.csv"]
+    for file in own:
+        file.write_text("a reader's own")
+    with (out / LISTED).open("a") as file:
+        file.write("../beside.csv\ncells\n")
+    write_report(Fewer(), Records(records.arms, out))
+    assert whole - pages() == {f"figures/accuracy.{kind}" for kind in ("png", "svg", "csv")}
+    assert all(file.exists() for file in own)
+    write_report(Binding(), Records(records.arms, out))
+    assert whole <= pages()
 
 
 @pytest.mark.parametrize("name", ["a", "results", "../x", ""])
