@@ -2,7 +2,7 @@
 requested."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +41,9 @@ class Records(Known):
     names."""
     quad: str = ""
     """The part of quads, text, image or group, that the records of `quads` are valued by."""
+    snapshot: dict[Path, dict[str, Any] | None] = field(default_factory=dict, compare=False, repr=False)
+    """The results that `results` read, None for those not there yet. Narrowed records share them: runs may end while a
+    page is made, and it shows one moment."""
 
     @property
     def owner(self) -> str:
@@ -64,7 +67,12 @@ class Records(Known):
 
     def over(self, arm: Arm) -> bool:
         """Whether an arm has ended, with a result or without."""
-        return result_of(self.folder(arm)) is not None or self.diverged(arm) or bool(self.left_out(arm))
+        return self.result(arm) is not None or self.diverged(arm) or bool(self.left_out(arm))
+
+    def result(self, arm: Arm) -> dict[str, Any] | None:
+        """Return an arm's result, as `results` read it if they did; None if there is none yet."""
+        folder = self.folder(arm)
+        return self.snapshot[folder] if folder in self.snapshot else result_of(folder)
 
     def others(self, arms: Container[str]) -> list[str]:
         """List the ids of finished training runs in this folder that aren't in `arms`."""
@@ -72,7 +80,7 @@ class Records(Known):
 
     def score(self, arm: Arm, subset: str = "validation", task: str = "swap") -> float | None:
         """Return the accuracy (0 to 1) of a finished arm; 0 if it diverged, None while it has no result."""
-        result = result_of(self.folder(arm))
+        result = self.result(arm)
         if result is None:
             return 0.0 if self.diverged(arm) else None
         accuracy = result["subsets"].get(subset, {}).get(task, {}).get("accuracy")
@@ -82,13 +90,14 @@ class Records(Known):
 
     def weights(self, arm: Arm, name: str) -> Start | None:
         """Return the weights of a finished arm, from which another arm can start; None if it has no weights (yet)."""
-        result = result_of(self.folder(arm))
+        result = self.result(arm)
         return start_at(self.folder(arm) / CHECKPOINT, arm.cell.model, name, result["images_seen"]) if result else None
 
     @cached_property
     def results(self) -> list[tuple[Arm, dict[str, Any]]]:
         """The finished arms, each with its result."""
-        return [(arm, result) for arm in self.arms if (result := result_of(self.folder(arm)))]
+        self.snapshot.update({self.folder(arm): self.result(arm) for arm in self.arms})
+        return [(arm, result) for arm in self.arms if (result := self.result(arm))]
 
     def labels(self, name: str) -> list[Any]:
         """List the values of a label in the order of the plan, those of unfinished arms too. For subset and task only

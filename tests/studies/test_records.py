@@ -130,6 +130,20 @@ def test_where_narrows_and_a_folder_is_read_back(records):
     assert list(rows[0])[:4] == ["model", "seed", "pairs", "hard_negatives"]
 
 
+def test_narrowed_records_are_of_one_moment(tmp_path):
+    """A run that ends while a page is made isn't on it; it would lack the labels that finished runs get."""
+    records = stored_grid(tmp_path)
+    waiting, kept = tmp_path / "cells" / records.arms[0].id, tmp_path / "kept"
+    waiting.rename(kept)
+    labelled = records.labelled(lambda arm, its: {"cost": 1})
+    kept.rename(waiting)
+    assert records.arms[0].id not in {arm.id for arm, _ in labelled.where(seed=0).results}
+    assert not labelled.over(labelled.arms[0])
+    assert labelled.score(labelled.arms[0]) is None
+    again = Records(records.arms, records.out)
+    assert len(again.results) == len(labelled.results) + 1 == len(records.arms)
+
+
 def test_records_in_other_tests(records):
     """The scenes of each even animal pair are one test, those of pair 1 another, all others are left out."""
     swaps = records.where(task="swap", subset="unseen_pairs", model="clip", pairs=0.2)
