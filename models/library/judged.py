@@ -2,9 +2,11 @@
 questions, and on request a blind one too."""
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.identity import digest
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
 
 CHAT, HUB, CONFIG = "chat:", "hf:", "config.json"
+PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,24 @@ def judge_named(name: str, form: FormName, blind: bool, options: JudgeOptions) -
     judge = ChatJudge(name, model, form, blind, options, url)
     judge.respondent("cpu")  # raises for an address that is none, or a key that isn't there
     return judge
+
+
+def check_key(key: str, sources: Iterable[Source]) -> None:
+    """Raise if a key would be sent to several servers; also for an address with a port that is none."""
+    servers = sorted({server_of(source.url) for source in sources if isinstance(source, ChatJudge)})
+    if key and len(servers) > 1:
+        every = " and ".join(servers)
+        raise UserError(f"--judge.key {key} would be sent to {every}; ask each by a command of its own")
+
+
+def server_of(url: str) -> str:
+    """The server of an address, scheme://host:port; raises for a port that is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or PORTS[parts.scheme]
+    except ValueError as error:
+        raise UserError(f"{url!r} is no address of a server ({error}); write http://HOST:PORT/v1") from error
+    return f"{parts.scheme}://{parts.hostname}:{port}"
 
 
 def is_judge(name: str) -> bool:

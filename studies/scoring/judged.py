@@ -1,7 +1,8 @@
 """What judges answered, beside their scores: how many items have no verdict, how often the order of captions decided,
 and what it cost."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
@@ -9,7 +10,8 @@ from menagerie.generators.benchmarks.benchmark import Benchmark
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.models.judges.forms import Form, form_of
 from menagerie.models.judges.judge import PROBLEMS, Judge
-from menagerie.models.library.judged import Judged
+from menagerie.models.judges.options import JudgeOptions
+from menagerie.models.library.judged import ChatJudge, Judged
 from menagerie.models.library.sources import Source
 
 if TYPE_CHECKING:
@@ -23,6 +25,31 @@ ANSWERS = (
     "is counted here. Choices are asked in both orders; where the place decides, the same letter was answered in both. "
     "Tokens are of all answers that the scores are made of, also of those that were kept from before."
 )
+
+
+OF_SERVERS = ("logprobs", "tokens", "unanswered", "key", "at_once", "per_minute", "timeout", "attempts")
+OF_WORDS = ("logprobs", "tokens")  # likelihoods are asked for with neither
+
+
+def check_used(given: JudgeOptions, default: JudgeOptions, sources: Sequence[Source]) -> None:
+    """Raise for an option that differs from its default but changes nothing for these models and forms."""
+    for item in fields(given):
+        if getattr(given, item.name) != getattr(default, item.name) and (why := idle(item.name, given.forms, sources)):
+            flag = "no-logprobs" if item.name == "logprobs" else item.name.replace("_", "-")
+            raise UserError(f"--judge.{flag} changes nothing{why}; leave it out")
+
+
+def idle(name: str, forms: Sequence[str], sources: Sequence[Source]) -> str:
+    """Say why an option changes nothing; empty if it changes something."""
+    if not any(isinstance(source, Judged) for source in sources):
+        return ": no model among those given answers questions"
+    if name in OF_SERVERS and not any(isinstance(source, ChatJudge) for source in sources):
+        return " without a chat:URL#MODEL, for only servers are asked with it"
+    if name == "prior" and "likelihood" not in forms:
+        return " without --judge.forms likelihood"
+    if name in OF_WORDS and set(forms) == {"likelihood"}:
+        return " with --judge.forms likelihood alone"
+    return ""
 
 
 def questions_to(source: Source, benchmarks: Iterable[Benchmark]) -> int:

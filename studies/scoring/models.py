@@ -10,7 +10,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.splits.recipe_file import KINDS
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.library.cells import place_of
-from menagerie.models.library.judged import Judged, judges_named
+from menagerie.models.library.judged import Judged, check_key, judges_named
 from menagerie.models.library.load import checkpoint, checkpoints_in, find_source
 from menagerie.models.library.sources import Checkpoint, HuggingFace, OpenCLIP, Source
 from menagerie.models.recipe import Recipe
@@ -56,12 +56,13 @@ class Model:
 def models_of(
     names: Sequence[str], code: Sequence[str], towers: TowerConfig, judge: JudgeOptions | None = None
 ) -> list[Model]:
-    """Return all models that the names stand for. Raise for an unknown name, for a model that is given twice, and
-    without `judge` for models that answer questions."""
+    """Return all models that the names stand for. Raise for an unknown name, for a model that is given twice, for
+    a key that several servers would get, and without `judge` for models that answer questions."""
     for given in code:
         if not is_own(given):
             raise UserError(f"--code {given} is no class of your own; write {given.removesuffix('.py')}.py:CLASS")
     models = [model for name in names for model in models_named(name, code, towers, judge)]
+    check_key(judge.key if judge else "", [model.source for model in models])
     labels = [model.label for model in models]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise UserError(f"the model {again} is given twice")

@@ -14,7 +14,7 @@ import tyro
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.options import DATA, FIRST, MODEL, PLACE, WHAT
-from menagerie.envs.core.validation import SIDE, SOME_PROCESSES
+from menagerie.envs.core.validation import SIDE, SOME_PROCESSES, validate
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.studies.frame.arm import Arm, Known
 from menagerie.studies.frame.study import AnyStudy
@@ -89,6 +89,16 @@ class ScoringStudy(AnyStudy):
 
     def plan(self, known: Known) -> Iterable[Arm]:
         return (Arm(piece, {self.on: piece.label}) for piece in self.pieces())
+
+    def check_given(self, preset: AnyStudy) -> None:
+        """Raise for options of judges that change nothing. If any option of judges is given, also raise for one that
+        isn't allowed, and for unknown models."""
+        super().check_given(preset)
+        if isinstance(preset, ScoringStudy) and self.judge != preset.judge:
+            from menagerie.studies.scoring.judged import check_used
+
+            validate(self)
+            check_used(self.judge, preset.judge, [model.source for model in self.tested])
 
     def check(self) -> None:
         """Raise for a device that isn't here, unless Slurm runs the pieces."""

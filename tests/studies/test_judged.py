@@ -19,6 +19,7 @@ from menagerie.studies.scoring.judged import questions_in
 from tests.command import ROOT, run_here
 from tests.helpers.benchmark_files import MAKERS, MATRICES
 from tests.helpers.chat_service import Sent
+from tests.helpers.hugging_face import make_llava
 from tests.helpers.splits import RECIPE, make_split
 from tests.helpers.vision_service import BENCH, BLUE, GOES_ON, GREEN, RED, VisionService, truth
 from tests.studies.browser import plain
@@ -138,6 +139,48 @@ def test_a_row_without_verdicts_is_marked(tmp_path):
     report = plain(tmp_path / "runs/a/report.html")
     assert "(yes), 14% without a verdict" in report
     assert "2 refused" in report
+
+
+CHAT, OTHER = "chat:http://127.0.0.1:9/v1#m", "chat:http://127.0.0.1:8/v1#n"
+
+
+@pytest.mark.parametrize(
+    ("models", "options", "says"),
+    [
+        ([CHAT], ["prior", "0.5"], "--judge.prior changes nothing without --judge.forms likelihood"),
+        ([CHAT], ["no-logprobs", "--judge.forms", "likelihood"], "--judge.no-logprobs changes nothing"),
+        ([CHAT], ["tokens", "9", "--judge.forms", "likelihood"], "--judge.tokens changes nothing"),
+        (["ViT-B-32"], ["blind"], "--judge.blind changes nothing: no model among those given answers questions"),
+        (["ViT-B-32"], ["answers", "elsewhere"], "--judge.answers changes nothing"),
+        (["hf:tiny"], ["at-once", "2"], "--judge.at-once changes nothing without a chat:URL#MODEL"),
+        (["hf:tiny"], ["no-logprobs"], "--judge.no-logprobs changes nothing without a chat:URL#MODEL"),
+        (["ViT-B-31"], ["blind"], "ViT-B-31"),
+        ([CHAT, OTHER], ["key", "MY_KEY"], "http://127.0.0.1:8 and http://127.0.0.1:9"),
+        ([CHAT, "chat:https://127.0.0.1:9/v1#n"], ["key", "MY_KEY"], "http://127.0.0.1:9 and https://127.0.0.1:9"),
+        ([CHAT, "chat:http://h:port/v1#m"], ["key", "MY_KEY"], "is no address of a server"),
+    ],
+)
+def test_options_that_change_nothing_or_tell_a_key_are_refused(models, options, says, split, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "secret")
+    make_llava(tmp_path / "tiny")
+    first, *more = options
+    command = [*EVALUATE, *models, "--splits", str(split[0]), f"--judge.{first}", *more, "--dry-run"]
+    done = run_here(command, tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert says in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_options_that_change_something_are_taken(split, tmp_path, monkeypatch):
+    """One server may get its key under several paths and names, and a scorer may stand beside a judge."""
+    monkeypatch.setenv("MY_KEY", "secret")
+    alike = ["chat:http://LOCALHOST/v1#m", "chat:http://localhost:80/v2#n"]
+    for models, options in (
+        ([*alike, "ViT-B-32"], ["--judge.key", "MY_KEY", "--judge.tokens", "9"]),
+        ([CHAT, OTHER], ["--judge.forms", "likelihood", "--judge.prior", "1", "--judge.blind"]),
+    ):
+        done = run_here([*EVALUATE, *models, "--splits", str(split[0]), *options, "--dry-run"], tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_server_that_isnt_there_is_one_line(split, tmp_path):
