@@ -26,6 +26,7 @@ from menagerie.studies.frame.command import main
 from menagerie.studies.scoring.study import ScoringStudy
 
 if TYPE_CHECKING:
+    from menagerie.envs.scene import Scene
     from menagerie.generators.splits.recipe import SplitRecipe
     from menagerie.studies.frame.records import Records
     from menagerie.studies.scoring.splits import SplitPiece
@@ -94,12 +95,30 @@ class Evaluate(ScoringStudy):
     def forecast(self) -> bool:
         """Print what would be scored, and which splits would be rendered first."""
         super().forecast()
-        from menagerie.studies.scoring.frozen import scenes_of
-
         for name, recipe in self.recipes.items():
-            scenes = len(set(scenes_of(name) or recipe.scenes_to_render()))
+            scenes = len(recipe.with_partners(self.planned[name]))
             print(f"{name}, {scenes} scenes of {recipe.world}: what the store lacks of them is rendered first")
+            if recipe.least_visible:
+                print(f"{name}: at most, as scenes in which too little of a thing shows are left out")
         return True
+
+    @cached_property
+    def planned(self) -> "dict[str, dict[str, list[Scene]]]":
+        """The scenes of the recipes, by their names and subsets."""
+        from menagerie.studies.scoring.planned import scenes_of
+
+        return {name: scenes_of(name, recipe) for name, recipe in self.recipes.items()}
+
+    def sizes(self) -> "Iterator[tuple[int, int]]":
+        """Yield the numbers of images and questions of each piece, also of recipes, which needn't be rendered."""
+        from menagerie.studies.scoring.judged import questions_to
+        from menagerie.studies.scoring.piece import images_in
+        from menagerie.studies.scoring.planned import planned_tests
+
+        yield from super().sizes()
+        for name, recipe in self.recipes.items():
+            tests = planned_tests(recipe, self.planned[name]).values()
+            yield from ((images_in(tests), questions_to(model.source, tests)) for model in self.tested)
 
     def export(self, records: "Records") -> None:
         """Write results.tex, and the cards of frozen benchmarks."""

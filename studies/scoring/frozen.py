@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_csv
 from menagerie.envs.render import RENDER_VERSION
-from menagerie.envs.scene import Scene
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.frozen.make import make_frozen
@@ -70,12 +69,6 @@ def kind_of(name: str) -> type[SplitPiece]:
 def made(name: str, root: Path, workers: int) -> Path | None:
     """The split file of a frozen benchmark, rendered and checked; None for other splits."""
     return make_frozen(frozen(name), root, workers) if name in FROZEN else None
-
-
-def scenes_of(name: str) -> list[Scene]:
-    """The scenes of a frozen benchmark with their partners; empty for other splits."""
-    bench = frozen(name) if name in FROZEN else None
-    return bench.recipe.with_partners(bench.tested()) if bench else []
 
 
 def write_cards(records: Records) -> list[Path]:

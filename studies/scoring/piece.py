@@ -6,7 +6,7 @@ the reason stays in its folder until the next command tries again, and other pie
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -118,6 +118,11 @@ class Piece(AnyJob, ABC):
 def images_of(test: Benchmark) -> set[int]:
     """Return the numbers of the images that are read to score a test's items."""
     return {number for item in test.items for number in item.images}
+
+
+def images_in(tests: Iterable[Benchmark]) -> int:
+    """The number of images that are read to score several tests, one after another."""
+    return sum(len(images_of(test)) for test in tests)
 
 
 HELD: dict[str, Any] = {}

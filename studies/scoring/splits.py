@@ -37,7 +37,7 @@ from menagerie.studies.runs.results import CELLS, write_result
 from menagerie.studies.runs.split_file import make_splits, tests_of
 from menagerie.studies.scoring.judged import about_answers, flagged, judged_record, questions_to
 from menagerie.studies.scoring.models import Model, short_labels
-from menagerie.studies.scoring.piece import Piece, images_of
+from menagerie.studies.scoring.piece import Piece, images_in
 from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results
 from menagerie.studies.scoring.texts import cut_record, unread_texts
 
@@ -109,7 +109,7 @@ def opened(path: Path) -> tuple[str, Tests]:
 def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = SplitPiece, **how: Any) -> SplitPiece:
     """One model on the split in a file. Raises if the file isn't a split."""
     content, tests = opened(path)
-    images = sum(len(images_of(test)) for test in tests.values())
+    images = images_in(tests.values())
     name = digest({"model": model.weights, "split": content, "version": VERSION})
     subsets = tuple(subset for subset in tests if subset != "validation")
     return kind(model, label, name, images, path, content, subsets, **how)

@@ -107,12 +107,16 @@ class ScoringStudy(AnyStudy):
 
     def forecast(self) -> bool:
         """Print what would be scored, and how much would be asked; no model is loaded."""
-        pieces = list(self.pieces())
-        images = sum(piece.steps for piece in pieces)
-        print(f"{len(pieces)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
-        if questions := sum(piece.questions for piece in pieces):
+        sizes = list(self.sizes())
+        images, questions = (sum(size) for size in zip(*sizes, strict=True)) if sizes else (0, 0)
+        print(f"{len(sizes)} pieces of {len(self.tested)} models: {images} images, each read once for its piece")
+        if questions:
             print(f"{questions} questions to models that answer them; what was answered before isn't asked again")
         return True
+
+    def sizes(self) -> "Iterable[tuple[int, int]]":
+        """For each piece its numbers of images and of questions."""
+        return ((piece.steps, piece.questions) for piece in self.pieces())
 
     def prepare(self, out: Path) -> "ScoringStudy":
         """Forget why pieces were left out, so that they are tried again."""

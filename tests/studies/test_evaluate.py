@@ -217,8 +217,18 @@ def test_finished_pieces_serve_other_commands(folder):
 def test_a_dry_run_says_what_would_be_scored_and_makes_nothing(folder):
     done = run_here([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/dry", "--dry-run"], folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "4 pieces of 4 models: " in done.stdout, "the packed file; recipes are rendered first"
+    assert "8 pieces of 4 models: " in done.stdout, "the packed file, and the recipe, which is rendered first"
     assert not (folder / "runs/dry").exists()
+
+
+def test_a_dry_run_counts_the_same_images_before_a_split_is_rendered(folder):
+    (file,) = folder.glob("store/*/spatial-*.h5")
+    images = []
+    for split in ("spatial.toml", str(file)):
+        done = run_here([*EVALUATE, *MODELS[1:], "--splits", split, "--resolution", "32", "--dry-run"], folder)
+        (line,) = (line for line in done.stdout.splitlines() if line.startswith("1 pieces of 1 models: "))
+        images.append(line)
+    assert images[0] == images[1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""The tests of splits that aren't rendered yet, to count what models would be scored on."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from menagerie.envs.core.identity import plain
+from menagerie.envs.scene import Scene
+from menagerie.envs.worlds import load_world
+from menagerie.generators.benchmarks.split_tests import SplitTests
+from menagerie.generators.frozen.benchmark import frozen
+from menagerie.generators.splits.recipe import SplitRecipe
+from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.generators.storage.dataset import SplitDataset
+from menagerie.generators.storage.split_file import Split, describe, recorded
+from menagerie.generators.vocabulary import Vocabulary
+
+
+def scenes_of(name: str, recipe: SplitRecipe) -> dict[str, list[Scene]]:
+    """The scenes of each subset of a split, those that hide too much among them; a frozen benchmark trains on none."""
+    return frozen(name).tested() if name in FROZEN else recipe.subsets()
+
+
+def planned_tests(recipe: SplitRecipe, planned: Mapping[str, list[Scene]]) -> dict[str, SplitTests]:
+    """A benchmark of each planned subset but train. They have texts and numbers of images, but no pixels."""
+    tested = {name: scenes for name, scenes in planned.items() if name != "train"}
+    row_of = {scene: row for row, scene in enumerate(recipe.with_partners(tested))}
+    subsets = {name: describe(name, scenes, row_of, recipe) for name, scenes in tested.items()}
+    vocabulary = Vocabulary.of(load_world(recipe.world))
+    split = Split(Path(), plain(recorded(recipe)), "", vocabulary, [], subsets, True, "")
+    return {name: SplitTests(SplitDataset(split, name, preload=False)) for name in subsets}
