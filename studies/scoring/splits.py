@@ -110,7 +110,8 @@ def piece_of(model: Model, label: str, path: Path, kind: type[SplitPiece] = Spli
     """One model on the split in a file. Raises if the file isn't a split."""
     content, tests = opened(path)
     images = images_in(tests.values())
-    name = digest({"model": model.weights, "split": content, "version": VERSION})
+    kept = {} if kind.kept == SplitPiece.kept else {"kept": kind.kept}  # a split has another id than its benchmark
+    name = digest({"model": model.weights, "split": content, "version": VERSION, **kept})
     subsets = tuple(subset for subset in tests if subset != "validation")
     return kind(model, label, name, images, path, content, subsets, **how)
 
