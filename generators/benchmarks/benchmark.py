@@ -161,6 +161,12 @@ QUADS: Mapping[str, Callable[[Scores], Outcome]] = {
 }
 
 
+def quad_rules(compares_images: bool) -> Sequence[str]:
+    """Return the rules by which quads are scored: of a model whose scores of two images can't be compared, the texts'
+    alone."""
+    return tuple(QUADS) if compares_images else ("text",)
+
+
 class Result(NamedTuple):
     """A scored item."""
 

@@ -52,7 +52,7 @@ def row_of(found: Verified, folder: Path) -> list[str]:
     swaps, every = card.means
     link = f"[card]({Path(relpath(found.path, folder)).as_posix()})" + ("" if found.recomputed else ", scores not seen")
     return [
-        card.model.name,
+        card.model.marked,
         *(cell for mean in (swaps, every) for cell in (f"{100 * mean.accuracy:.1f}", interval_of(mean))),
         card.model.trained_on or "not by a study here",
         card.date,

@@ -14,6 +14,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import copy_file, write_text
 from menagerie.envs.core.reading import parse_json, read_text
 from menagerie.envs.core.records import KEY, file_digest, sealed, unsealed
+from menagerie.generators.benchmarks.benchmark import quad_rules
 from menagerie.generators.frozen.benchmark import Frozen
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.cards.numbers import Number, numbers_of
@@ -31,7 +32,20 @@ class OfBenchmark(msgspec.Struct, forbid_unknown_fields=True):
     resolution: int
 
 
-class OfModel(msgspec.Struct, forbid_unknown_fields=True):
+class OfAnswers(msgspec.Struct, forbid_unknown_fields=True):
+    """What a model answered that was asked questions."""
+
+    items: int
+    undecided: int
+    """Items that have no verdict, so that they tie."""
+    compares_images: bool
+    """Whether scores of two images can be compared; else quads count by their texts alone."""
+
+    def __str__(self) -> str:
+        return f"{self.undecided} of {self.items} items without a verdict"
+
+
+class OfModel(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The model of a card."""
 
     name: str
@@ -42,6 +56,18 @@ class OfModel(msgspec.Struct, forbid_unknown_fields=True):
     """What a study here trained the model on, and for how long; empty for other models."""
     unread: int
     """Number of texts that are longer than the model reads."""
+    answers: OfAnswers | None = None
+    """Of a judge alone; older cards have none."""
+
+    @property
+    def marked(self) -> str:
+        """The name, which says how many items have no verdict, if there are any."""
+        return f"{self.name}, {self.answers}" if self.answers and self.answers.undecided else self.name
+
+    @property
+    def rules(self) -> Sequence[str]:
+        """The rules by which its quads count."""
+        return quad_rules(self.answers is None or self.answers.compares_images)
 
 
 class OfProgram(msgspec.Struct, forbid_unknown_fields=True):
@@ -83,7 +109,7 @@ def write_card(
     """Write a card as `name`.json and `name`.md, with a copy of its scores as `name`.csv; returns the .json file."""
     copy = folder / f"{name}.csv"
     copy_file(scores, copy)
-    tests, means = numbers_of(points(read_scores(copy)))
+    tests, means = numbers_of(points(read_scores(copy), model.rules))
     kept = Predictions(copy.name, file_digest(copy))
     card = Card(FORM, benchmark_of(frozen), model, program, date, means, tests, kept)
     text = sealed(msgspec.to_builtins(card), indent=1) + "\n"
@@ -120,6 +146,7 @@ def page_of(card: Card, seal: str) -> str:
         "weights": f"`{model.weights}`",
         "trained on": model.trained_on or "not trained by a study of this program",
         "texts longer than it reads": str(model.unread),
+        **({"answers": f"{model.answers}, which tie"} if model.answers else {}),
         "program": f"binding-menagerie {program.version}, render version {program.render_version}"
         + (f", commit {program.commit}" if program.commit else ""),
         "date": card.date,

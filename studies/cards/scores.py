@@ -7,7 +7,7 @@ then those of the false ones.
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,14 +77,14 @@ def scenes_digest(items: Iterable[Scored]) -> str:
     return digest_of_rows((*item[:5], *item.scores.shape) for item in items)
 
 
-def points(items: Iterable[Scored]) -> Iterator[Point]:
-    """Yield how each record fared. A quad, two images with two texts, counts for three tasks, in which a tie is
-    wrong."""
+def points(items: Iterable[Scored], rules: Sequence[str] = tuple(QUADS)) -> Iterator[Point]:
+    """Yield how each record fared. A quad, two images with two texts, counts for a task by each of `rules`, in which a
+    tie is wrong."""
     for subset, task, _, animals, true, scores in items:
         if task == QUAD:
-            for part, rule in QUADS.items():
+            for part in rules:
                 name = f"{task} {part}"
-                yield Point(subset, name, animals, rule(scores).official, CHANCES[name] / 100)
+                yield Point(subset, name, animals, QUADS[part](scores).official, CHANCES[name] / 100)
         else:
             chance = 1 / math.comb(scores.shape[1], true)
             yield Point(subset, task, animals, outcome_of(true, scores).neutral, chance)

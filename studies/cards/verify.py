@@ -81,7 +81,10 @@ def check_numbers(path: Path, card: Card, scores: Path) -> None:
     items = read_scores(scores)
     if scenes_digest(items) != frozen(card.benchmark.name).parts.scenes:
         raise UserError(f"{scores} has scores of other records than {card.benchmark.name}")
-    tests, means = numbers_of(points(items))
+    answers = card.model.answers
+    if answers and answers.items != len(items):
+        raise UserError(f"{path} is of answers about {answers.items} items, but its scores have {len(items)}")
+    tests, means = numbers_of(points(items, card.model.rules))
     check_same(path, [*card.means, *card.tests], [*means, *tests])
 
 

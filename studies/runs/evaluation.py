@@ -48,10 +48,10 @@ def evaluate(
 def rules_for(scorer: "Scorer | Judge") -> Sequence[str]:
     """Return the rules by which a model's quads are scored. Rules that compare images are among them only if the model
     can compare images."""
-    from menagerie.generators.benchmarks.benchmark import QUADS
+    from menagerie.generators.benchmarks.benchmark import quad_rules
     from menagerie.models.judges.judge import Judge
 
-    return ("text",) if isinstance(scorer, Judge) and not scorer.form.compares_images else tuple(QUADS)
+    return quad_rules(not isinstance(scorer, Judge) or scorer.form.compares_images)
 
 
 def summaries(

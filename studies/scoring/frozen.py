@@ -13,10 +13,12 @@ from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.frozen.make import make_frozen
 from menagerie.generators.splits.recipe_file import FROZEN
+from menagerie.models.judges.forms import FORMS
 from menagerie.models.judges.judge import Judge
 from menagerie.models.library.judged import Judged
+from menagerie.models.library.sources import Source
 from menagerie.models.scorer import Scorer
-from menagerie.studies.cards.card import OfModel, OfProgram, write_card
+from menagerie.studies.cards.card import OfAnswers, OfModel, OfProgram, write_card
 from menagerie.studies.cards.scores import COLUMNS, row_of
 from menagerie.studies.cards.scores import FILE as SCORES
 from menagerie.studies.frame.records import Records
@@ -89,12 +91,21 @@ def write_cards(records: Records) -> list[Path]:
             says[piece.model],
             trained.get(piece.model, ""),
             (result.get("cut") or {}).get("texts", 0),
+            answers_of(piece.tested.source, result),
         )
         program = OfProgram(origin["versions"]["binding-menagerie"], RENDER_VERSION, origin["commit"] or "")
         scores = checked_file(piece.folder, SCORES)
         bench, day = frozen(piece.label), origin["started"].partition("T")[0]
         written.append(write_card(records.out / CARDS, files[name], scores, bench, model, program, day))
     return written
+
+
+def answers_of(source: Source, result: Mapping[str, Any]) -> OfAnswers | None:
+    """What a card says of a judge's answers; None for a scorer."""
+    if not isinstance(source, Judged):
+        return None
+    counts = result["judged"]
+    return OfAnswers(counts["items"], counts["undecided"], FORMS[source.form].compares_images)
 
 
 def portable(model: Model) -> str:

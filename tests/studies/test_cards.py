@@ -23,6 +23,8 @@ from menagerie.studies.cards.verify import verified
 from menagerie.studies.scoring.frozen import portable
 from menagerie.studies.scoring.models import Model
 from tests.command import ROOT, run_here
+from tests.helpers.chat_service import Sent
+from tests.helpers.vision_service import GOES_ON, VisionService
 from tests.studies.test_evaluate import MINE
 
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
@@ -184,6 +186,76 @@ def test_options_that_contradict_a_benchmark_are_refused(folder):
         done = run_here([*EVALUATE, *MODEL, "--splits", "small-3", *options], folder, page=False)
         assert done.returncode == 2
         assert says in done.stderr
+
+
+@pytest.fixture(scope="module")
+def judged(folder):
+    """The folder of the cards of a judge that is asked for yes and for choices, and refuses two of three captions."""
+
+    def prudish(request):
+        grey = request.caption.startswith("Is this grey?")
+        return GOES_ON if grey or sum(request.caption.encode()) % 3 == 0 else Sent(status=400, body=b"policy")
+
+    with VisionService(lambda image, text: 1.0, fault=prudish) as service:
+        command = [*EVALUATE, f"chat:{service.url}#fake", "--judge.forms", "yes", "choice", "--splits", "small-3"]
+        done = run_here([*command, "--out", "runs/judged"], folder, page=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "runs/judged"
+
+
+def test_a_card_of_choices_has_no_quads_that_compare_images(judged):
+    found = {}
+    for path in (judged / "cards").glob("*.json"):
+        assert verified(path).recomputed
+        content = read_record(path)
+        found[content["model"]["name"]] = {number["task"] for number in content["tests"]}
+    assert found["fake (yes)"] - found["fake (choice)"] == {"quad image", "quad group"}
+    rows = csv.DictReader((judged / "results.csv").open())
+    assert found["fake (choice)"] == {r["task"] for r in rows if int(r["n"]) and r["model"].endswith("(choice)")}
+
+
+def test_cards_and_the_leaderboard_say_how_many_items_have_no_verdict(judged, tmp_path):
+    cards = sorted((judged / "cards").glob("*.json"))
+    write_board(cards, tmp_path / "board.md")
+    results = [json.loads(path.read_text()) for path in judged.glob("cells/*/result.json")]
+    assert len(results) == len(cards) == 2
+    for result in results:
+        counts = result["judged"]
+        said = f"{counts['undecided']} of {counts['items']} items without a verdict"
+        assert counts["undecided"] > 0.05 * counts["items"]
+        name = f"fake ({result['model'].rpartition(' (')[2]}"
+        (card,) = (path for path in cards if read_record(path)["model"]["name"] == name)
+        assert said in card.with_suffix(".md").read_text()
+        assert f"| {name}, {said} |" in (tmp_path / "board.md").read_text()
+
+
+def test_a_card_with_counts_of_other_items_is_refused(judged, tmp_path):
+    source = next((judged / "cards").glob("*.json"))
+    for file in source.parent.glob(f"{source.stem}.*"):
+        shutil.copy(file, tmp_path)
+    resealed(tmp_path / source.name, lambda content: content["model"]["answers"].update(items=10_000))
+    with pytest.raises(UserError, match="10000 items"):
+        verified(tmp_path / source.name)
+
+
+def test_a_benchmark_that_was_scored_as_a_file_gets_a_card_by_its_name(folder):
+    (file,) = folder.glob("store/*/frozen-small-3.h5")
+    model = [*MODEL[:-1], "runs/twice"]
+    for splits, cards in (([str(file)], 0), (["small-3"], 1), ([str(file), "small-3"], 1)):
+        done = run_here([*EVALUATE, *model, "--splits", *splits], folder, page=False)
+        assert done.returncode == 0, done.stderr
+        assert len([*(folder / "runs/twice").glob("cards/*.json")]) == cards
+
+
+def test_a_dry_run_counts_a_benchmark_that_isnt_rendered(folder, tmp_path):
+    (file,) = folder.glob("store/*/frozen-small-3.h5")
+    shutil.copy(folder / "mine.py", tmp_path)
+    command = [*EVALUATE, "chat:http://127.0.0.1:9/v1#fake", *MODEL, "--judge.blind", "--dry-run", "--splits"]
+    before, after = (run_here([*command, split], tmp_path).stdout.splitlines() for split in ("small-3", str(file)))
+    assert before[:2] == after[:2]
+    assert "3 pieces of 3 models" in before[0]
+    assert int(before[1].split()[0]) > 0
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_damaged_benchmark_is_refused_with_what_differs(folder):
