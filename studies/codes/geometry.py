@@ -17,6 +17,7 @@ FOLDS = 5
 PENALTY = 1.0  # of additive fits: that of one scene
 SURE = 4  # standard errors that D must be from 0
 EXPLAINED = 0.95
+LEAST_KEPT = 0.5  # of the variance between quartets, without that between backgrounds
 ROUNDING = 1e-9  # of a code's mean square: less is no code
 Codes = Float[np.ndarray, "v p q d"]
 
@@ -26,7 +27,8 @@ class Geometry(NamedTuple):
 
     share: Measured
     """The binding share S = E[D1 . D2] / 4V. V is the variance between scenes as far as views agree on it, without that
-    of backgrounds. S is the share of V that comes from which thing has which texture."""
+    of backgrounds. S is the share of V that comes from which thing has which texture. It is refused where backgrounds
+    have too few quartets (a scene, its swap and their mirrors) to tell V."""
     objects: Measured
     """R2 of D as a sum of one code for each object, the same in both places."""
     placed_objects: Measured
@@ -89,10 +91,26 @@ def unsure_reason(power: Float[np.ndarray, "p h"], axes: ProbeAxes, size: float)
 
 
 def share(z: Codes, power: Float[np.ndarray, "p h"], axes: ProbeAxes) -> Measured:
-    varied = agreed(less_backgrounds(z, axes)).mean()
+    """Return S. Subtracting the means of backgrounds takes part of the variance between quartets away, for which V is
+    corrected. Within quartets no background differs."""
+    kept = kept_without_backgrounds(axes)
+    if kept < LEAST_KEPT:
+        return refused(
+            f"backgrounds have too few quartets: without them {100 * kept:.0f} % of the variance between quartets is "
+            f"left, and {100 * LEAST_KEPT:.0f} % are needed; take more animals or textures",
+            0.0,
+        )
+    quartets = of_quartets(z, axes)
+    varied = agreed(z - quartets).mean() + agreed(less_backgrounds(quartets, axes)).mean() / kept
     if varied <= ROUNDING * size_of(z):
         return refused("views don't agree on how scenes differ", 0.0)
     return Measured(power.mean() / (4 * varied), 0.0)
+
+
+def of_quartets(z: Codes, axes: ProbeAxes) -> Codes:
+    """Return, for each scene, the mean code of its quartet in the view."""
+    both = (z + z[:, :, axes.swaps]) / 2
+    return (both + both[:, axes.mirrors]) / 2
 
 
 def less_backgrounds(z: Codes, axes: ProbeAxes) -> Codes:
@@ -103,6 +121,23 @@ def less_backgrounds(z: Codes, axes: ProbeAxes) -> Codes:
         for background in np.unique(drawn):
             codes[drawn == background] -= codes[drawn == background].mean(0)
     return without
+
+
+def kept_without_backgrounds(axes: ProbeAxes) -> float:
+    """Return the share of the variance between quartets, as far as views agree on it, that `less_backgrounds` leaves
+    in the mean over all ways to deal codes to quartets.
+
+    For Q quartets it is the mean of tr(P1 P2) / (Q - 1) over pairs of views, where P subtracts the means of a view's B
+    backgrounds. It is (Q - B) / (Q - 1) if all views have the same backgrounds, and about its square if they don't.
+    """
+    views, scenes = len(axes.backgrounds), axes.backgrounds[0].size
+    drawn = axes.backgrounds.reshape(views, scenes, 1) == np.unique(axes.backgrounds)
+    sizes = drawn.sum(1, keepdims=True)
+    unit = drawn / np.sqrt(np.maximum(sizes, 1))
+    common = (np.einsum("unb,vnc->uvbc", unit, unit) ** 2).sum((2, 3))
+    kinds, quartets = common.diagonal(), scenes // 4
+    traces = quartets - np.add.outer(kinds, kinds) + common
+    return float((traces.sum() - traces.trace()) / (views * (views - 1)) / max(1, quartets - 1))
 
 
 def size_of(z: Codes) -> float:

@@ -9,10 +9,10 @@ from menagerie.studies.codes.axes import ProbeAxes
 WIDTH, NOISE = 64, 0.1
 
 
-def axes(animals=20, textures=4, views=2, backgrounds=5):
+def axes(animals=20, textures=4, views=2, backgrounds=5, seed=0):
     """All ordered pairs; a background for each scene, its swap and its mirror in a view."""
     p, q = (np.array(list(permutations(range(n), 2))) for n in (animals, textures))
-    drawn = np.random.default_rng(0).integers(backgrounds, size=(views, animals, animals, textures, textures))
+    drawn = np.random.default_rng(seed).integers(backgrounds, size=(views, animals, animals, textures, textures))
     low = [(pairs.min(1), pairs.max(1)) for pairs in (p, q)]
     (a, b), (t, u) = low
     return ProbeAxes(p, q, drawn[:, a[:, None], b[:, None], t, u])
@@ -48,6 +48,15 @@ def shown(made, left, right):
     """The sum of the codes of the left and of the right object."""
     (a, b), (t, u) = made.animals.T, made.textures.T
     return left[a[:, None], t] + right[b[:, None], u]
+
+
+def of_share(made, share, random, width=WIDTH):
+    """The same code in all views, of concepts and of vectors for each scene, which have this share of its variance."""
+    alone = random.normal(size=(made.kinds[0], 1, width)) + random.normal(size=(made.kinds[1], width))
+    parts = {1 - share: shown(made, alone, alone), share: signs(made, random, width)}
+    centred = {part: z - z.mean((0, 1)) for part, z in parts.items()}
+    z = sum(z * np.sqrt(part / (z**2).sum(-1).mean()) for part, z in centred.items())
+    return np.stack([z] * len(made.backgrounds))
 
 
 def signs(made, random, width):

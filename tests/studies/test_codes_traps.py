@@ -13,7 +13,7 @@ from menagerie.studies.codes.linear import held_out, readable
 from menagerie.studies.codes.probes import bound, control, shared
 from menagerie.studies.codes.products import products
 from menagerie.studies.codes.things import mask_means, same_object, shares
-from tests.studies.known_codes import axes, code, shown
+from tests.studies.known_codes import WIDTH, axes, code, of_share, shown
 
 MADE = axes(10)
 
@@ -70,6 +70,32 @@ def test_backgrounds_are_no_part_of_what_views_agree_on():
     mean = z.mean((1, 2), keepdims=True)
     assert np.prod(z - mean, 0).sum(-1).mean() < 0
     assert geometry(z, made).share.value == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("animals", "textures", "backgrounds"), [(4, 3, 5), (4, 3, 2), (4, 4, 5), (6, 2, 3), (8, 3, 3)]
+)
+@pytest.mark.parametrize("orders", [1, 2])
+@pytest.mark.parametrize("moved", [0.0, 1.5])
+def test_backgrounds_take_no_variance_of_few_quartets_away(animals, textures, backgrounds, orders, moved):
+    """The mean of a background holds part of what its few quartets show. Views of both orders of mention have the same
+    backgrounds."""
+    found = []
+    for seed in range(30):
+        random, made = np.random.default_rng(seed), axes(animals, textures, backgrounds=backgrounds, seed=seed)
+        made = ProbeAxes(made.animals, made.textures, np.concatenate([made.backgrounds] * orders))
+        place = moved * random.normal(size=(backgrounds, WIDTH)) / WIDTH**0.5
+        found.append(geometry(of_share(made, 0.3, random) + place[made.backgrounds], made).share.value)
+    assert np.mean(found) == pytest.approx(0.3, abs=0.006)
+
+
+@pytest.mark.parametrize(("animals", "textures", "backgrounds"), [(4, 2, 5), (5, 2, 5)])
+def test_the_share_is_refused_where_backgrounds_have_too_few_quartets(animals, textures, backgrounds):
+    made = axes(animals, textures, backgrounds=backgrounds)
+    found = geometry(of_share(made, 0.3, np.random.default_rng(0)), made)
+    assert found.share.value is None
+    assert "more animals or textures" in found.share.refused
+    assert found.objects.refused == ""
 
 
 def test_codes_without_noise_differ_by_rounding_alone():
