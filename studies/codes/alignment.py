@@ -12,7 +12,7 @@ from menagerie.studies.codes.axes import ProbeAxes
 from menagerie.studies.codes.bits import bits
 from menagerie.studies.codes.geometry import differences
 from menagerie.studies.codes.linear import one_core
-from menagerie.studies.codes.measured import Measured, refused
+from menagerie.studies.codes.measured import Measured, refused, share_right
 
 FOLDS = 5
 PENALTY = 1e-3
@@ -28,7 +28,7 @@ class Alignment(NamedTuple):
     cosine: Measured
     """Mean cos(D_image, D_text), where D is a code less its swap's."""
     before: Measured
-    """Share of swaps right, x'(t - t') > 0."""
+    """Share of swaps right, x'(t - t') > 0. A tie counts one half."""
     after: Measured
     """Share of swaps right with a matrix between the codes, x'(I + A)(t - t') > 0."""
     bits: Measured
@@ -50,8 +50,8 @@ def alignment(images: Num[np.ndarray, "v p q d"], texts: Num[np.ndarray, "v p q 
     return Alignment(
         gap(x, t),
         cosine(x, t, axes),
-        Measured((before > 0).mean(), 0.5),
-        Measured((after > 0).mean(), 0.5),
+        share_right(before),
+        share_right(after),
         bits(before),
         bits(after),
     )

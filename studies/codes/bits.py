@@ -2,6 +2,7 @@
 true."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.codes.measured import Measured
+from menagerie.studies.codes.measured import Measured, share_right
 
 SCALES = (-9.0, 9.0)  # natural logarithms of the scales that are tried, where margins are 1 in the mean
 
@@ -44,6 +45,17 @@ def least_loss(loss: Callable[[float], float]) -> float:
         lambda log: loss(float(np.exp(log))), bounds=SCALES, method="bounded", options={"xatol": 1e-4}
     )
     return min(float(found.fun), loss(0.0))
+
+
+class Told(NamedTuple):
+    """What margins of scenes tell: bits, and the share of scenes that are told rightly."""
+
+    bits: Measured
+    scene: Measured
+
+
+def told(margins: Float[np.ndarray, "..."]) -> Told:
+    return Told(bits(margins), share_right(margins))
 
 
 def exclusive_or(one: Float[np.ndarray, "*n"], two: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Num
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.codes.alignment import units
 from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.measured import Measured, refused
+from menagerie.studies.codes.measured import Measured, refused, share_right
 
 CATEGORISATION, BINDING, PLACE, NEGATION = "categorisation", "attribute binding", "place", "negation"
 CONDITIONS = (CATEGORISATION, BINDING, PLACE, NEGATION)
@@ -155,7 +155,7 @@ def by_codes(
     images: Num[np.ndarray, "v p q d"], texts: Mapping[str, Num[np.ndarray, "v p q d"]], axes: ProbeAxes
 ) -> Iterator[Found]:
     """Yield the conditions between images, each in one view and compared with images in the next view. If there are
-    texts, yield the conditions between texts of negation too."""
+    texts, yield the conditions between texts of negation too. A tie counts one half."""
     axes.check(images, least=2)
     x, swaps, mirrors = units(images), axes.swaps, axes.mirrors
     following = np.roll(x, -1, 0)
@@ -176,7 +176,7 @@ def by_codes(
         pairs[NEGATION, "texts: another object nearer than what denies it"] = cosines(one, two), cosines(one, no_one)
         pairs[NEGATION, "texts: two that deny nearer than two that don't"] = cosines(no_one, no_two), cosines(one, two)
     for (condition, name), (near, far) in pairs.items():
-        yield Found(condition, name, "holds", Measured((near > far).mean(), 0.5))
+        yield Found(condition, name, "holds", share_right(near - far))
         yield Found(condition, name, "margin", Measured((near - far).mean(), 0.0))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,12 @@ class Measured:
 
 def refused(reason: str, chance: float | None = None) -> Measured:
     return Measured(None, chance, reason)
+
+
+def share_right(margins: Float[np.ndarray, "..."]) -> Measured:
+    """Return the share of choices between two that are right: those with a positive margin. A tie, a margin of 0,
+    counts one half, which is chance."""
+    return Measured(np.heaviside(margins, 0.5).mean(dtype=float), 0.5)
 
 
 def rows(found: tuple) -> Iterator[dict[str, Any]]:

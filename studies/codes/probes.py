@@ -9,14 +9,15 @@ from jaxtyping import Bool, Float, Int, Num
 from menagerie.studies.codes.axes import ProbeAxes
 from menagerie.studies.codes.bits import bits, exclusive_or
 from menagerie.studies.codes.linear import held_out, one_core, readable
-from menagerie.studies.codes.measured import Measured
+from menagerie.studies.codes.measured import Measured, share_right
 
 FOLDS = 3
 
 
 class Bound(NamedTuple):
     """What probes tell of the textures of animals. A code on which a linear probe is at chance may still bind: one that
-    gives each place coordinates of its own has 0 `bits` but 1 `place_bits`."""
+    gives each place coordinates of its own has 0 `bits` but 1 `place_bits`. Where chance is one half a tie counts one
+    half."""
 
     right: Measured
     """Share of things whose own texture scores highest of all."""
@@ -47,18 +48,18 @@ def bound(codes: Num[np.ndarray, "v p q d"], axes: ProbeAxes) -> Bound:
     """
     axes.check(codes)
     x = readable(codes)
-    margin, right, right_of_two = texture_margins(texture_logits(x, axes), axes)
+    margin, right, above = texture_margins(texture_logits(x, axes), axes)
     animal, texture = left_margins(x, axes)
     both = exclusive_or(animal, texture)
     return Bound(
         Measured(right.mean(), 1 / axes.kinds[1]),
-        Measured(right_of_two.mean(), 0.5),
-        Measured((margin > 0).mean(), 0.5),
+        share_right(above),
+        share_right(margin),
         bits(margin),
-        Measured((both > 0).mean(), 0.5),
+        share_right(both),
         bits(both),
-        Measured((animal > 0).mean(), 0.5),
-        Measured((texture > 0).mean(), 0.5),
+        share_right(animal),
+        share_right(texture),
     )
 
 
@@ -84,14 +85,14 @@ def of_rows(
 
 def texture_margins(
     logits: Float[np.ndarray, "v p q 2 t"], axes: ProbeAxes
-) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Bool[np.ndarray, "v p q 2"]]:
-    """Return the scene's margin; whether each thing's own texture scores highest of all; and whether it scores above
-    the other thing's."""
+) -> tuple[Float[np.ndarray, "v p q"], Bool[np.ndarray, "v p q 2"], Float[np.ndarray, "v p q 2"]]:
+    """Return the scene's margin; whether each thing's own texture scores highest of all; and by how much it scores
+    above the other thing's."""
     wanted, other = (
         np.broadcast_to(t[..., None], (*logits.shape[:4], 1)) for t in (axes.textures, axes.textures[:, ::-1])
     )
     above = (np.take_along_axis(logits, wanted, -1) - np.take_along_axis(logits, other, -1))[..., 0]
-    return above.sum(-1), logits.argmax(-1) == axes.textures, above > 0
+    return above.sum(-1), logits.argmax(-1) == axes.textures, above
 
 
 def left_margins(
@@ -177,6 +178,6 @@ def shared(codes: Num[np.ndarray, "v p q 2 d"], axes: ProbeAxes) -> Shared:
     found = []
     for fold in (axes.folds(FOLDS)[:, None, None], by_object):
         logits = of_rows(x, y, fold, textures)
-        _, right, right_of_two = texture_margins(logits, axes)
-        found += [Measured(right.mean(), 1 / textures), Measured(right_of_two.mean(), 0.5)]
+        _, right, above = texture_margins(logits, axes)
+        found += [Measured(right.mean(), 1 / textures), share_right(above)]
     return Shared(*found)

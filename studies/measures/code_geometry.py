@@ -4,7 +4,7 @@ runs."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -32,6 +32,8 @@ class CodeGeometry(ProbeMeasure):
     """Rows of (part, layer, read, measure, value, chance, refused), as those of `Bits`: of the codes of images and of
     texts, of both together, and of image codes that are edited. A single refused row if a scorer has no such codes, or
     if the captions have words that no training text has."""
+
+    version: ClassVar[int] = 2  # ties, and the binding share where backgrounds have few quartets
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         both = self.opened(scorer)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -38,6 +38,8 @@ class Conditions(ProbeMeasure):
     """Rows of (by, condition, part, measure, value, chance, refused): by scores, and by codes if the scorer has one
     vector for each image and each text. Captions are worded as in the scorer's training; a condition is refused if its
     texts have words that no training text has."""
+
+    version: ClassVar[int] = 2  # ties between codes
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         data, _ = self.opened(scorer)

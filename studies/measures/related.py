@@ -13,8 +13,9 @@ from menagerie.generators.splits.probe import RIGHT_FIRST
 from menagerie.generators.splits.probe_scenes import from_left
 from menagerie.models.library.pictures import FramedSplit
 from menagerie.studies.codes.axes import ProbeAxes
-from menagerie.studies.codes.bits import bits
+from menagerie.studies.codes.bits import told
 from menagerie.studies.codes.linear import one_core, readable
+from menagerie.studies.codes.measured import rows
 from menagerie.studies.codes.probes import left_margins
 from menagerie.studies.frame.measure import Row
 
@@ -40,11 +41,8 @@ class RelatedSplit(FramedSplit):
 def which_is_left(
     part: str, layer: str, read: str, codes: Float[np.ndarray, "v p q d"], axes: ProbeAxes
 ) -> Iterator[Row]:
-    """Yield the bits that a layer holds of which thing is left, and the share of scenes that probes tell rightly. For
-    each animal a probe says whether the animal is left."""
+    """Yield the bits that a layer holds of which thing is left, and the share of scenes that probes tell rightly; a
+    tie is one half. For each animal a probe says whether the animal is left."""
     axes.check(codes)
     margins, _ = left_margins(readable(codes), axes)
-    held = bits(margins)
-    place = {"part": part, "layer": layer, "read": read}
-    yield place | {"measure": "bits", "value": held.value, "chance": held.chance, "refused": held.refused}
-    yield place | {"measure": "scene", "value": float((margins > 0).mean()), "chance": 0.5, "refused": ""}
+    yield from ({"part": part, "layer": layer, "read": read} | row for row in rows(told(margins)))

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 import torch
 
+from menagerie.envs.core.identity import digest
 from menagerie.envs.worlds import load_world
+from menagerie.studies.geometry import PRESETS as geometry_presets
 from menagerie.studies.measures.bits import Bits, score_rows
 from menagerie.studies.pages.probes import BitLines, by_layer, by_step, mean_of, narrow, sentence, table
 from menagerie.studies.probes import PRESETS
@@ -77,6 +79,12 @@ def test_the_measure_is_of_what_is_shown_wherever_it_lies(tmp_path):
     bits = PRESETS["smoke"].bits
     assert bits.file() == Bits(bits.recipe, tmp_path, bits.resolution).file()
     assert bits.file() != Bits(bits.recipe, bits.store, 64).file()
+
+
+def test_what_was_measured_by_other_rules_is_measured_anew():
+    geometry = geometry_presets["smoke"]
+    for measure in (PRESETS["smoke"].bits, geometry.geometry, geometry.conditions):
+        assert digest(measure.settings | {"version": 1}) not in measure.file()
 
 
 class Knowing:
