@@ -3,6 +3,7 @@
 import base64
 import io
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -19,6 +20,7 @@ from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.judges.questions import YES_NO, Answer, Question
 
 TOP = 20  # alternatives of a token: the most that servers give
+BEGIN, END = "<think>", "</think>"  # of a model's thoughts
 GREY = np.full((224, 224, 3), 128, np.uint8)
 
 
@@ -121,14 +123,15 @@ def read_answer(reply: str) -> Callable[[Mapping[str, Any]], Answer]:
 
     def read(content: Mapping[str, Any]) -> Answer:
         choice = content["choices"][0]
-        text, said = choice["message"].get("content"), choice["message"].get("refusal")
+        message, said = choice["message"], choice["message"].get("refusal")
+        text, reasons, cut = without_thoughts(message)
         filtered = choice.get("finish_reason") == "content_filter"
         return Answer(
-            text if isinstance(text, str) else "",
-            first_alternatives(choice),
+            text,
+            first_alternatives(choice, reasons),
             likelihood_of(reply, content.get("prompt_logprobs")) if reply else None,
             str(said or "content filter" * filtered),
-            cut=choice.get("finish_reason") == "length",
+            cut=cut or choice.get("finish_reason") == "length",
             model=str(content.get("model") or ""),
             tokens_in=tokens_of(content)[0],
             tokens_out=tokens_of(content)[1],
@@ -137,13 +140,29 @@ def read_answer(reply: str) -> Callable[[Mapping[str, Any]], Answer]:
     return read
 
 
-def first_alternatives(choice: Mapping[str, Any]) -> dict[str, float] | None:
-    """The log-probabilities of the first token and of its alternatives; None if the server gives none."""
+def without_thoughts(message: Mapping[str, Any]) -> tuple[str, bool, bool]:
+    """Return the text of an answer behind the model's thoughts, whether it has thoughts, and whether they don't end.
+
+    Thoughts stand in a field of their own, or in the text before `END`. Some models begin with them without `BEGIN`.
+    """
+    text = message["content"] if isinstance(message.get("content"), str) else ""
+    _, end, rest = text.rpartition(END)
+    endless = text.lstrip().startswith(BEGIN) and not end
+    apart = any(str(message.get(name) or "").strip() for name in ("reasoning", "reasoning_content"))
+    return "" if endless else rest, bool(end) or endless or apart, endless
+
+
+def first_alternatives(choice: Mapping[str, Any], reasons: bool) -> dict[str, float] | None:
+    """The log-probabilities of the first token with a letter or a digit, and of its alternatives; if the model
+    `reasons`, of the first such one behind `END`. None if the server gives none."""
     tokens = (choice.get("logprobs") or {}).get("content") or []
-    if not tokens:
+    if reasons:
+        ends = [k for k, token in enumerate(tokens) if str(token["token"]).strip() == END]
+        tokens = tokens[ends[-1] + 1 :] if ends else []
+    first = next((token for token in tokens if re.search(r"[^\W_]", str(token["token"]))), None)
+    if first is None:
         return None
-    every = [*(tokens[0].get("top_logprobs") or []), tokens[0]]
-    found = {str(each["token"]): float(each["logprob"]) for each in every}
+    found = {str(each["token"]): float(each["logprob"]) for each in [*(first.get("top_logprobs") or []), first]}
     return {token: value for token, value in found.items() if math.isfinite(value)} or None
 
 

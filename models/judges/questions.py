@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-VERSION = 1  # of questions, and of how answers are read
+VERSION = 2  # of questions, and of how answers are read
 YES = 'Does this figure show "{}"? Please answer yes or no.'
 CHOICE = "Which caption describes the image?\nA: {}\nB: {}\nAnswer with the letter A or B only."
 DESCRIBE = "Describe the image in one sentence."
@@ -20,7 +20,10 @@ BLIND_CHOICE = "Which is likelier to be the caption of a picture?\nA: {}\nB: {}\
 BLIND_DESCRIBE = "Write the caption of a picture in one sentence."
 YES_NO, LETTERS = ("yes", "no"), ("A", "B")
 REFUSED = re.compile(r"\b(sorry|cannot|can't|can’t|unable|won't|won’t|not able)\b", re.IGNORECASE)
-LEAST = -20.0  # log-probability of a word that a model rules out
+MARKUP = " \t\r\n\"'*([{<`_#"  # before an answer's first word
+LEAST = -20.0  # log of the least probability that the alternatives are taken to leave: less is rounding
+ALONE = r"(?![ \t]+\w)"  # behind a letter that is no article
+VERB = r"(?=[ \t]+(?:captures|depicts|describes|fits|matches|represents|shows)\b)"  # behind one that isn't either
 
 
 class Question(NamedTuple):
@@ -39,8 +42,10 @@ class Answer(NamedTuple):
     """What a model answered."""
 
     text: str = ""
+    """Without the thoughts of a model that reasons."""
     first: Mapping[str, float] | None = None
-    """Log-probabilities of the alternatives for the first token, including the answered one; None if not given."""
+    """Log-probabilities of the alternatives for the first token with a letter or a digit, including the answered one;
+    None if not given. Of a model that reasons it is the first token behind its thoughts."""
     likelihood: float | None = None
     """Mean log-probability per token that the model gives to `Question.reply`; None if the question has none."""
     refused: str = ""
@@ -48,7 +53,7 @@ class Answer(NamedTuple):
     unanswered: str = ""
     """Why there is no answer: "KIND: DETAIL". Such a question may be asked again."""
     cut: bool = False
-    """Whether the answer was cut off at the largest length."""
+    """Whether the answer was cut off at the largest length, or ends in the middle of a thought."""
     model: str = ""
     """What the server calls the model."""
     tokens_in: int = 0
@@ -81,22 +86,26 @@ def read(question: Question, answer: Answer) -> Verdict:
 
 
 def read_words(answer: Answer, words: tuple[str, ...]) -> Verdict:
-    """Return the verdict between two words. If an answer begins with one of them or has no text, its log-probabilities
-    count. Without these, the word that it begins with counts.
+    """Return the verdict between two words.
 
-    Of other answers, refusals have no verdict; else the only word in the answer counts, or, if none or both are in it,
-    log-probabilities whose likeliest token is neither word.
+    Log-probabilities count if the answer begins with the likelier word or has no text. Else the word that it begins
+    with counts. Of other answers, refusals have no verdict; else the only word in the answer counts, or, if none or
+    both are in it, log-probabilities whose likeliest token is neither word.
     """
-    begins = beginning(answer.text, words)
+    text = answer.text.lstrip(MARKUP)
+    if answer.cut and not text:
+        return Verdict(None, "cut off")
+    begins = beginning(text, words)
+    opens = begins or beginning(text, words, VERB)
     graded = between(answer.first, words) if answer.first else None
-    if graded and (begins or not answer.text):
+    if graded and (not text or (opens and not behind(answer.first, opens, words))):
         return graded
     if begins:
         return plain(begins, words)
-    if REFUSED.search(answer.text):
+    if REFUSED.search(text):
         return Verdict(None, "refused")
-    named = [word for word in words if pattern(word).search(answer.text)]
-    if len(named) == 1:
+    named = [word for word in words if pattern(word).search(text)]
+    if len(named) == 1 and not any(mentions(text, word) for word in words if word not in named):
         return plain(named[0], words)
     if graded and not any(means(max(answer.first, key=answer.first.__getitem__), word) for word in words):
         return graded  # it begins otherwise: "A red cat" is no letter A
@@ -108,31 +117,42 @@ def plain(word: str, words: tuple[str, ...]) -> Verdict:
     return Verdict(1.0 if word == words[0] else -1.0, graded=False)
 
 
-def pattern(word: str) -> re.Pattern[str]:
-    """A pattern that finds a word in any case. A letter is found only as a capital without a word after it, because "A"
-    is an article too."""
-    return re.compile(rf"\b{word}\b", re.IGNORECASE) if len(word) > 1 else re.compile(rf"\b{word}\b(?![ \t]+\w)")
+def pattern(word: str, after: str = ALONE) -> re.Pattern[str]:
+    """A pattern that finds a word in any case. A letter is found only as a capital, and only with `after` behind it,
+    because "A" is an article too."""
+    return re.compile(rf"\b{word}\b", re.IGNORECASE) if len(word) > 1 else re.compile(rf"\b{word}\b{after}")
 
 
-def beginning(text: str, words: tuple[str, ...]) -> str:
+def beginning(text: str, words: tuple[str, ...], after: str = ALONE) -> str:
     """The word with which an answer begins; empty if it is none of these."""
-    bare = text.lstrip(" \t\r\n\"'*([{<`_#")
-    return next((word for word in words if pattern(word).match(bare)), "")
+    return next((word for word in words if pattern(word, after).match(text)), "")
+
+
+def mentions(text: str, letter: str) -> bool:
+    """Whether a letter may be meant where a word is after it: where the text begins, or in the middle of a sentence. In
+    "B: A red cat" the A is an article."""
+    return len(letter) == 1 and re.search(rf"(?:^|\w[ \t]+){letter}\b", text) is not None
 
 
 def between(first: Mapping[str, float], words: tuple[str, ...]) -> Verdict | None:
     """Return the difference of two words' log-probabilities among alternatives; None if neither word is there.
 
-    A word that isn't there gets an upper bound (at least `LEAST`): it is at most as likely as the least likely
-    alternative, and as the probability that all alternatives leave.
+    A word that isn't there gets an upper bound: it is at most as likely as the least likely alternative, and as what
+    all alternatives leave. No less than `LEAST` is taken to be left.
     """
     found = [logsumexp(value for token, value in first.items() if means(token, word)) for word in words]
     if max(found) == -math.inf:
         return None
-    left = 1 - math.exp(min(0.0, logsumexp(first.values())))
-    most = min(*first.values(), math.log(left) if left > 0 else LEAST, 0.0)
-    one, other = (max(LEAST, most) if value == -math.inf else value for value in found)
+    left = -math.expm1(min(0.0, logsumexp(first.values())))
+    most = min(*first.values(), max(LEAST, math.log(left)) if left > 0 else LEAST)
+    one, other = (most if value == -math.inf else value for value in found)
     return Verdict(one - other, bounded=min(found) == -math.inf)
+
+
+def behind(first: Mapping[str, float], word: str, words: tuple[str, ...]) -> bool:
+    """Whether the likeliest spelling of a word among alternatives is less likely than that of another of `words`."""
+    best = {each: max((v for token, v in first.items() if means(token, each)), default=-math.inf) for each in words}
+    return bool(best[word] < max(best.values()))
 
 
 def means(token: str, word: str) -> bool:

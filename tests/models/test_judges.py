@@ -11,6 +11,7 @@ from menagerie.generators.benchmarks.benchmark import Item, group_chosen, images
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
+from menagerie.models.judges.chat import read_answer
 from menagerie.models.judges.judge import sized
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.judges.questions import LETTERS, YES_NO, Answer, read_words
@@ -263,6 +264,13 @@ def test_choices_refuse_what_compares_images(tmp_path):
         ("A red cat", LETTERS, "unparsable"),
         ("a", LETTERS, "unparsable"),
         ("I cannot see an image", LETTERS, "refused"),
+        ("A is right, not B.", LETTERS, "unparsable"),
+        ("A describes the image better than B.", LETTERS, "unparsable"),
+        ("Neither A nor B.", LETTERS, "unparsable"),
+        ("A red cat is shown, so B.", LETTERS, "unparsable"),
+        ("The answer is B: A red cat", LETTERS, -1),
+        ("The answer is A: A red cat", LETTERS, 1),
+        ("Caption A describes it, unlike B.", LETTERS, "unparsable"),
     ],
 )
 def test_answers_are_read(text, words, value):
@@ -278,6 +286,82 @@ def test_log_probabilities_are_summed_over_spellings():
     assert bounded.value == pytest.approx(np.log(0.9 / 0.1)), "no is at most what is left"
     assert read_words(Answer("A red cat", {"A": -0.1, "B": -2.0}), LETTERS).problem == "unparsable", "an article"
     assert read_words(Answer("Well", {"Well": -0.1, "A": -4.0, "B": -3.0}), LETTERS).value == pytest.approx(-1)
+
+
+def reply_of(text, tokens=(), finish="stop", **message):
+    """What is read of a server's answer; each token has the alternatives that stand for it."""
+    every = [
+        {
+            **{"token": max(top, key=top.get), "logprob": max(top.values())},
+            "top_logprobs": [{"token": token, "logprob": value} for token, value in top.items()],
+        }
+        for top in tokens
+    ]
+    choice = {"message": {"content": text, **message}, "finish_reason": finish, "logprobs": {"content": every}}
+    return read_answer("")({"choices": [choice]})
+
+
+THINKS = {"<think>": -1e-4, "No": -11.0, "Yes": -12.0}
+SAYS_YES = {"Yes": -0.1, "No": -2.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "finish", "message", "expected"),
+    [
+        ("Yes", [THINKS], "stop", {"reasoning_content": "Is it red? No, blue"}, 1.0),
+        ("Yes", [THINKS], "stop", {"reasoning": "Is it red? No, blue"}, 1.0),
+        (None, [THINKS], "length", {"reasoning_content": "Is it red"}, "cut off"),
+        (None, [THINKS], "length", {}, "cut off"),
+        ("<think>Is it red? No, blue... yes it is.</think>\n\nYes", [THINKS], "stop", {}, 1.0),
+        ("<think>There is no red cat, I cannot see one.</think>\n\nNo", [], "stop", {}, -1.0),
+        ("Is it red? Yes, it is.\n</think>\n\nNo", [{"Is": -0.1, "Yes": -3.0}], "stop", {}, -1.0),
+        ("\n<think>\nThe figure shows", [THINKS], "length", {}, "cut off"),
+        ("<think>Yes", [THINKS], "stop", {}, "cut off"),
+        ("<think>Yes</think>", [THINKS], "stop", {}, "unparsable"),
+        ("Yes", [THINKS, {"No": 0.0}, {"</think>": 0.0}, {"\n\n": 0.0}, SAYS_YES], "stop", {"reasoning": "No"}, 2.4),
+        ("Yes", [SAYS_YES], "stop", {"reasoning_content": None, "reasoning": "\n\n"}, 2.4),
+    ],
+)
+def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
+    verdict = read_words(reply_of(text, tokens, finish, **message), YES_NO)
+    assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "words", "expected"),
+    [
+        ("**Yes**", [{"**": -0.05, "No": -3.5, "Yes": -4.0}, SAYS_YES], YES_NO, 2.4),
+        ("\n\nYes", [{"\n\n": -0.05, "No": -3.5, "Yes": -4.0}, SAYS_YES], YES_NO, 2.4),
+        ("`Yes`", [{"`": -0.05, "No": -3.5}], YES_NO, 1),
+        ("Yes", [{"Y": -0.05, "No": -3.5}], YES_NO, 1),
+        ("Yes", [{"Yes": np.log(0.4), "No": np.log(0.35), "no": np.log(0.15)}], YES_NO, np.log(0.4 / 0.5)),
+        ("No", [{"Yes": -0.7, "No": -0.7}], YES_NO, 0),
+        ("A describes the image better than B.", [{"A": -0.01, "B": -5.0}], LETTERS, 4.99),
+        ("B describes the image better than A.", [{"B": -0.01, "A": -5.0}], LETTERS, -4.99),
+        ("Caption A describes it, not B.", [{"Caption": -0.3, "A": -1.6, "B": -4.0}], LETTERS, 2.4),
+        ("A red cat is shown, unlike in B", [{"A": -0.01, "B": -5.0}], LETTERS, "unparsable"),
+    ],
+)
+def test_log_probabilities_are_those_of_the_word_that_is_said(text, tokens, words, expected):
+    verdict = read_words(reply_of(text, tokens), words)
+    assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
+
+
+def test_the_surer_never_scores_less():
+    """From the surest down; a word that isn't there is at most as likely as the least that is."""
+    surest = [
+        {"Yes": -1e-13, "x": -30.0},
+        {"Yes": -1e-12, "x": -27.0},
+        {"Yes": -1e-9, "No": -25.0, "x": -30.0},
+        {"Yes": -1e-9, "No": -24.0, "x": -23.0},
+        {"Yes": -1e-9},
+        {"Yes": -1e-4},
+    ]
+    values = [read_words(Answer("Yes", first), YES_NO).value for first in surest]
+    assert values == sorted(values, reverse=True)
+    assert values[:3] == pytest.approx([30, 27, 25])
+    assert read_words(Answer("Yes", {"Yes": 0.0}), YES_NO).value == pytest.approx(20) == values[4]
+    assert read_words(Answer("", {"x": -1e-9, "No": -25.0}), YES_NO).value <= 0, "no is likelier than what isn't there"
 
 
 def test_small_pictures_are_enlarged_by_whole_factors_and_large_ones_reduced():
