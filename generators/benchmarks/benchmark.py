@@ -40,7 +40,7 @@ class Item(NamedTuple):
         return range(image, image + self.true)
 
 
-Scores = Float[np.ndarray, "k m"]
+Scores = Float[np.ndarray, "k m"]  # the row of an image is NaN if a judge says nothing about its texts
 SEED = 0  # seed of the draws that break ties
 
 
@@ -150,6 +150,16 @@ def first_of_drawn(scores: Scores, record: str) -> Outcome:
         return outcome
     order = generator(SEED, "order of texts", record).permutation(scores.shape[1])
     return outcome._replace(official=float(order[scores[0, order].argmax()] == 0))
+
+
+def judged(rule: Callable[[Scores], Outcome], scores: Scores) -> Outcome:
+    """Apply a rule to an item's scores. If an image has none (its row is NaN), its texts tie, and ties are broken at
+    random, officially too."""
+    silent = np.isnan(scores)
+    if not silent.any():
+        return rule(scores)
+    outcome = rule(np.where(silent, 0.0, scores))
+    return outcome._replace(official=outcome.neutral)
 
 
 # Group of the items with two images and two texts, each true of one image; and the rules by which they are scored.

@@ -85,7 +85,8 @@ def score_items(
     """Return the scores (k, m) of each of `items`, by default all of the benchmark: its k images with its m texts.
 
     `encode` gives the codes of images; by default they are computed block by block. Raises if a scorer's score isn't
-    finite.
+    finite. A judge's are NaN where it has no verdict: `judged` in `menagerie.generators.benchmarks.benchmark` gives
+    outcomes of these too.
     """
     items = benchmark.items if items is None else items
     if isinstance(scorer, Judge):

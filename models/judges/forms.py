@@ -93,7 +93,8 @@ class Likelihood(Form):
 
 class Choice(Form):
     """Choice between two texts. It is asked in both orders, and half the difference of the two values counts, so that a
-    preference for the text named first or second cancels.
+    preference for the text named first or second cancels. If nothing is left for any text of an image, as for a model
+    that always says A, the image has no scores (NaN).
 
     With more than two texts each pair is asked. Only scores of one image can be compared with each other.
     """
@@ -135,6 +136,7 @@ class Choice(Form):
         for (image, (one, other)), value in zip(every, values, strict=True):
             for column, text in enumerate(item.texts):
                 out[item.images.index(image), column] += value / 2 * ((text.text == one) - (text.text == other))
+        out[~out.any(axis=1)] = np.nan
         return out
 
 

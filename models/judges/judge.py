@@ -71,19 +71,18 @@ class Judge:
         return dict(self.counts)
 
     def scores(self, benchmark: Benchmark, items: Sequence[Item]) -> list[Scores]:
-        """Return the scores (k, m) of each item. An item that lacks a verdict has equal scores, so that it ties, and is
-        counted."""
+        """Return the scores (k, m) of each item. Those of an item that lacks a verdict are NaN, and it is counted."""
         self.form.check(benchmark, items)
         verdicts = self.verdicts(benchmark, [one for item in items for one in self.form.comparisons(item)])
         found = [self.form.scores(item, verdicts) for item in items]
         self.counts.update(items=len(items), undecided=sum(scores is None for scores in found))
-        level = (np.zeros((len(item.images), len(item.texts))) for item in items)
-        return [zero if scores is None else scores for scores, zero in zip(found, level, strict=True)]
+        silent = (np.full((len(item.images), len(item.texts)), np.nan) for item in items)
+        return [nothing if scores is None else scores for scores, nothing in zip(found, silent, strict=True)]
 
     def pool(self, benchmark: Benchmark, pool: Pool) -> Float[np.ndarray, "n m"]:
-        """Return the score of every image with every text, as float32: the mean over a text's phrasings. A pair without
-        a verdict gets the mean of all others, and is counted. So is a pair whose verdict has no log-probabilities, if
-        others have some."""
+        """Return the score of every image with every text, as float32: the mean over a text's phrasings. That of a pair
+        without a verdict is NaN, and it is counted. So is a pair whose verdict has no log-probabilities, if others have
+        some."""
         if not self.form.compares_images:
             raise UserError(f"choices are between a few texts, not all of {len(pool.texts)}; ask --judge.forms yes")
         texts = [[phrasing.text for phrasing in text] for text in pool.texts]
@@ -99,9 +98,7 @@ class Judge:
         out = np.array(
             [[np.mean([values[Comparison(i, (one,))] for one in text]) for text in texts] for i in pool.images]
         )
-        missing = np.isnan(out)
-        self.counts.update(items=out.size, undecided=int(missing.sum()))
-        out[missing] = 0.0 if missing.all() else out[~missing].mean()
+        self.counts.update(items=out.size, undecided=int(np.isnan(out).sum()))
         return out.astype(np.float32)
 
     def verdicts(self, benchmark: Benchmark, comparisons: Sequence[Comparison]) -> dict[Comparison, Verdict]:

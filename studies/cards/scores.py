@@ -1,13 +1,14 @@
 """The file of all scores of a model on a frozen benchmark: what a card's numbers are computed from.
 
 A row has the scores of an item's images, one image after another. For each image, scores of the true texts come first,
-then those of the false ones.
+then those of the false ones. All scores of an image about whose texts a judge says nothing are "nan".
 """
 
 import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import read_text
-from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, Item, Scores
+from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, Item, Scores, judged
 from menagerie.generators.benchmarks.split_tests import outcome_of
 from menagerie.generators.frozen.digests import digest_of_rows
 from menagerie.studies.analysis.words import CHANCES
@@ -66,7 +67,7 @@ def read_scores(path: Path) -> list[Scored]:
 def scored(subset: str, task: str, scene: str, animals: str, true: str, scores: str) -> Scored:
     """Make an item with its scores from the texts of a row; raises `ValueError` for numbers that aren't scores."""
     matrix = np.array([[float(score) for score in image.split()] for image in scores.split(";")], np.float64)
-    if not np.isfinite(matrix).all() or not 1 <= int(true) < matrix.shape[1]:
+    if not (np.isfinite(matrix).all(1) | np.isnan(matrix).all(1)).all() or not 1 <= int(true) < matrix.shape[1]:
         raise ValueError(f"{true} of {scores[:40]!r}")
     return Scored(subset, task, scene, animals, int(true), matrix)
 
@@ -79,12 +80,12 @@ def scenes_digest(items: Iterable[Scored]) -> str:
 
 def points(items: Iterable[Scored], rules: Sequence[str] = tuple(QUADS)) -> Iterator[Point]:
     """Yield how each record fared. A quad, two images with two texts, counts for a task by each of `rules`, in which a
-    tie is wrong."""
+    tie is wrong, unless a judge says nothing."""
     for subset, task, _, animals, true, scores in items:
         if task == QUAD:
             for part in rules:
                 name = f"{task} {part}"
-                yield Point(subset, name, animals, QUADS[part](scores).official, CHANCES[name] / 100)
+                yield Point(subset, name, animals, judged(QUADS[part], scores).official, CHANCES[name] / 100)
         else:
             chance = 1 / math.comb(scores.shape[1], true)
-            yield Point(subset, task, animals, outcome_of(true, scores).neutral, chance)
+            yield Point(subset, task, animals, judged(partial(outcome_of, true), scores).neutral, chance)

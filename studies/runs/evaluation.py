@@ -3,6 +3,7 @@ training."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def evaluate(
         for subset, test in tests.items():
             scores = score_items(scorer, test)
             subsets[subset] = summaries(test, scores, rules_for(scorer))
-            rows.writerows(predictions(subset, test.items, scores))
+            rows.writerows(predictions(subset, test.items, list(map(level, scores))))
             if keep:
                 keep(subset, test.items, scores)
     return subsets
@@ -59,23 +60,30 @@ def summaries(
 ) -> dict[str, dict[str, Any]]:
     """Return the results of each task, and of quads under each of `rules` (None: under all). Accuracies of an empty
     subset are None."""
-    from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, summarise
+    from menagerie.generators.benchmarks.benchmark import QUAD, QUADS, judged, summarise
 
     outcomes: dict[str, list[Outcome]] = {group: [] for group in test.groups if group != QUAD}
     quads: dict[str, list[Outcome]] = {part: [] for part in rules or QUADS} if QUAD in test.groups else {}
     for item, matrix in zip(test.items, scores, strict=True):
         if item.group == QUAD:
             for part, found in quads.items():
-                found.append(QUADS[part](matrix))
+                found.append(judged(QUADS[part], matrix))
         else:
-            outcomes[item.group].append(test.outcome(item, matrix))
+            outcomes[item.group].append(judged(partial(test.outcome, item), matrix))
     tasks = {}
     for group, found in outcomes.items():
         official, neutral, tie_rate, n = summarise(found)
         tasks[group] = {"accuracy": neutral, "official": official, "tie_rate": tie_rate, "n": n}
-    for part, found in quads.items():  # officially a tie is wrong
+    for part, found in quads.items():  # officially a tie is wrong, unless there is no verdict
         tasks[f"quad {part}"] = {"accuracy": summarise(found).official, "tie_rate": None, "n": len(found)}
     return tasks
+
+
+def level(scores: "Scores") -> "Scores":
+    """Return the scores with 0 for NaN, so that texts about which a judge says nothing tie."""
+    import numpy as np
+
+    return np.nan_to_num(scores)
 
 
 def predictions(subset: str, items: Sequence["Item"], scores: Sequence["Scores"]) -> Iterator[dict[str, Any]]:

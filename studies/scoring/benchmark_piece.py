@@ -12,13 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import whole_file, write_csv
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.plugins import OWN_MODULES, own_module
-from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Result, Summary, summarise
+from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Result, Summary, judged, summarise
 from menagerie.generators.benchmarks.matrix import MatrixBenchmark, Pool
 from menagerie.generators.benchmarks.photographs import PhotographSet, by_group
 from menagerie.generators.benchmarks.registry import BenchmarkSpec
@@ -200,13 +201,27 @@ def rated(
         of_pool = partial(scored_pool, rater, bench, encode=encode, reranker=reranker)
     if isinstance(bench, MatrixBenchmark):
         return [result for pool in bench.pools if pool.pairs for result in of_pool(pool)]
-    scores = of_items(bench)
-    return [Result(item, matrix, bench.outcome(item, matrix)) for item, matrix in zip(bench.items, scores, strict=True)]
+    scored = zip(bench.items, of_items(bench), strict=True)
+    return [Result(item, scores, judged(partial(bench.outcome, item), scores)) for item, scores in scored]
 
 
 def judged_pool(judge: Judge, bench: MatrixBenchmark, pool: Pool) -> Iterator[Result]:
-    """Yield the tests of a pool, as a judge scores them."""
-    return bench.results(pool, judge.pool(bench, pool))
+    """Yield the tests of a pool, as a judge scores them. Pairs without a verdict rank as the mean of all others."""
+    scores = judge.pool(bench, pool)
+    silent = np.isnan(scores)
+    if not silent.any():
+        return bench.results(pool, scores)
+    level = np.float32(0 if silent.all() else scores[~silent].mean(dtype=np.float64))
+    return (guessed(result, level) for result in bench.results(pool, np.where(silent, level, scores)))
+
+
+def guessed(result: Result, level: np.float32) -> Result:
+    """Return the result of a query with NaN in place of the score `level`, which pairs without a verdict have. If the
+    best true candidate has it, ties are broken at random, officially too."""
+    item, scores, outcome = result
+    if scores.flat[0] == level:
+        outcome = outcome._replace(official=outcome.neutral)
+    return Result(item, np.where(scores == level, np.nan, scores), outcome)
 
 
 def scored_pool(

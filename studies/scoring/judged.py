@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 MOST_UNDECIDED = 0.05  # of items without a verdict, before a row is marked
 ANSWERS = (
-    "Judges are models that answer questions. An item without a verdict ties: its accuracy is that of guessing, and it "
+    "Judges are models that answer questions. An item without a verdict has the points of guessing, by every rule, and "
     "is counted here. Choices are asked in both orders; where the place decides, the same letter was answered in both. "
+    "If it was answered as surely in both, the item has the points of guessing too. "
     "Tokens are of all answers that the scores are made of, also of those that were kept from before."
 )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.benchmarks.benchmark import Item, group_chosen, images_chosen, texts_chosen
+from menagerie.generators.benchmarks.benchmark import Item, group_chosen, images_chosen, judged, texts_chosen
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.parsers import chat_server
 from menagerie.models.evaluation.scoring import score_items
@@ -34,7 +34,7 @@ def judge_of(service, tmp_path, form="yes", blind=False, **options):
 
 
 def outcomes(scores):
-    return [texts_chosen(each) for each in scores]
+    return [judged(texts_chosen, each) for each in scores]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -58,8 +58,17 @@ def test_one_that_always_says_a_guesses(place, logprobs, tmp_path):
         judge = judge_of(service, tmp_path, "choice")
         found = outcomes(score_items(judge, BENCH, BENCH.items[:3]))
     assert [outcome.neutral for outcome in found] == [0.5] * 3
-    assert [outcome.official for outcome in found] == [0.0] * 3
+    assert [outcome.official for outcome in found] == [0.5] * 3, "the place says nothing of the texts"
     assert judge.counted()["by_place"] == judge.counted()["choices"] == 3
+
+
+def test_equal_answers_about_both_texts_tie_by_the_official_rule(tmp_path):
+    """They are a verdict: both texts fit, or neither."""
+    with VisionService(lambda image, text: 1.0, logprobs=False) as service:
+        judge = judge_of(service, tmp_path)
+        found = outcomes(score_items(judge, BENCH, BENCH.items[:3]))
+    assert [(outcome.official, outcome.neutral) for outcome in found] == [(0, 0.5)] * 3
+    assert judge.counted()["undecided"] == 0
 
 
 def test_a_liking_for_a_place_cancels(tmp_path):
@@ -110,13 +119,15 @@ def test_every_item_ends_judged_or_counted_and_nothing_is_asked_twice(tmp_path):
         scores = score_items(judge, BENCH)
         counts = judge.counted()
         assert all(outcome.tied for outcome in outcomes(scores)), "each item has a question that is refused or cut off"
+        assert [outcome.official for outcome in outcomes(scores)] == [0.5, 0.5, 0.5, 0.25], "as if guessed"
         assert {name: counts[name] for name in ("items", "undecided", "refused", "cut off")} == {
             **{"items": 4, "undecided": 4},
             **{"refused": 1, "cut off": 2},
         }
         before = len(service.questions())
         again = judge_of(service, tmp_path)
-        assert all(map(np.array_equal, score_items(again, BENCH), scores))
+        anew = score_items(again, BENCH)
+        assert all(np.array_equal(*pair, equal_nan=True) for pair in zip(anew, scores, strict=True))
         assert len(service.questions()) == before, "refusals and answers without a verdict are kept"
         assert again.counted()["kept"] == again.counted()["questions"] == 6
 
@@ -231,7 +242,7 @@ def test_pools_are_asked_pair_by_pair(tmp_path):
         assert judge.counted()["undecided"] == 1, "one has no log-probabilities, which the others have"
         known = np.isclose(np.abs(scores), 4, atol=1e-4)
         assert known.sum() == 8
-        assert scores[~known] == pytest.approx(scores[known].mean())
+        assert np.isnan(scores[~known]).all()
         with pytest.raises(UserError, match="choices are between a few texts"):
             judge_of(service, tmp_path, "choice").pool(BENCH, pool)
 

@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.files import write_csv
 from menagerie.envs.core.records import read_record, sealed
+from menagerie.generators.benchmarks.benchmark import Item
+from menagerie.generators.captions.graph import SceneGraph
+from menagerie.generators.captions.templates import Caption
 from menagerie.generators.frozen.benchmark import frozen
 from menagerie.generators.splits.binding import BindingRecipe
 from menagerie.generators.splits.recipe_file import FROZEN
 from menagerie.models.library.sources import HuggingFace
 from menagerie.studies.cards.board import write_board
 from menagerie.studies.cards.numbers import numbers_of
-from menagerie.studies.cards.scores import Scored, points, read_scores
+from menagerie.studies.cards.scores import COLUMNS, Scored, points, read_scores, row_of
 from menagerie.studies.cards.verify import verified
 from menagerie.studies.scoring.frozen import portable
 from menagerie.studies.scoring.models import Model
@@ -30,6 +34,7 @@ from tests.studies.test_evaluate import MINE
 EVALUATE = [sys.executable, str(ROOT / "studies" / "evaluate.py")]
 CARDS = [sys.executable, "-m", "menagerie", "cards"]
 MODEL = ["mine.py:Mine", "--architecture", "nano", "--threads", "1", "--out", "runs/cards"]
+TEXTS = tuple(Caption(text, SceneGraph((text,))) for text in ("a cat", "a dog"))
 RECIPE = BindingRecipe("tiny", pairs=0.5, reserve=0.2, views=1, test_views=1, test_scenes=12)
 
 
@@ -291,6 +296,30 @@ def test_numbers_count_ties_by_what_a_guess_would_get():
     assert by_task["assignment"].low is None
     assert swaps.accuracy == 0.6
     assert every.accuracy == pytest.approx((0.6 + 1 / 3 + 1) / 3, abs=1e-5)
+
+
+def test_images_without_a_verdict_count_as_guesses(tmp_path):
+    """They stand in the file as such, so that quads of equal scores stay wrong."""
+    silent, level = np.full((2, 2), np.nan), np.zeros((2, 2))
+    rows = [
+        row_of("test", Item(f"scene {k}", task, (0, 1), TEXTS, "a"), scores)
+        for k, (task, scores) in enumerate(
+            [
+                ("quad", silent),
+                ("quad", level),
+                ("quad", np.array([[1.0, 0.0], [np.nan, np.nan]])),
+                ("swap", silent[:1]),
+            ]
+        )
+    ]
+    write_csv(tmp_path / "scores.csv", COLUMNS, rows)
+    found = [(point.task, round(point.value, 4)) for point in points(read_scores(tmp_path / "scores.csv"))]
+    assert found[:6] == [
+        *(("quad text", 0.25), ("quad image", 0.25), ("quad group", 0.1667)),
+        *(("quad text", 0), ("quad image", 0), ("quad group", 0)),
+    ]
+    assert found[6] == ("quad text", 0.5)
+    assert found[9:] == [("swap", 0.5)]
 
 
 @pytest.mark.parametrize(

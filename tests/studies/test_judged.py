@@ -6,8 +6,10 @@ import sys
 from collections import defaultdict
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from menagerie.generators.benchmarks.benchmark import QUADS, Outcome, Result
 from menagerie.generators.benchmarks.matrix import Pool
 from menagerie.generators.benchmarks.photographs import Place
 from menagerie.generators.benchmarks.registry import load
@@ -15,6 +17,8 @@ from menagerie.generators.benchmarks.split_tests import SplitTests
 from menagerie.generators.storage.dataset import SplitDataset
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.library.judged import judges_named
+from menagerie.studies.scoring.benchmark_piece import guessed
+from menagerie.studies.scoring.benchmark_tables import chances_in
 from menagerie.studies.scoring.judged import questions_in
 from tests.command import ROOT, run_here
 from tests.helpers.benchmark_files import MAKERS, MATRICES
@@ -102,6 +106,7 @@ def test_one_that_always_says_a_has_half(split, tmp_path):
     assert done.returncode == 0, done.stderr
     rows = rows_of(tmp_path / "runs/a")["choice"]
     assert {float(row["accuracy"]) for (task, _), row in rows.items() if not task.startswith("quad")} == {0.5}
+    assert {float(row["accuracy"]) for (task, _), row in rows.items() if task.startswith("quad")} == {0.25}
     assert "(100.0%)" in plain(tmp_path / "runs/a/report.html"), "the share that the place decided"
 
 
@@ -136,6 +141,7 @@ def test_a_row_without_verdicts_is_marked(tmp_path):
     (result,) = (json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open())
     assert (result["judged"]["items"], result["judged"]["undecided"], result["judged"]["refused"]) == (14, 2, 2)
     assert result["headlines"]["micro"]["neutral"] == pytest.approx(13 / 14)
+    assert result["headlines"]["micro"]["official"] == pytest.approx(13 / 14)
     report = plain(tmp_path / "runs/a/report.html")
     assert "(yes), 14% without a verdict" in report
     assert "2 refused" in report
@@ -181,6 +187,52 @@ def test_options_that_change_something_are_taken(split, tmp_path, monkeypatch):
     ):
         done = run_here([*EVALUATE, *models, "--splits", str(split[0]), *options, "--dry-run"], tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def refusing(request):
+    return GOES_ON if request.caption.startswith("Is this grey?") else Sent(status=400, body=b"policy")
+
+
+@pytest.mark.parametrize(("form", "fault"), [("yes", refusing), ("choice", None)])
+def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tmp_path):
+    """Of two judges: of one all questions are refused, the other always says A."""
+    names = ("whatsup", "sugarcrepe", "negbench", *(["winoground", "zero-shot"] if form == "yes" else []))
+    for name in names:
+        (MAKERS | MATRICES)[name](tmp_path / "data")
+    with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False, fault=fault) as service:
+        command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *names]
+        done = run_here([*command, "--judge.forms", form, "--out", "runs/a"], tmp_path, page=False)
+    assert done.returncode == 0, done.stderr
+    results = [json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open()]
+    assert [result["benchmark"] for result in results] == list(names)
+    for result in results:
+        bench = load(result["benchmark"]).build(Place(tmp_path / "data"))
+        assert result["wrong"] == [], "no text was preferred"
+        assert (result["judged"]["undecided"] == result["judged"]["items"]) == (fault is not None)
+        for name, numbers in result["headlines"].items():
+            assert numbers["official"] == pytest.approx(chances_in(bench)["headline", name])
+
+
+def test_only_ties_for_want_of_a_verdict_are_shared_in_pools():
+    tied = Result(BENCH.items[0], np.float32([[2, 2]]), Outcome(1.0, 0.5, True))
+    assert guessed(tied, np.float32(2)).outcome.official == 0.5
+    assert np.isnan(guessed(tied, np.float32(2)).scores).all()
+    assert guessed(tied, np.float32(1)).outcome == tied.outcome
+    lower = guessed(tied._replace(scores=np.float32([[3, 2]])), np.float32(2))
+    assert lower.outcome == tied.outcome
+    assert np.isnan(lower.scores).tolist() == [[False, True]]
+
+
+def test_quads_without_a_verdict_are_at_chance(split, tmp_path):
+    with VisionService(lambda image, text: 0.0, fault=refusing) as service:
+        command = [*EVALUATE, f"chat:{service.url}#a", "--splits", str(split[0]), "--out", "runs/a"]
+        done = run_here(command, tmp_path, page=False)
+    assert done.returncode == 0, done.stderr
+    found = defaultdict(set)
+    for (task, _), row in next(iter(rows_of(tmp_path / "runs/a").values())).items():
+        found[task].add(round(float(row["accuracy"]), 4))
+    assert {task: found[f"quad {task}"] for task in QUADS} == {"text": {0.25}, "image": {0.25}, "group": {0.1667}}
+    assert found["swap"] == {0.5}
 
 
 def test_a_server_that_isnt_there_is_one_line(split, tmp_path):
