@@ -1,6 +1,9 @@
 """Rank correlations with intervals, over all cells of a study and within groups of them; p values for several tests."""
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain, permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +14,15 @@ from menagerie.studies.analysis.two_levels import CONFIDENCE, FEWEST, RESAMPLES
 
 MOST = 0.9999  # on Fisher's scale a perfect correlation is endless
 ONE_DEVIATION = (0.1587, 0.8413)  # the quantiles of a normal distribution one deviation from its mean
+ARRANGEMENTS = 5040  # so many are all gone through: those of seven clusters
 Columns = Float64[np.ndarray, "draws n"]
 
 
 class Correlation(NamedTuple):
-    """Spearman's rank correlation; interval and p are NaN with too few clusters, or if the correlation is undefined."""
+    """Spearman's rank correlation; interval and p are NaN with too few clusters, or if the correlation is undefined.
+
+    A perfect correlation has a p but no interval, because no draw differs from it.
+    """
 
     value: float
     low: float
@@ -28,7 +35,8 @@ class Correlation(NamedTuple):
     def __str__(self) -> str:
         if np.isnan(self.value):
             return DASH
-        interval = "no interval" if np.isnan(self.low) else f"{self.low:+.2f}, {self.high:+.2f}"
+        none = "no spread: no interval" if self.clusters >= FEWEST else "no interval"
+        interval = none if np.isnan(self.low) else f"{self.low:+.2f}, {self.high:+.2f}"
         return f"{self.value:+.2f} [{interval}]"
 
 
@@ -52,19 +60,49 @@ def correlation(
     if kinds >= FEWEST and np.isfinite(value):
         drawn = np.random.default_rng(seed).multinomial(kinds, [1 / kinds] * kinds, RESAMPLES)
         low, high, p = student(value, spearman(x, y, drawn[:, number].astype(float), own), kinds)
+        p = permuted(x, y, number, own, seed) if np.isnan(p) else p
     return Correlation(value, low, high, p, len(x), kinds)
 
 
 def student(value: float, drawn: Float64[np.ndarray, " draws"], clusters: int) -> tuple[float, float, float]:
-    """Return interval and p by Student's t on Fisher's scale; quantiles of few clusters' draws would be too narrow."""
+    """Return interval and p by Student's t on Fisher's scale; quantiles of few clusters' draws would be too narrow. NaN
+    if draws have no spread, which would look like perfect certainty."""
     from scipy.stats import t
 
     centre, others = fisher(np.array([value])), fisher(drawn[np.isfinite(drawn)])
     # Not the deviation: draws of two or three different clusters may be perfectly correlated.
     spread = float(np.diff(np.quantile(others, ONE_DEVIATION))[0]) / 2 * np.sqrt(clusters / (clusters - 1))
+    if not spread:
+        return np.nan, np.nan, np.nan
     half = float(t.ppf((1 + CONFIDENCE) / 2, clusters - 1)) * spread
     low, high = (float(np.tanh(centre[0] + sign * half)) for sign in (-1, 1))
-    return low, high, float(2 * t.sf(abs(centre[0]) / spread, clusters - 1)) if spread else 0.0
+    return low, high, float(2 * t.sf(abs(centre[0]) / spread, clusters - 1))
+
+
+def permuted(
+    x: Num[np.ndarray, " n"],
+    y: Num[np.ndarray, " n"],
+    clusters: Int[np.ndarray, " n"],
+    groups: Int[np.ndarray, " n"],
+    seed: int,
+) -> float:
+    """Return the two-sided p over arrangements in which whole clusters exchange their y with others that have as many
+    rows in the same groups: over all of few, else over the one measured and `RESAMPLES` random ones."""
+    alike = defaultdict(list)
+    for cluster in range(clusters.max() + 1):
+        rows = np.flatnonzero(clusters == cluster)
+        alike[tuple(groups[rows])].append(rows)
+    if math.prod(math.factorial(len(its)) for its in alike.values()) <= ARRANGEMENTS:
+        arranged = product(*map(permutations, alike.values()))
+    else:
+        rng = np.random.default_rng(seed)
+        drawn = ([rng.permutation(its) for its in alike.values()] for _ in range(RESAMPLES))
+        arranged = chain([alike.values()], drawn)
+    orders = np.array([np.concatenate([rows for its in each for rows in its]) for each in arranged])
+    same, once = (groups[:, None] == groups).astype(float), np.ones((1, len(y)))
+    one, other = (centred_ranks(values, once, same, once @ same)[0] for values in (x, y))
+    products = np.abs(other[orders] @ one[orders[0]])  # the first arrangement is the one measured
+    return float(np.mean(products >= products[0] - 1e-9))
 
 
 def fisher(rho: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:

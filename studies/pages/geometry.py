@@ -212,10 +212,11 @@ DOTS = """A dot is a training run. Upwards: accuracy on swaps of unseen pairs; d
 of the run's codes, on scenes in views that no training used. The first measure was chosen beforehand, on other runs; it
 reads texts alone, and no accuracy."""
 CORRELATIONS = """Spearman's rank correlation over training runs, with 95 % intervals by Student's t on Fisher's scale.
-Their spread is that of a bootstrap that draws all runs of a model with a seed together. Models of a seed share their
-splits, so intervals speak of further trainings of these models, not of new models. More pairs and more hard negatives
-raise everything together. So ranks are also compared within a setting of the grid, and within a setting and a model,
-and then pooled. p is of all runs; that of the lower three is corrected for their number (Holm)."""
+Their spread is that of a bootstrap that draws all runs of a model with a seed together. A perfect correlation has no
+spread and so no interval; its p is from permutations of these runs. Models of a seed share their splits, so intervals
+speak of further trainings of these models, not of new models. More pairs and more hard negatives raise everything
+together. So ranks are also compared within a setting of the grid, and within a setting and a model, and then pooled. p
+is of all runs; that of the lower three is corrected for their number (Holm)."""
 CONDITIONS_SAY = """Percent of scenes in which all parts of a condition hold, with 95 % intervals over seeds. Chance is
 that of scores in random order. The conditions are those of Kang et al. 2025 for images of two things, with captions as
 training has them. All: every condition that a model's captions have words for holds. If independent: the product of

@@ -52,6 +52,36 @@ def test_cells_of_few_trainings_are_seldom_taken_for_correlated_by_chance():
     assert np.mean(p < 0.5) == pytest.approx(0.5, abs=0.2)
 
 
+def test_a_perfect_order_has_no_interval_and_the_p_of_its_permutations():
+    """Two of the 120 orders of five are as far from 0; of two and three equal values, one of ten pairs of them."""
+    five = correlation(np.arange(5), np.arange(5) ** 2, range(5))
+    assert five.value == 1
+    assert np.isnan([five.low, five.high]).all()
+    assert "no spread" in str(five)
+    assert five.p == pytest.approx(2 / 120)
+    assert holm([five.p] * 3)[0] >= 0.05
+    tied = np.array([0, 0, 0, 1, 1])
+    assert correlation(tied, -tied, range(5)).p == pytest.approx(0.1)
+    assert 0 < correlation(np.arange(40), -np.arange(40), range(40)).p < 0.001
+
+
+def test_only_clusters_with_as_many_rows_in_the_same_groups_are_exchanged():
+    """Of three and two, alone in their groups, 12 arrangements; 2 of them are in perfect order or the reverse."""
+    groups = [0, 0, 0, 1, 1]
+    x = np.array([0, 1, 2, 0, 1])
+    assert correlation(x, x, range(5), groups).p == pytest.approx(2 / 12)
+    unlike = [0, 0, 1, 1, 1, 2, 2, 2, 2, *[3] * 5, *[4] * 6]
+    assert correlation(np.arange(20), np.arange(20), unlike).p == 1
+
+
+@pytest.mark.parametrize("number", [5, 6])
+def test_few_trainings_are_seldom_taken_for_correlated_by_chance(number):
+    random = np.random.default_rng(number)
+    p = np.array([correlation(*random.normal(size=(2, number)), range(number)).p for _ in range(300)])
+    assert np.mean(p < 0.05) < 0.06
+    assert np.mean(p < 0.05 / 3) < 0.05 / 3
+
+
 def test_few_clusters_have_no_interval_and_a_constant_no_correlation(rising):
     its = correlation(*rising, [k // 10 for k in range(30)])
     assert np.isfinite(its.value)
