@@ -40,6 +40,7 @@ LINES = """A line for each setting of both searches, from parameter to parameter
 the least and the most that the parameter may have: fractions as they were requested, where the tables have what these
 came to in whole pairs (10 % of few pairs may be none). The colour is the accuracy on validation, on one scale for all
 models; the best is on top. Grey and dashed: trials that were pruned, of which it isn't known."""
+REST = "several together, or nothing"
 HEADER = ("images", "passes", "pairs", "hard negatives", "singles views", "singles share")
 STATES = """Of both searches. `complete`: all seeds were trained; `missed`: so they were, but together they are below
 the target; `pruned`: ended early, because seeds to come could no longer lift it to the target: `validation` is then of
@@ -192,15 +193,20 @@ def target_table(study: Any, points: Sequence[Point]) -> Rows:
 
 
 def importance_table(study: Any, points: Sequence[Point]) -> Rows:
-    """Return a table of each parameter's share in the variance of accuracy over the settings of the first search."""
+    """Return a table of the share of each parameter alone in the variance of accuracy in the first search, from 0 to 1,
+    and of the rest."""
     shares = {model: importances(points, model) for model in study.models}
     rows = [
         [word, *(f"{share[name]:.2f}" if name in share else DASH for share in shares.values())]
         for name, word in zip(Setting._fields, HEADER[2:], strict=True)
     ]
+    rows.append([REST, *(f"{max(0, 1 - sum(share.values())):.2f}" if share else DASH for share in shares.values())])
     says = (
-        "How much of the differences in accuracy each parameter explains in the first search (functional analysis of "
-        f"variance), as a share of 1. `–`: fewer than {FEWEST} finished settings, too few to tell."
+        "How much of the differences in accuracy each parameter explains alone in the first search, as a share of 1 "
+        "(functional analysis of variance). The others are averaged over all values that the search allows, not over "
+        f"the settings tried. {REST.capitalize()}: what parameters explain only together, and what none explains, such "
+        f"as noise. Noise gives parameters a share, too: of {FEWEST} settings up to about 0.2, of more settings less. "
+        f"`–`: fewer than {FEWEST} finished settings, or no differences: too little to tell."
     )
     return Rows("importances", ["parameter", *study.models], rows, says=says)
 

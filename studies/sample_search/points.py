@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 DASH = "–"
-# Below so many settings there is nothing to say of what mattered.
-FEWEST = 8
+# Of fewer settings noise alone gives a parameter more than a quarter too often. In simulations of four parameters that
+# do nothing, 95 of 100 searches have a greatest share below 0.63 with 12 settings, 0.39 with 40, 0.31 with 60 and 0.22
+# with 100.
+FEWEST = 100
 
 
 class Setting(NamedTuple):
@@ -163,19 +165,21 @@ def reached_of(study: Any, points: Sequence[Point], model: str) -> Reached:
 
 
 def importances(points: Sequence[Point], model: str) -> dict[str, float]:
-    """Return the importance of each parameter by functional analysis of variance (Hutter et al. 2014), by Optuna; empty
-    for too few settings, or if all have the same accuracy."""
+    """Return the share of the variance of accuracy, from 0 to 1, that each parameter explains alone, averaged evenly
+    over the values that the others can have (functional analysis of variance, Hutter et al. 2014, by Optuna).
+
+    They don't add up to 1: the rest is what parameters explain only together, and noise. Empty for fewer than `FEWEST`
+    settings, or if all have the same accuracy.
+    """
     import optuna
-    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+    from optuna.importance import FanovaImportanceEvaluator  # `get_param_importances` would make them add up to 1
 
     mine = [p.trial for p in points if (p.model, p.question) == (model, "front") and p.trial.values]
     if len(mine) < FEWEST or len({trial.values[1] for trial in mine}) == 1:  # no variance to be shared
         return {}
     tried = optuna.create_study(directions=("minimize", "maximize"))
     tried.add_trials(mine)
-    return get_param_importances(
-        tried, evaluator=FanovaImportanceEvaluator(seed=0), target=lambda trial: trial.values[1]
-    )
+    return FanovaImportanceEvaluator(seed=0).evaluate(tried, target=lambda trial: trial.values[1])
 
 
 def curve_of(study: Any, points: Sequence[Point], tests: Sequence[str] = ()) -> Curve:

@@ -11,6 +11,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.studies import sample_efficiency
 from menagerie.studies.frame import command
 from menagerie.studies.runs.results import finished
+from menagerie.studies.sample_search.points import FEWEST
 from tests.command import ROOT, run_here
 from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, assert_readable, plain
@@ -42,7 +43,7 @@ def test_a_run_ends_with_its_report(study):
     figures = {path.stem for path in (study / "figures").glob("*.png")}
     assert {"fronts", "map", "history", "parallel-1", "parallel-2"} <= figures
     assert "<code>validation</code>" in report
-    assert "fewer than 8 finished settings" in report, "three trials say nothing of what mattered"
+    assert f"fewer than {FEWEST} finished settings" in report, "three trials say nothing of what mattered"
     for name in ("pareto_fronts", "hypervolumes", "targets"):
         assert r"\begin{table}" in (study / f"{name}.tex").read_text()
     (ratio,) = csv.DictReader((study / "ratios.csv").open())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
@@ -21,8 +22,9 @@ from menagerie.studies.runs.data import distinct_images
 from menagerie.studies.runs.folder import id_of, run_folder
 from menagerie.studies.runs.shared import trunk_key
 from menagerie.studies.sample_efficiency import PRESETS, fewest_to_miss, out_of_reach
-from menagerie.studies.sample_search.page import HEADER, ratio_table, trial_table
+from menagerie.studies.sample_search.page import HEADER, importance_table, ratio_table, trial_table
 from menagerie.studies.sample_search.points import (
+    FEWEST,
     Judged,
     Point,
     Setting,
@@ -334,8 +336,41 @@ def test_what_is_needed_is_known_of_settings_that_have_ended():
 
 
 def test_settings_that_are_all_alike_have_no_importances():
-    points = [made("clip", k, 100, [0.5] * 3, [0.5] * 3) for k in range(12)]
+    points = [made("clip", k, 100, [0.5] * 3, [0.5] * 3) for k in range(FEWEST)]
     assert importances(points, "clip") == {}
+
+
+def searched(accuracy, number, seed=0):
+    """Settings that are drawn evenly from the space; `accuracy` gives that of one, of its parameters and a normal
+    number."""
+    rng, points = np.random.default_rng(seed), []
+    for _ in range(number):
+        params = from_cube(list(rng.random(4)), FIXED.space)
+        values = [100.0, accuracy(params, rng.normal())]
+        trial = optuna.trial.create_trial(values=values, params=params, distributions=FIXED.space)
+        points.append(Point("front", "clip", trial, Setting(**params), 100, None, None))
+    return points
+
+
+def test_what_two_parameters_explain_only_together_is_the_share_of_neither():
+    points = searched(lambda its, _: 0.9 if (its["pairs"] > 0.5) == (its["hard_negatives"] > 0.4) else 0.55, 160)
+    assert max(importances(points, "clip").values()) < 0.25
+    *alone, (_, together) = importance_table(replace(FIXED, models=("clip",)), points).rows
+    assert float(together) > 0.7
+    assert sum(float(share) for _, share in [*alone, ("", together)]) == pytest.approx(1, abs=0.03)
+
+
+def test_a_parameter_that_decides_alone_has_nearly_all():
+    assert importances(searched(lambda its, _: its["pairs"], FEWEST), "clip")["pairs"] > 0.9
+
+
+def test_noise_gives_no_parameter_much():
+    """With as few settings as have shares at all; see `FEWEST`."""
+    most = [max(importances(searched(lambda _, noise: noise, FEWEST, seed), "clip").values()) for seed in range(5)]
+    assert max(most) < 0.3
+    few = searched(lambda _, noise: noise, FEWEST - 1)
+    assert importances(few, "clip") == {}
+    assert {row[1] for row in importance_table(replace(FIXED, models=("clip",)), few).rows} == {"–"}
 
 
 def test_both_ratios_of_images_are_reported():
