@@ -179,12 +179,19 @@ class ImageRatio(NamedTuple):
     value: float
     low: float
     high: float
+    unknown: float
+    """The share of draws in which neither reaches it, from 0 to 1."""
 
     @property
     def interval(self) -> str:
-        if math.isnan(self.low):
+        if math.isnan(self.value) or math.isnan(self.low):
             return "none"
-        return f"{bound_text(self.low)} to {bound_text(self.high)}"
+        without = f"neither reaches the target in {100 * self.unknown:.2g} % of draws"
+        if self.unknown > 1 - CONFIDENCE:
+            return f"unbounded: {without}"
+        certain = self.low == self.high and bool(self.low) and math.isfinite(self.low)
+        shown = "no spread: no interval" if certain else f"{bound_text(self.low)} to {bound_text(self.high)}"
+        return f"{shown} ({without})" if self.unknown else shown
 
 
 def bound_text(ratio: float) -> str:
@@ -201,20 +208,24 @@ def image_ratio(first: Curve, other: Curve, target: float, seed: int = 0) -> Ima
 
     The interval is a bootstrap of two levels, seeds and within them animal pairs (`two_levels`), with the same draws
     for both models. Each draw searches again among the settings that were tried, so the interval doesn't cover what
-    settings in between would give. Its bounds are NaN if half of the draws or more have no ratio, or `enough` is False.
+    settings in between would give. Its bounds are NaN if `enough` is False. Draws without a ratio are
+    left out; above 5 % of them the interval goes from 0 to infinity.
     """
     sums, counts, seeds = clusters_of([first, other])
     means = (sums.sum(0) / counts.sum(0))[None]
     drawn = resampled_means(sums, counts, seeds, seed)
     value = ratios(first, other, means >= target)[0]
     by_draw = ratios(first, other, drawn >= target)
+    unknown = float(np.isnan(by_draw).mean())
+    if not enough(counts, seeds).all():
+        return ImageRatio(float(value), math.nan, math.nan, unknown)
+    if unknown > 1 - CONFIDENCE:
+        return ImageRatio(float(value), 0.0, math.inf, unknown)
     known = by_draw[~np.isnan(by_draw)]
-    if not enough(counts, seeds).all() or len(known) <= len(by_draw) / 2:
-        return ImageRatio(float(value), math.nan, math.nan)
     tail = (1 - CONFIDENCE) / 2
     low = np.quantile(known, tail, method="lower")  # between a number and infinity there is none
     high = np.quantile(known, 1 - tail, method="higher")
-    return ImageRatio(float(value), float(low), float(high))
+    return ImageRatio(float(value), float(low), float(high), unknown)
 
 
 def ratios(first: Curve, other: Curve, reached: Bool[np.ndarray, "r v"]) -> Float64[np.ndarray, " r"]:

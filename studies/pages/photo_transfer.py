@@ -48,7 +48,8 @@ WORTHS = (
     "training the ones from scratch are. `>`: not reached with the most images, so that the ratio is a bound. `–`: "
     "reached by neither. A model that needs no image after synthetic training counts as one that needs a single one. "
     "The interval is over draws of seeds and animal pairs among the rungs of the ladder, of which there are few: no "
-    "search between them was made."
+    "search between them was made. Draws in which neither way reaches the target have no ratio. The interval leaves "
+    "them out and says how many they are; above 5 % it is unbounded."
 )
 HEADERS = {
     ZERO_SHOT: ("model", "test", "measure", "rendered (%)", "photographed (%)", "photographed − rendered"),

@@ -237,7 +237,8 @@ def ratio_table(study: Any, points: Sequence[Point]) -> Rows:
         " The ratio at convergence compares data alone; at equal compute it compares what the data are worth within so "
         "many steps, among the settings that were tried for convergence. Its interval draws seeds and animal pairs of "
         "validation anew and looks for the fewest images among the settings tried. Out of reach: there the first, or "
-        "the other, reaches the target with none of them."
+        "the other, reaches the target with none of them. Draws in which neither does have no ratio. The interval "
+        "leaves them out and says how many they are; above 5 % it is unbounded."
     )
     return Rows("ratios", [*header, "compared", "95 % interval of the ratio"], rows, says=says)
 

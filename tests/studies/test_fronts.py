@@ -177,19 +177,41 @@ def test_ratios_of_images_have_intervals_over_seeds():
     rng = np.random.default_rng(0)
     good = Curve([100, 200, 400], [random_tests(rng, 0.99) for _ in range(3)])
     slow = Curve([100, 200, 400], [random_tests(rng, share) for share in (0.6, 0.7, 0.99)])
-    assert image_ratio(slow, good, 0.9) == (4, 4, 4)
-    assert image_ratio(good, slow, 0.9) == (0.25, 0.25, 0.25)
-    assert image_ratio(good, slow, 0.9).interval == "0.25 to 0.25"
+    assert image_ratio(slow, good, 0.9) == (4, 4, 4, 0)
+    assert image_ratio(good, slow, 0.9) == (0.25, 0.25, 0.25, 0)
+    assert image_ratio(good, slow, 0.9).interval == "no spread: no interval"
     about = [random_tests(rng, share, seeds=1)[0] for share in (0.8, 0.86, 0.9, 0.95, 0.99)]
     unsure = Curve([100, 200, 400], [random_tests(rng, 0.6), about, random_tests(rng, 0.99)])
-    low, high = image_ratio(unsure, good, 0.9)[1:]
+    low, high = image_ratio(unsure, good, 0.9)[1:3]
     assert (low, high) == (2, 4)
 
 
 def test_a_target_out_of_reach_leaves_a_ratio_without_a_bound():
     rng = np.random.default_rng(0)
     good, never = (Curve([100, 200], [random_tests(rng, share) for _ in range(2)]) for share in (0.99, 0.6))
-    assert image_ratio(never, good, 0.9) == (math.inf, math.inf, math.inf)
+    assert image_ratio(never, good, 0.9) == (math.inf, math.inf, math.inf, 0)
     assert image_ratio(never, good, 0.9).interval == "first out of reach to first out of reach"
     assert image_ratio(good, never, 0.9)[0] == 0
     assert image_ratio(never, never, 0.9).interval == "none"
+
+
+@pytest.mark.parametrize("shares", [(0.88, 0.93, 0.94), (0.9, 0.92, 0.94)])
+def test_draws_in_which_neither_reaches_the_target_are_not_dropped(shares):
+    """Both models have the same accuracy, so that either both reach it or neither does."""
+    rng = np.random.default_rng(0)
+    seeds = [random_tests(rng, share, seeds=1, pairs=9, records=20)[0] for share in shares]
+    found = image_ratio(Curve([400], [seeds]), Curve([200], [seeds]), 0.9)
+    assert found[:3] == (2, 0, math.inf)
+    assert 0.05 < found.unknown < 0.5
+    assert f"{100 * found.unknown:.2g} % of draws" in found.interval
+    assert "2.00" not in found.interval
+
+
+def test_few_draws_without_a_ratio_are_said_beside_the_interval():
+    rng = np.random.default_rng(0)
+    shares = [(0.8, 0.9, 1.0), (0.9, 0.91, 0.92), (0.91, 0.92, 0.93)]
+    tests = [[random_tests(rng, share, seeds=1)[0] for share in its] for its in shares]
+    found = image_ratio(Curve([200, 400], [tests[0], tests[2]]), Curve([100], [tests[1]]), 0.88)
+    assert 0 < found.unknown <= 0.05
+    assert found.low < found.high
+    assert f"{100 * found.unknown:.2g} % of draws" in found.interval
