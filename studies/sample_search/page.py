@@ -205,7 +205,7 @@ def importance_table(study: Any, points: Sequence[Point]) -> Rows:
         "How much of the differences in accuracy each parameter explains alone in the first search, as a share of 1 "
         "(functional analysis of variance). The others are averaged over all values that the search allows, not over "
         f"the settings tried. {REST.capitalize()}: what parameters explain only together, and what none explains, such "
-        f"as noise. Noise gives parameters a share, too: of {FEWEST} settings up to about 0.2, of more settings less. "
+        f"as noise. Noise gives parameters a share, too: of {FEWEST} settings up to about 0.3, of 100 up to about 0.2. "
         f"`–`: fewer than {FEWEST} finished settings, or no differences: too little to tell."
     )
     return Rows("importances", ["parameter", *study.models], rows, says=says)

@@ -367,7 +367,7 @@ def test_a_parameter_that_decides_alone_has_nearly_all():
 def test_noise_gives_no_parameter_much():
     """With as few settings as have shares at all; see `FEWEST`."""
     most = [max(importances(searched(lambda _, noise: noise, FEWEST, seed), "clip").values()) for seed in range(5)]
-    assert max(most) < 0.3
+    assert max(most) < 0.4
     few = searched(lambda _, noise: noise, FEWEST - 1)
     assert importances(few, "clip") == {}
     assert {row[1] for row in importance_table(replace(FIXED, models=("clip",)), few).rows} == {"–"}
