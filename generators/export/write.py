@@ -85,6 +85,7 @@ def data_sheet(
 
 SHEET = "README.md"
 MARK = ".export.json"  # identifies the split and format of the export
+LOCK = ".export.lock"  # a file of its own, because a lock on a file that is replaced keeps nobody out
 
 
 def export(
@@ -143,14 +144,15 @@ def write_missing(files: Sequence[File], out: Path, progress: Progress | None) -
 @contextlib.contextmanager
 def claimed(out: Path, mark: str, planned: set[str]) -> Iterator[None]:
     """Lock the folder `out` for this export, new or continued; raises if it has other content or is locked already."""
-    check_folder(out, mark, planned)
+    check_folder(out, mark, planned)  # so that a folder with other content gets no lock
     out.mkdir(exist_ok=True)
-    if not (out / MARK).exists():
-        write_text(out / MARK, mark)
-    lock = FileLock(out / MARK)
+    lock = FileLock(out / LOCK)
     if not lock.acquire(wait=False):
         raise UserError(f"another export is working in {out}; wait for it or choose another --out")
     try:
+        check_folder(out, mark, planned)  # another export may have begun there since
+        if not (out / MARK).exists():
+            write_text(out / MARK, mark)
         clear_leftovers(out, below=True, alone=True)
         yield
     finally:
@@ -164,7 +166,7 @@ def check_folder(out: Path, mark: str, planned: set[str]) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"the output folder {out} is a file; choose another --out")
     paths = [path for path in out.rglob("*") if not path.is_dir() and not is_temporary(path)]
-    present = {path.relative_to(out).as_posix() for path in paths}
+    present = {path.relative_to(out).as_posix() for path in paths} - {LOCK}
     if present and (MARK not in present or read_bytes(out / MARK) != mark.encode()):
         raise UserError(f"{out} has files but is not this export of this split; choose another --out")
     if foreign := sorted(present - planned - {MARK, SHEET}):

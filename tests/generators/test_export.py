@@ -5,6 +5,8 @@ import json
 import shutil
 import sys
 import tarfile
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -13,7 +15,7 @@ from PIL import Image
 
 from menagerie import SplitDataset
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.export import formats
+from menagerie.generators.export import formats, write
 from menagerie.generators.export.formats import FORMATS, File
 from menagerie.generators.export.write import export
 from menagerie.generators.storage.pack import pack
@@ -219,6 +221,32 @@ def test_two_at_once_are_kept_apart(split, tmp_path):
 
     with pytest.raises(UserError, match="another export is working in"):
         export(split, "webdataset", tmp_path / "out", ["seen_pairs"], again)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("moment", ["mkdir", "write_text"])
+def test_of_two_that_begin_at_once_one_is_refused(moment, ends, tmp_path, monkeypatch):
+    """The other comes just before the first makes the folder or its mark; it works on, or `ends` at once."""
+    out, claims, claimed = tmp_path / "out", ExitStack(), []
+    where = Path if moment == "mkdir" else write
+    real = getattr(where, moment)
+
+    def claim(name):
+        with suppress(UserError):
+            claims.enter_context(write.claimed(out, name, set()))
+            claimed.append(name)
+
+    def late(path, *arguments, **options):
+        monkeypatch.setattr(where, moment, real)
+        claim("the other")
+        if ends:
+            claims.close()
+        real(path, *arguments, **options)
+
+    monkeypatch.setattr(where, moment, late)
+    claim("the first")
+    claims.close()
+    assert claimed == [(out / write.MARK).read_text()], "one of them, and the folder says which"
 
 
 @pytest.mark.parametrize("name", ["..", "a b", "-x"])
