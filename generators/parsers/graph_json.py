@@ -1,13 +1,15 @@
 """Scene graphs as JSON: strict reading of graphs from outside, and a cache of parsed captions on disk."""
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.files import write_text
 from menagerie.envs.core.identity import digest
+from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.sealed_lines import SealedLines
 from menagerie.generators.captions.graph import Edge, SceneGraph
@@ -84,7 +86,8 @@ class ParseCache:
     caption.
 
     The folder's name below `root` depends on the identity, so each prompt or model has its own folder. Several
-    processes may add at once. Captions whose lines can't be used are parsed again (`SealedLines`).
+    processes may add at once; of two answers to one caption the first counts. Captions whose lines can't be used are
+    parsed again (`SealedLines`).
     """
 
     def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
@@ -96,7 +99,7 @@ class ParseCache:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (self.folder / "parser.json").exists():
                 write_text(self.folder / "parser.json", json.dumps(dict(identity), indent=1))
-            self.damaged = self._lines.read(self._take)
+            self.damaged = self._read()
             """Number of lines that can't be used."""
         except Unreadable as error:
             raise UserError(f"{error}; delete it: its captions are parsed anew") from error
@@ -106,6 +109,25 @@ class ParseCache:
     @property
     def path(self) -> Path:
         return self.folder / "graphs.jsonl"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes from parsing meanwhile. First waits for those that do, and reads what they added.
+
+        Raises `Unwritable` if there can be no lock, and `Unreadable` if the file can't be read.
+        """
+        with FileLock(self.folder / "parsing.lock"):
+            if self.size != self._seen:
+                self._read()
+            try:
+                yield
+            finally:
+                self._seen = self.size
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -118,11 +140,16 @@ class ParseCache:
         """Add a caption with its graph, or with None and the reason why it has none."""
         what = as_json(graph) if graph else {"problem": problem}
         self._lines.add({"caption": caption, **what})
-        self._entries[caption] = graph, problem
+        self._entries.setdefault(caption, (graph, problem))
+
+    def _read(self) -> int:
+        """Read the file; returns the number of lines that can't be used."""
+        self._seen = self.size  # before, because the file may grow meanwhile
+        return self._lines.read(self._take)
 
     def _take(self, content: Any) -> None:
         caption, entry = entry_of(content)
-        self._entries[caption] = entry
+        self._entries.setdefault(caption, entry)
 
 
 def entry_of(content: Any) -> tuple[str, Entry]:

@@ -1,5 +1,6 @@
 """The protocol of caption parsers, and the class that runs a parser, caches its graphs and falls back to one node."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -80,20 +81,14 @@ class CaptionParser:
     def parse(self, captions: Sequence[str], report: Callable[[int, int], None] | None = None) -> list[SceneGraph]:
         """Return the scene graphs of captions, in their order. Many at once are faster than one by one.
 
-        Calls `report` with the number finished and the total, and caches each answer as it comes. Raises `UserError` if
-        the parser can't work at all, and, unless `allow_unanswered`, `Unanswered` for captions without an answer.
+        Calls `report` with the number finished and the total, and caches each answer as it comes. Processes that share
+        a cache parse one after another, so that all read the same graphs. Raises `UserError` if the parser can't work
+        at all, and, unless `allow_unanswered`, `Unanswered` for captions without an answer.
         """
         wanted = list(dict.fromkeys(captions))
-        self._recall(wanted)
-        missing = [caption for caption in wanted if caption not in self._known]
-        done = len(wanted) - len(missing)
-        for parsed in self.parser.parse(missing) if missing else ():
-            self._known[parsed.caption] = parsed
-            if self.cache is not None and parsed.answered:
-                self.cache.add(parsed.caption, parsed.graph, parsed.problem)
-            done += 1
-            if report:
-                report(done, len(wanted))
+        if self._missing(wanted):
+            with contextlib.nullcontext() if self.cache is None else self.cache.alone():
+                self._add(wanted, report)
         self._check_answered(wanted)
         return [self.graph(caption) for caption in captions]
 
@@ -114,14 +109,28 @@ class CaptionParser:
         failed = Counter(outcome.problem.partition(":")[0] for outcome in outcomes if outcome.graph is None)
         return Counts(len(outcomes), len(outcomes) - failed.total(), failed, self._kept)
 
-    def _recall(self, captions: Sequence[str]) -> None:
-        """Load captions from the cache. Forget those to which the server gave no answer: it may give one now."""
+    def _add(self, captions: Sequence[str], report: Callable[[int, int], None] | None) -> None:
+        """Parse the captions that are missing."""
+        missing = self._missing(captions)
+        done = len(captions) - len(missing)
+        for parsed in self.parser.parse(missing) if missing else ():
+            self._known[parsed.caption] = parsed
+            if self.cache is not None and parsed.answered:
+                self.cache.add(parsed.caption, parsed.graph, parsed.problem)
+            done += 1
+            if report:
+                report(done, len(captions))
+
+    def _missing(self, captions: Sequence[str]) -> list[str]:
+        """Load captions from the cache, and return those that it lacks. Forget those to which the server gave no
+        answer: it may give one now."""
         for caption in captions:
             if caption in self._known and not self._known[caption].answered:
                 del self._known[caption]
             if self.cache is not None and caption not in self._known and (entry := self.cache.get(caption)):
                 self._known[caption] = Parsed(caption, *entry)
                 self._kept += 1
+        return [caption for caption in captions if caption not in self._known]
 
     def _check_answered(self, captions: Sequence[str]) -> None:
         lost = [caption for caption in captions if not self._known[caption].answered]

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import sys
+import threading
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -180,6 +181,46 @@ def test_processes_share_a_cache(tmp_path):
         process.join()
     cache = ParseCache(tmp_path, "p", {})
     assert (len(cache), cache.damaged) == (200, 0)
+
+
+def readers(root, *graphs):
+    """Cells that start together: each has read the cache, and would answer otherwise."""
+    caches = [ParseCache(root, "p", {}) for _ in graphs]
+    return [
+        CaptionParser("scripted", Scripted({"cat": graph, "dog": graph}), cache)
+        for graph, cache in zip(graphs, caches, strict=True)
+    ]
+
+
+def test_cells_that_start_together_read_the_first_answers(tmp_path):
+    first, second = readers(tmp_path, *GRAPHS[:2])
+    assert first.parse(["cat"]) == [CAT]
+    assert second.parse(["dog", "cat"]) == [GRAPHS[1], CAT]
+    assert second.parser.parsed == ["dog"]
+    assert second.counts().kept == 1
+    assert readers(tmp_path, GRAPHS[2])[0].parse(["cat", "dog"]) == [CAT, GRAPHS[1]], "a cell that goes on"
+
+
+def test_a_cell_waits_for_another_that_asks_about_the_same(tmp_path):
+    first, second = readers(tmp_path, *GRAPHS[:2])
+    found = []
+    waits = threading.Thread(target=lambda: found.extend(second.parse(["cat", "dog"])))
+
+    def report(done, total):
+        if done == 1:
+            waits.start()
+            waits.join(0.3)
+
+    first.parse(["cat", "dog"], report)
+    waits.join(20)
+    assert (found, second.parser.parsed) == ([CAT, CAT], [])
+
+
+def test_the_first_answer_counts(tmp_path):
+    """Two were kept by processes that didn't wait for each other."""
+    for cache, graph in zip([ParseCache(tmp_path, "p", {}) for _ in range(2)], GRAPHS, strict=False):
+        cache.add("cat", graph)
+    assert ParseCache(tmp_path, "p", {}).get("cat") == (CAT, "")
 
 
 def test_each_identity_has_its_own_folder(tmp_path):
