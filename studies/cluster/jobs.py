@@ -23,6 +23,7 @@ from menagerie.envs.core.validation import SOME_PROCESSES, Range, validate
 # Signs that submitit and Slurm replace in file names (%j, %a; in Slurm a backslash stops that), or can't read in a
 # script.
 SPECIAL = {"local": "%", "slurm": "%\\\n"}
+STOPS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what ends a command otherwise
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,8 @@ def submit(
 ) -> list[Handle]:
     """Submit `function(argument)` for each of `arguments`, on Slurm as one job array; logs go to `folder`.
 
-    A function with a method `checkpoint` is queued again if it is interrupted: see
-    `menagerie.studies.cluster.worker.Task`.
+    Call it within `holding_stops`, so that no signal cuts the submission off midway. A function with a method
+    `checkpoint` is queued again if it is interrupted: see `menagerie.studies.cluster.worker.Task`.
     """
     import submitit
 
@@ -170,7 +171,7 @@ def submit(
         slurm_additional_parameters=sbatch_options(cluster.slurm, cores, gpus),
     )
     try:
-        with ignoring_ctrl_c(), contextlib.redirect_stderr(io.StringIO()):  # the error repeats the printed text
+        with contextlib.redirect_stderr(io.StringIO()):  # the error repeats the printed text
             jobs = executor.map_array(function, arguments)
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
         raise refused(str(error)) from error
@@ -178,13 +179,24 @@ def submit(
 
 
 @contextlib.contextmanager
-def ignoring_ctrl_c() -> Iterator[None]:
-    """Ignore SIGINT, so that processes started meanwhile survive Ctrl-C and a submission is not cut off midway."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def holding_stops(engine: str) -> Iterator[None]:
+    """Hold SIGINT and SIGTERM back until the context ends without an error, so that what is submitted is also recorded.
+
+    Processes started meanwhile get no SIGINT: Ctrl-C reaches the command and all that it started. sbatch gets no
+    SIGTERM either; local tasks do, since it ends them.
+    """
+    came: dict[int, None] = {}
+    before = {number: signal.signal(number, lambda number, frame: came.update({number: None})) for number in STOPS}
+    children = STOPS if engine == "slurm" else (signal.SIGINT,)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, children)  # which processes inherit, as they don't our handler
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in came:
+        signal.raise_signal(number)
 
 
 class Status(NamedTuple):

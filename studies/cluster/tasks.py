@@ -13,7 +13,7 @@ import msgspec
 from menagerie.envs.core.errors import Stopped, UserError
 from menagerie.envs.core.reading import Unreadable
 from menagerie.envs.core.records import read_record, write_record
-from menagerie.studies.cluster.jobs import ENDED, Cluster, Handle, end_here, states, submit
+from menagerie.studies.cluster.jobs import ENDED, Cluster, Handle, end_here, holding_stops, states, submit
 from menagerie.studies.cluster.worker import Command, Interruption, Task
 
 RECORD = "tasks.json"
@@ -117,9 +117,11 @@ class Tasks:
             return
         names, self.waiting = self.waiting[:room], self.waiting[room:]
         arguments = [self.arguments[name] for name in names]
-        handles = submit(self.cluster, self.folder, Task(Command(), self.function), arguments, self.cores, self.gpus)
-        self.running |= dict(zip(names, handles, strict=True))
-        write_record(self.folder / RECORD, read_tasks(self.folder) | self.running, indent=1)
+        task = Task(Command(), self.function)
+        with holding_stops(self.cluster.engine):
+            handles = submit(self.cluster, self.folder, task, arguments, self.cores, self.gpus)
+            self.running |= dict(zip(names, handles, strict=True))
+            write_record(self.folder / RECORD, read_tasks(self.folder) | self.running, indent=1)
 
     def look(self) -> str:
         """Query the states of running tasks, and record those that ended without a result as failed; returns a line of

@@ -63,9 +63,10 @@ class Command:
 
 
 def under(process: Process) -> Command:
-    """Unpickle the command inside a task; from then on a local task ends when the command does."""
+    """Unpickle the command inside a task; from then on a local task ends when the command does, and ignores Ctrl-C."""
     command = Command(process)
     if is_local():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # blocked since its start, but multiprocessing would unblock it
         end_after(command.wait, gently=True)
     return command
 

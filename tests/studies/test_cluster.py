@@ -9,15 +9,17 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
 
-from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.errors import Stopped, UserError, raise_stopped
 from menagerie.envs.core.records import write_record
 from menagerie.envs.worlds import load_world
 from menagerie.generators.storage.image_store import ImageStore
 from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.cluster import tasks
 from menagerie.studies.cluster.jobs import Cluster, Handle, Slurm, check_cluster, end_here, submit
 from menagerie.studies.cluster.tasks import RECORD, Tasks, read_tasks, still_running
 from menagerie.studies.runs.cell import Job
@@ -123,6 +125,9 @@ def unlucky(argument, interruption):
     if kind == "cancelled":
         (Path(folder) / "sleeps").touch()
         time.sleep(100)
+    if kind == "interrupted":
+        resource_tracker.ensure_running()  # which unblocks signals
+        os.kill(os.getpid(), signal.SIGINT)
     (Path(folder) / kind).touch()
 
 
@@ -161,6 +166,11 @@ def test_tasks_that_fail_are_named_and_the_others_end(tmp_path, slurm, capsys):
 def test_a_subprocess_that_fails_is_named(tmp_path):
     with pytest.raises(UserError, match=r"1 of 1 tasks failed: cell mistaken: the loss is nan; .*its log: .*log\.out"):
         unlucky_tasks(Cluster("local"), tmp_path, "mistaken").run(print, lambda states: None)
+
+
+def test_ctrl_c_is_for_the_command_and_not_for_its_subprocesses(tmp_path):
+    """A terminal sends it to them too; the command ends them so that they save their states."""
+    unlucky_tasks(Cluster("local"), tmp_path, "interrupted").run(print, lambda states: None)
 
 
 def test_ctrl_c_ends_subprocesses(tmp_path):
@@ -269,6 +279,53 @@ def test_only_numbers_of_jobs_are_taken(job, tmp_path):
     write_record(tmp_path / RECORD, {"a": ("slurm", job, str(tmp_path / "log.out"))})
     with pytest.raises(UserError, match=r"tasks\.json is damaged"):
         still_running(tmp_path)
+
+
+SBATCH = """#!/bin/sh
+echo sbatch >> '{folder}/calls'
+kill -{signal} $PPID $$
+echo Submitted batch job 77
+"""
+
+
+@pytest.fixture
+def stops():
+    """The handlers of a command."""
+    before = signal.signal(signal.SIGTERM, raise_stopped)
+    yield {"INT": KeyboardInterrupt, "TERM": Stopped}
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+@pytest.mark.parametrize("moment", ["sbatch", "record"])
+def test_a_stop_around_a_submission_leaves_no_task_unrecorded(name, moment, stops, tmp_path, squeue, monkeypatch):
+    """It comes to the command and to sbatch, as from a terminal, or just before the record is written."""
+    programs, folder = squeue.parent / "bin", tmp_path / "cluster"
+    sbatch = SBATCH.format(folder=tmp_path, signal=name if moment == "sbatch" else 0)
+    for program, text in (("sbatch", sbatch), ("srun", "#!/bin/sh\n")):
+        (programs / program).write_text(text)
+        (programs / program).chmod(0o755)
+
+    def late(*arguments, **options):
+        os.kill(os.getpid(), getattr(signal, f"SIG{name}"))
+        write_record(*arguments, **options)
+
+    if moment == "record":
+        monkeypatch.setattr(tasks, "write_record", late)
+    with pytest.raises(stops[name]):
+        unlucky_tasks(Cluster("slurm"), tmp_path, "lucky", "mistaken").run(
+            print, lambda states: pytest.fail("it goes on")
+        )
+    assert {name: handle.job for name, handle in read_tasks(folder).items()} == {"lucky": "77_0", "mistaken": "77_1"}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGTERM) is raise_stopped
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    squeue.write_text("77_0|PENDING|None\n77_1|PENDING|None\n")
+    again = unlucky_tasks(Cluster("slurm"), tmp_path, "lucky", "mistaken")
+    with pytest.raises(KeyboardInterrupt):
+        again.run(print, lambda states: os.kill(os.getpid(), signal.SIGINT))
+    assert set(again.running) == {"lucky", "mistaken"}
+    assert (tmp_path / "calls").read_text() == "sbatch\n", "they are submitted once"
 
 
 STUDIES = ("binding_grid", "ablations", "compute", "photo_transfer", "sample_efficiency", "sparo", "tune")
