@@ -59,7 +59,7 @@ class Tasks:
     over: list[str] = field(default_factory=list)
     """Tasks that had ended before they were submitted."""
     earlier: dict[str, Handle] = field(default_factory=dict)
-    """Tasks of an earlier command that still ran when this one began."""
+    """Tasks of an earlier command that still ran when this one began, and haven't ended without a result since."""
     running: dict[str, Handle] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
@@ -124,8 +124,7 @@ class Tasks:
             write_record(self.folder / RECORD, read_tasks(self.folder) | self.running, indent=1)
 
     def look(self) -> str:
-        """Query the states of running tasks, and record those that ended without a result as failed; returns a line of
-        states."""
+        """Query the states of running tasks, and drop those that ended without a result; returns a line of states."""
         state_of = states(self.running.values())
         for name, handle in list(self.running.items()):
             state = state_of[handle.job].state
@@ -134,12 +133,23 @@ class Tasks:
                 continue
             since = self.ended.setdefault(name, time.monotonic())
             if time.monotonic() - since >= GRACE.get(state, OTHER_GRACE) and not self.finished(name):
-                self.fail(name, f"{why(state, handle)}; its log: {handle.log}")
+                self.end_without_result(name, state, handle)
         counts = Counter(
             f"{status.state.lower()} {f'({status.reason})' if status.reason else ''}".strip()
             for status in state_of.values()
         )
         return ", ".join(f"{count} {what}" for what, count in counts.items())
+
+    def end_without_result(self, name: str, state: str, handle: Handle) -> None:
+        """Record a task as failed. One of an earlier command, whose options may have asked for less, is submitted again
+        first, unless it was cancelled."""
+        reason = f"{why(state, handle)}; its log: {handle.log}"
+        if not self.earlier.pop(name, None) or state == "CANCELLED":
+            self.fail(name, reason)
+            return
+        print(f"submitted again: {self.label(name)}: {reason}", flush=True)
+        self.forget(name)
+        self.waiting.append(name)
 
     def fail(self, name: str, reason: str) -> None:
         """Drop a task that ended without a result, and tell `on_failed` or note the reason."""
