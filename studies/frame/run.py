@@ -80,6 +80,21 @@ class Running:
             made |= {(recipe, side): file for recipe, file in files.items()}
         self.files |= {data: made[data.splits[0].recipe, cell.towers.resolution] for data, cell in wanted.items()}
 
+    def complete(self) -> tuple[Path, Records]:
+        """Train, measure and publish until nothing waits; returns the path of the page, and the records."""
+        from menagerie.studies.runs.shared import clear_shared
+
+        while True:
+            while waiting := self.waiting():
+                self.sparing(self.publish)
+                self.train(waiting)
+            self.measure()
+            if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in self.arms()):
+                clear_shared(self.out)  # else a longer budget goes on from what is shared
+            page, records = self.publish(), self.records()
+            if not self.waiting():  # each of these asks the plan, and a search may have drawn a trial for it
+                return page, records
+
     def train(self, arms: Sequence[Arm]) -> None:
         """Run arms, and also the arms that the plan adds whenever one has ended."""
         from menagerie.studies.runs.dispatch import run_jobs
@@ -136,8 +151,6 @@ def data_of(arm: Arm) -> Any:
 
 def run(study: AnyStudy, out: Path) -> None:
     """Run a study in its folder until its plan gives no further arms."""
-    from menagerie.studies.runs.shared import clear_shared
-
     study = study.prepare(out)
     check_states(study)  # of some studies the plan is known only now
     running = Running(study, out)
@@ -155,14 +168,8 @@ def run(study: AnyStudy, out: Path) -> None:
     if lack := [arm for arm in arms.values() if known.over(arm) and running.lacks_states(arm, known)]:
         some = ", ".join(f"cells/{arm.id}" for arm in lack[:3]) + ", …" * (len(lack) > 3)
         print(f"{len(lack)} finished runs lack states and take steps again, up to the last of these: {some}")
-    while waiting := running.waiting():
-        running.sparing(running.publish)
-        running.train(waiting)
-    running.measure()
-    if not any(isinstance(arm.cell, Cell) and arm.cell.recipe.decay for arm in running.arms()):
-        clear_shared(out)  # else a longer budget goes on from what is shared
-    page = running.publish()
-    study.conclude(running.records())
+    page, records = running.complete()
+    study.conclude(records)
     print(f"report: {page}")
 
 
