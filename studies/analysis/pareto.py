@@ -1,7 +1,8 @@
 """Pareto fronts: dominance, hypervolumes, numbers of images to a target and their ratios. Reads no files."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from menagerie.studies.analysis.two_levels import (
     FEWEST,
     enough,
     intervals,
+    resampled,
     resampled_means,
     without_interval,
 )
@@ -115,27 +117,43 @@ def volumes(curves: dict[str, Curve], axis: Axis, seed: int = 0) -> dict[str, Vo
     first model's.
 
     The bootstrap has two levels: it draws seeds, and animal pairs within each seed, with the correction for few seeds
-    of `two_levels`. All models and settings share the same draws. The intervals cover new seeds with these settings. A
-    setting whose own interval includes chance dominates nothing, so that a model at chance has no hypervolume, even if
-    its best setting was lucky.
+    of `two_levels`, for a difference that of the difference itself. All models and settings share the same draws. The
+    intervals cover new seeds with these settings. A setting whose own interval includes chance dominates nothing, so
+    that a model at chance has no hypervolume, even if its best setting was lucky.
     """
     sums, counts, seeds = clusters_of(list(curves.values()))
     pairs = max(len(tally) for tally in next(iter(curves.values())).tests[0])
-    means, drawn = sums.sum(0) / counts.sum(0), resampled_means(sums, counts, seeds, seed)
     undefined = 0.0 if pairs >= FEWEST and len(set(seeds)) != 2 else math.nan  # such draws say nothing of others
-    above = ~(intervals(sums, counts, seeds, seed)[0] <= CHANCE)
-    value, draws, start = {}, {}, 0
+    above, start = ~(intervals(sums, counts, seeds, seed)[0] <= CHANCE), 0
+    alone: dict[str, Statistic] = {}
     for model, curve in curves.items():
         columns = slice(start, start := start + len(curve.images))
-        images, heights = np.array(curve.images, np.float64), np.where(above, means, CHANCE)[None, columns]
-        value[model] = float(hypervolume(images, heights, axis)[0])
-        draws[model] = hypervolume(images, np.where(above, drawn, CHANCE)[:, columns], axis) + undefined
+        alone[model] = partial(volume_of, np.array(curve.images, np.float64), above, columns, axis)
     first, *others = curves
-    alone = {model: with_interval(value[model], draws[model], pairs) for model in curves}
-    return alone | {
-        f"{model} − {first}": with_interval(value[model] - value[first], draws[model] - draws[first], pairs)
-        for model in others
+    gaps = {f"{model} − {first}": partial(minus, alone[model], alone[first]) for model in others}
+    return {
+        name: with_interval(
+            float(its((sums.sum(0) / counts.sum(0))[None])[0]),
+            resampled(its, sums, counts, seeds, seed) + undefined,
+            pairs,
+        )
+        for name, its in (alone | gaps).items()
     }
+
+
+Means = Float64[np.ndarray, "r v"]
+Statistic = Callable[[Means], Float64[np.ndarray, " r"]]
+
+
+def volume_of(
+    images: Float64[np.ndarray, " n"], above: Bool[np.ndarray, " v"], columns: slice, axis: Axis, means: Means
+) -> Float64[np.ndarray, " r"]:
+    """The hypervolumes of the settings at some columns; those that aren't `above` chance count as at chance."""
+    return hypervolume(images, np.where(above, means, CHANCE)[:, columns], axis)
+
+
+def minus(one: Statistic, other: Statistic, means: Means) -> Float64[np.ndarray, " r"]:
+    return one(means) - other(means)
 
 
 def with_interval(value: float, draws: Float64[np.ndarray, " r"], pairs: int) -> Volume:

@@ -5,13 +5,15 @@ seeds are drawn with replacement, and within each its animal pairs, whole. Witho
 intervals, too narrow or too wide: n resampled seeds spread less than n new ones (by (n - 1) / n, and by the difference
 of Student's and the normal quantile), and if seeds don't differ, the pairs' contribution to the spread would count
 twice. So the variance of seeds beyond what their pairs explain (an analysis of variance of two levels) is resampled,
-widened to Student's quantile. `tests/studies/test_two_levels.py` simulates how often such intervals cover the truth,
-for any difference between seeds (`FEW_COVER`, `MANY_COVER`). Pairs that share an animal count as independent within a
-seed; the simulation also measures the effect of that.
+widened to Student's quantile. For a statistic of several groups, such as the difference of two, it is the variance of
+the statistic's own values: what groups share, such as hard pairs, is no difference between seeds of a gap.
+`tests/studies/test_two_levels.py` simulates how often such intervals cover the truth, for any difference between seeds
+(`FEW_COVER`, `MANY_COVER`). Pairs that share an animal count as independent within a seed; the simulation also measures
+the effect of that.
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -19,6 +21,7 @@ from jaxtyping import Bool, Float64, Int64
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+STEP = 1e-3  # of each group's mean, to find how a statistic depends on it
 # With fewer clusters resampling can't be generalised: two that agree would look certain.
 FEWEST = 5
 # With at least this many pairs a seed, intervals cover about as often as they claim.
@@ -32,15 +35,16 @@ METHOD = (
 )
 
 
-def without_interval(low: float, high: float, pairs: int) -> str:
+def without_interval(low: float, high: float, pairs: int, seeds: int = 2) -> str:
     """The text that replaces an uninformative interval, with the reason; empty for other intervals.
 
-    An interval without width is uninformative: it would look like perfect certainty.
+    An interval without width is uninformative: it would look like perfect certainty. `pairs` and `seeds` are those of
+    the group that has the fewest; give `seeds` where two of them aren't the only other reason.
     """
     if pairs < FEWEST:
         return "one animal pair: no interval" if pairs == 1 else f"only {pairs} pairs: no interval"
     if math.isnan(low):
-        return "only 2 seeds: no interval"
+        return "only 2 seeds: no interval" if seeds == 2 else "no interval"
     return "no spread: no interval" if low == high else ""
 
 
@@ -101,14 +105,42 @@ def owners(seeds: Sequence[Hashable]) -> Int64[np.ndarray, " k"]:
 def resampled_means(
     sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], seeds: Sequence[Hashable], seed: int = 0
 ) -> Float64[np.ndarray, "r v"]:
-    """The means of v groups in each of `RESAMPLES` draws, shared by all groups, for statistics of several means.
+    """The means of v groups in each of `RESAMPLES` draws, shared by all groups. For a number that depends on several
+    groups use `resampled`, whose correction for few seeds is that number's own.
 
     NaN for a draw that has no record of a group.
     """
     owner = owners(seeds)
+    return drawn_means(widened(sums, counts, owner), counts, owner, seed)
+
+
+def resampled(
+    function: Callable[[Float64[np.ndarray, "n v"]], Float64[np.ndarray, " n"]],
+    sums: Float64[np.ndarray, "k v"],
+    counts: Float64[np.ndarray, "k v"],
+    seeds: Sequence[Hashable],
+    seed: int = 0,
+) -> Float64[np.ndarray, " r"]:
+    """A statistic of the means of v groups in each of `RESAMPLES` draws. `function` maps n rows of v means to n values.
+
+    The seeds of all groups move by one factor, found from the statistic's values by seed and cluster, to first order in
+    the means (delta method). So the draws of a difference spread as those of differences by cluster do. Where the
+    statistic doesn't change with the means, each group has its own factor, as in `resampled_means`.
+    """
+    owner = owners(seeds)
+    whole, steps = sums.sum(0) / counts.sum(0), STEP * np.eye(sums.shape[1])
+    slopes = (function(whole + steps) - function(whole - steps)) / (2 * STEP)
+    weights = np.where(np.isfinite(slopes), slopes, 0.0)
+    return function(drawn_means(widened(sums, counts, owner, weights), counts, owner, seed))
+
+
+def drawn_means(
+    sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], owner: Int64[np.ndarray, " k"], seed: int
+) -> Float64[np.ndarray, "r v"]:
+    """The means of v groups in each draw; NaN for a draw that has no record of a group."""
     drawn = draws_of(owner.tobytes(), seed)
-    numbers, points = drawn @ counts, drawn @ widened(sums, counts, owner)
-    return np.divide(points, numbers, out=np.full_like(numbers, np.nan), where=numbers > 0)
+    numbers = drawn @ counts
+    return np.divide(drawn @ sums, numbers, out=np.full_like(numbers, np.nan), where=numbers > 0)
 
 
 @lru_cache(maxsize=4)  # the tasks of a test have the same clusters
@@ -134,40 +166,57 @@ def draws(owner: Int64[np.ndarray, " k"], rng: np.random.Generator) -> Float64[n
 
 
 def widened(
-    sums: Float64[np.ndarray, "k v"], counts: Float64[np.ndarray, "k v"], owner: Int64[np.ndarray, " k"]
+    sums: Float64[np.ndarray, "k v"],
+    counts: Float64[np.ndarray, "k v"],
+    owner: Int64[np.ndarray, " k"],
+    weights: Float64[np.ndarray, " v"] | None = None,
 ) -> Float64[np.ndarray, "k v"]:
-    """Move each seed's mean away from the overall mean, or towards it; returns the sums of all clusters.
+    """Move each seed's means away from the overall means, or towards them; returns the sums of all clusters.
 
-    The factor gives resampled means the variance of seeds beyond what their pairs explain, at Student's quantile.
+    The `factor` is each group's own, or with `weights` that of the groups' weighted sum, unless all weights are 0.
+    """
+    member = (owner == np.arange(owner.max() + 1)[:, None]).astype(np.float64)
+    numbers = member @ counts
+    known, present = numbers > 0, counts > 0
+    means = np.divide(member @ sums, numbers, out=np.zeros_like(numbers), where=known)
+    whole = sums.sum(0) / np.maximum(counts.sum(0), 1)
+    values, rest = means, (sums - counts * means[owner]) / np.where(known, numbers, 1.0)[owner]
+    if weights is not None and (used := weights != 0).any():
+        values, rest = (values @ weights)[:, None], (rest @ weights)[:, None]
+        known, present = known[:, used].all(1, keepdims=True), present[:, used].any(1, keepdims=True)
+    return sums + counts * ((factor(values, rest, known, present, member) - 1) * (means - whole))[owner]
+
+
+def factor(
+    values: Float64[np.ndarray, "s w"],
+    rest: Float64[np.ndarray, "k w"],
+    known: Bool[np.ndarray, "s w"],
+    present: Bool[np.ndarray, "k w"],
+    member: Float64[np.ndarray, "s k"],
+) -> Float64[np.ndarray, " w"]:
+    """Return the factor on seeds' distances from their mean that gives resampled means the variance of seeds beyond
+    what their pairs explain, at Student's quantile.
+
+    `values` are of seeds. `rest` is what each cluster adds to the error of its seed's value. `known` and `present` say
+    which seeds and clusters have records.
     """
     from scipy.special import ndtri, stdtrit  # scipy.stats has the same under other names, and takes a second to load
 
-    member = (owner == np.arange(owner.max() + 1)[:, None]).astype(np.float64)
-    numbers, known = member @ counts, member @ counts > 0
-    means = np.divide(member @ sums, numbers, out=np.zeros_like(numbers), where=known)
     n = known.sum(0)
-    whole = sums.sum(0) / np.maximum(counts.sum(0), 1)
-    centre = means.sum(0) / np.maximum(n, 1)
-    between = ((means - centre) ** 2 * known).sum(0) / np.maximum(n - 1, 1)
-    pairs = pair_variance(sums, counts, means, member)
-    explained = np.divide(pairs.sum(0), n, out=np.zeros_like(whole), where=n > 0)
-    share = np.divide(np.maximum(between - explained, 0), between, out=np.zeros_like(whole), where=between > 0)
+    centre = (values * known).sum(0) / np.maximum(n, 1)
+    between = ((values - centre) ** 2 * known).sum(0) / np.maximum(n - 1, 1)
+    explained = (pair_variance(rest, present, member) * known).sum(0) / np.maximum(n, 1)
+    share = np.divide(np.maximum(between - explained, 0), between, out=np.zeros_like(between), where=between > 0)
     quantile = (1 + CONFIDENCE) / 2
     few = (stdtrit(np.maximum(n - 1, 1), quantile) / ndtri(quantile)) ** 2 * n / np.maximum(n - 1, 1)
-    moved = (np.sqrt(few * share) - 1) * (means - whole)
-    return sums + counts * moved[owner]
+    return np.sqrt(few * share)
 
 
 def pair_variance(
-    sums: Float64[np.ndarray, "k v"],
-    counts: Float64[np.ndarray, "k v"],
-    means: Float64[np.ndarray, "s v"],
-    member: Float64[np.ndarray, "s k"],
-) -> Float64[np.ndarray, "s v"]:
-    """Return the variance of each seed's mean that its clusters explain (as of a ratio of sums); 0 for fewer than
+    rest: Float64[np.ndarray, "k w"], present: Bool[np.ndarray, "k w"], member: Float64[np.ndarray, "s k"]
+) -> Float64[np.ndarray, "s w"]:
+    """Return the variance of each seed's value that its clusters explain (as of a ratio of sums); 0 for fewer than
     two."""
-    number, size = member @ counts, member @ (counts > 0)
-    owner = member.argmax(0)
-    squares = member @ ((sums - counts * means[owner]) ** 2)
-    corrected = np.divide(size, size - 1, out=np.zeros_like(number), where=size > 1)
-    return np.divide(corrected * squares, number**2, out=np.zeros_like(number), where=number > 0)
+    size = member @ present.astype(np.float64)
+    corrected = np.divide(size, size - 1, out=np.zeros_like(size), where=size > 1)
+    return corrected * (member @ rest**2)

@@ -22,13 +22,14 @@ from menagerie.studies.analysis.two_levels import (
     MANY_PAIRS,
     enough,
     intervals,
+    resampled,
     resampled_means,
     without_interval,
 )
 
 CLUSTER = ("seed", "subset", "task", "animals")
 KEY = ("seed", "subset", "task", "scene", "caption")
-"""Columns that identify a record of an arm. A difference pairs the records of two arms that agree in these."""
+"""Columns that identify a record of an arm."""
 Statistic = Callable[[Float64[np.ndarray, "rows points"]], Float64[np.ndarray, " rows"]]
 """Maps means, which stand along the last axis in the order of the plan, to one number for each row."""
 Key = tuple[Any, ...]
@@ -42,9 +43,10 @@ class Estimate(NamedTuple):
     low: float
     high: float
     n: int
-    """Number of records; for a difference of paired records, of those that both sides have."""
+    """Number of records; for a paired difference, of those whose animal pair both sides have."""
     clusters: int
-    """Number of animal pairs over all seeds, from which the bootstrap draws; 0 if no records are kept, as for quads."""
+    """Number of animal pairs over all seeds, from which the bootstrap draws; 0 if no records are kept, as for quads. Of
+    a statistic of several groups, the number in the group that has the fewest."""
     seeds: int
     deviation: float
     """Standard deviation of the seeds' own values; nan for one seed, and from `compared`."""
@@ -55,12 +57,12 @@ class Estimate(NamedTuple):
     def bounds(self) -> str:
         """The interval in percent, or why there is none."""
         sign = "+" if self.signed else ""
-        none = without_interval(self.low, self.high, self.clusters)
+        none = without_interval(self.low, self.high, self.clusters, self.seeds)
         return none or f"{100 * self.low:{sign}.1f}, {100 * self.high:{sign}.1f}"
 
     @property
     def known(self) -> bool:
-        return not without_interval(self.low, self.high, self.clusters)
+        return not without_interval(self.low, self.high, self.clusters, self.seeds)
 
     @property
     def conclusive(self) -> bool:
@@ -98,7 +100,7 @@ def estimates(
     against: Mapping[str, Any] | None = None,
     statistic: tuple[str, Statistic] | None = None,
 ) -> dict[Key, Estimate]:
-    """Compute `Records.estimates` from a table of records."""
+    """Compute `Records.estimates` from a table of records. A statistic of groups without a common seed is left out."""
     groups: Groups = {key: part for key, part in points.groupby(list(by), sort=False)}
     if against is not None:
         if odd := [name for name in against if name not in by]:
@@ -110,35 +112,37 @@ def estimates(
     rest: dict[Key, list[pd.DataFrame]] = {}
     for key, part in groups.items():
         rest.setdefault(key[:label] + key[label + 1 :], []).append(part)
-    return {key: curve_estimate(parts, function) for key, parts in rest.items()}
+    return {key: its for key, parts in rest.items() if (its := curve_estimate(parts, function)) is not None}
 
 
 def paired(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, Any]) -> pd.DataFrame | None:
-    """Subtract from the records of a group those of the group that it is compared with. None for that group itself, and
-    where the two have nothing to compare.
+    """Subtract from the records of a group those of the group that it is compared with, of the animal pairs of a seed,
+    subset and task that both have. None for that group itself, and where the two have nothing to compare.
 
-    If the two have no record in common, because their data differ, subtract from each record the mean of the other
-    group's records of the same seed, subset, task and animal pair. Raises `UserError` where a record occurs twice,
-    because another label has to tell both apart.
+    Records are subtracted one by one if all of them match. If not, because data or captions differ, each gets the mean
+    difference of its animal pair: records that happen to match need not be like the others. Raises `UserError` where a
+    record occurs twice, because another label has to tell both apart.
     """
     other = tuple(against.get(name, value) for name, value in zip(by, key, strict=True))
     if other == key or other not in groups:
         return None
-    first, second = (indexed(groups[one], one, by) for one in (other, key))
-    both = second.join(first["value"].rename("value_before"), how="inner").reset_index()
-    if not len(both):
-        before = groups[other].groupby(list(CLUSTER), sort=False)["value"].mean().rename("value_before").reset_index()
-        both = groups[key].merge(before, on=list(CLUSTER))
-    return both.assign(value=both["value"] - both["value_before"]) if len(both) else None
+    for one in (other, key):
+        must_differ(groups[one], one, by)
+    of_pairs = [groups[one].groupby(list(CLUSTER), sort=False)["value"].agg(["sum", "count"]) for one in (other, key)]
+    pairs = of_pairs[1].join(of_pairs[0].add_suffix("_before"), how="inner")
+    before, after = (groups[one].merge(pairs, left_on=list(CLUSTER), right_index=True) for one in (other, key))
+    both = after.merge(before[[*KEY, "value"]], on=list(KEY), suffixes=("", "_before"))
+    if len(both) == len(before) == len(after):
+        return both.assign(value=both["value"] - both["value_before"]) if len(both) else None
+    rise = after["sum"] - after["sum_before"] * (after["count"] / after["count_before"])
+    return after.assign(value=rise / after["count"])
 
 
-def indexed(part: pd.DataFrame, key: Key, by: Sequence[str]) -> pd.DataFrame:
-    """Index records by their `KEY`; raises if a key occurs twice."""
-    found = part.set_index(list(KEY))
-    if not found.index.is_unique:
+def must_differ(part: pd.DataFrame, key: Key, by: Sequence[str]) -> None:
+    """Raise if two records of a group have the same `KEY`."""
+    if part.duplicated(list(KEY)).any():
         varied = [name for name in part if name not in {*KEY, *by, "animals", "value"} and part[name].nunique() > 1]
         raise UserError(f"records of {key} occur several times; add to `by`, or narrow by `where`, one of {varied}")
-    return found
 
 
 def estimate(part: pd.DataFrame, signed: bool = False) -> Estimate:
@@ -159,21 +163,31 @@ def interval(sums: bytes, counts: bytes, seeds: tuple[Hashable, ...]) -> tuple[f
     return float(low[0]), float(high[0])
 
 
-def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate:
-    """Estimate a statistic of the means of several groups. All groups are resampled together; the interval is that of
-    the statistic of the resampled means."""
+def curve_estimate(parts: Sequence[pd.DataFrame], function: Statistic) -> Estimate | None:
+    """Estimate a statistic of the means of several groups, over the seeds that all of them have; None if there is none.
+    All groups are resampled together; the interval is that of the statistic of the resampled means."""
+    parts = of_common_seeds(parts)
+    if not len(parts[0]):
+        return None
     sums, counts, seeds = clusters(parts)
     value = float(function((sums.sum(0) / counts.sum(0))[None])[0])
     low = high = math.nan
-    if enough(counts, seeds).all():
+    if enough(counts, seeds).all() and not np.isnan(drawn := resampled(function, sums, counts, seeds)).all():
         tail = (1 - CONFIDENCE) / 2
-        low, high = np.nanquantile(function(resampled_means(sums, counts, seeds)), [tail, 1 - tail])
+        low, high = np.nanquantile(drawn, [tail, 1 - tail])
     each = [
         function(np.array([[part[part.seed == seed].value.mean() for part in parts]]))[0]
         for seed in dict.fromkeys(seeds)
     ]
     deviation = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
-    return Estimate(value, float(low), float(high), sum(map(len, parts)), len(seeds), len(each), deviation)
+    fewest = int((counts > 0).sum(0).min())
+    return Estimate(value, float(low), float(high), sum(map(len, parts)), fewest, len(each), deviation)
+
+
+def of_common_seeds(parts: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+    """Keep the records of the seeds that all groups have."""
+    common = set.intersection(*(set(part["seed"]) for part in parts))
+    return [part[part["seed"].isin(common)] for part in parts]
 
 
 Matrix = Float64[np.ndarray, "clusters groups"]
@@ -189,13 +203,14 @@ def clusters(parts: Sequence[pd.DataFrame]) -> tuple[Matrix, Matrix, list[int]]:
 
 
 def without_records(scores: pd.DataFrame, by: Sequence[str]) -> dict[Key, Estimate]:
-    """Estimate the mean accuracy over runs of each group of `scores` whose records aren't kept, such as those of
-    quads."""
-    found = {}
-    for key, part in scores.dropna(subset="accuracy").groupby(list(by), sort=False):
-        of_seeds = part.groupby("seed", sort=False)["accuracy"].mean()
-        numbers = (int(part["n"].sum()), 0, len(of_seeds), float(of_seeds.std()))
-        found[key] = Estimate(float(part["accuracy"].mean()), math.nan, math.nan, *numbers)
+    """Estimate the mean over all records of each group of `scores` whose records aren't kept, such as those of quads.
+    Each accuracy counts by its number of records `n`."""
+    scores, found = scores.dropna(subset="accuracy"), {}
+    for key, part in scores.assign(right=scores["accuracy"] * scores["n"]).groupby(list(by), sort=False):
+        sums = part.groupby("seed", sort=False)[["right", "n"]].sum()
+        n, of_seeds = int(part["n"].sum()), sums["right"] / sums["n"]
+        value = float(part["right"].sum() / n)
+        found[key] = Estimate(value, math.nan, math.nan, n, 0, len(of_seeds), float(of_seeds.std()))
     return found
 
 
@@ -203,20 +218,31 @@ NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0, 0, math.nan)
 
 
 def compared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate]:
-    """Estimate the means of two groups, and the second minus the first. Their records are of different images and can't
-    be paired, so seeds and animal pairs are drawn for both groups together."""
+    """Estimate the means of two groups, and the second minus the first over the seeds that both have. Their records are
+    of different images and can't be paired, so seeds and animal pairs are drawn for both groups together."""
     sums, numbers, seeds = tally(first, second)
     if not seeds:
         return NOTHING, NOTHING, NOTHING
-    drawn, known, has = resampled_means(sums, numbers, seeds), enough(numbers, seeds), numbers > 0
+    drawn, known, pairs = resampled_means(sums, numbers, seeds), enough(numbers, seeds), (numbers > 0).sum(0).tolist()
     values = [float(a / b) if b else math.nan for a, b in zip(sums.sum(0), numbers.sum(0), strict=True)]
-    n, of = len({*seeds}), numbers.sum(0).astype(int).tolist()
-    levels = [with_interval(values[k], drawn[:, k], bool(known[k]), of[k], int(has[:, k].sum()), n) for k in (0, 1)]
-    if not has.any(0).all():
-        return *levels, NOTHING
-    gaps = drawn[:, 1] - drawn[:, 0]
-    gap = with_interval(values[1] - values[0], gaps, bool(known.all()), sum(of), int(has.all(1).sum()), n, signed=True)
-    return *levels, gap
+    n = [(len(part), pairs[k], part["seed"].nunique()) for k, part in enumerate((first, second))]
+    levels = [with_interval(values[k], drawn[:, k], bool(known[k]), *n[k]) for k in (0, 1)]
+    return *levels, gap(*of_common_seeds([first, second]))
+
+
+def gap(first: pd.DataFrame, second: pd.DataFrame) -> Estimate:
+    """Estimate the second mean minus the first, of two groups that have the same seeds; `NOTHING` without records."""
+    if not len(first):
+        return NOTHING
+    sums, numbers, seeds = tally(first, second)
+    value = float(rise((sums.sum(0) / numbers.sum(0))[None])[0])
+    drawn, known = resampled(rise, sums, numbers, seeds), bool(enough(numbers, seeds).all())
+    n = int(numbers.sum()), int((numbers > 0).all(1).sum()), first["seed"].nunique()
+    return with_interval(value, drawn, known, *n, signed=True)
+
+
+def rise(means: Float64[np.ndarray, "rows 2"]) -> Float64[np.ndarray, " rows"]:
+    return means[:, 1] - means[:, 0]
 
 
 def with_interval(

@@ -223,9 +223,10 @@ class Records(Known):
         """Estimate the mean of all records of each combination of the labels `by`, in the order of the plan.
 
         `against={"model": "clip"}`: estimate how far each group is above the group that is the same but for these
-        labels, on the records that both have. `statistic=("pairs", area)`: estimate the statistic `area` of the means
-        along the label "pairs", one for each combination of the other labels. Tasks whose records aren't kept (quads)
-        have a mean over runs and no interval, if `by` has the task and neither is given.
+        labels, on the animal pairs of each seed and test that both have. `statistic=("pairs", area)`: estimate the
+        statistic `area` of the means along the label "pairs", one for each combination of the other labels, over the
+        seeds that all its groups have; none if there is no such seed. Tasks whose records aren't kept (quads) have the
+        mean of all records and no interval, if `by` has the task and neither is given.
         """
         from menagerie.studies.frame.estimate import estimates, without_records
 

@@ -1,4 +1,5 @@
-"""Statistics of several accuracies that are drawn together: gains, slopes, and effective robustness.
+"""Statistics of several accuracies that are drawn together: gains, slopes, and effective robustness. A draw may leave
+the range from 0 to 1; each statistic stays in the range that accuracies can give it.
 
 Relative robustness is a gain: tau = acc2 of one model minus acc2 of another, where acc2 is the accuracy on what is
 unseen (Taori et al. 2020, Measuring robustness to natural distribution shifts in image classification, section 2).
@@ -21,26 +22,38 @@ Statistic = Callable[[Means], Values]
 
 
 def contrast(parts: Sequence[pd.DataFrame], function: Statistic, signed: bool = False) -> Estimate | None:
-    """Return a statistic of the means of several groups of records, drawn together; None if a group is empty."""
-    if not all(map(len, parts)):
-        return None
-    return curve_estimate(parts, function)._replace(signed=signed)
+    """Return a statistic of the means of several groups of records, drawn together, over the seeds that all groups
+    have; None if a group is empty or there is no such seed."""
+    its = curve_estimate(parts, function) if all(map(len, parts)) else None
+    return its and its._replace(signed=signed)
 
 
 def level(means: Means) -> Values:
     """The first group's accuracy."""
-    return means[:, 0]
+    return np.clip(means[:, 0], 0, 1)
 
 
 def gain(means: Means) -> Values:
     """How far the second group is above the first."""
-    return means[:, 1] - means[:, 0]
+    return np.clip(means[:, 1] - means[:, 0], -1, 1)
+
+
+def gain_from(chances: Sequence[float]) -> Statistic:
+    """Return how far the second of two groups is above the first, each as a share of the way from its own chance (0) to
+    1."""
+    first, second = chances
+
+    def more(means: Means) -> Values:
+        both = (means - np.array(chances)) / (1 - np.array(chances))
+        return np.clip(both[:, 1] - both[:, 0], -1 / (1 - second), 1 / (1 - first))
+
+    return more
 
 
 def mean_gain(means: Means) -> Values:
     """Return how far the second half of the groups is above the first half, on average."""
     first, second = np.split(means, 2, axis=1)
-    return (second - first).mean(1)
+    return np.clip((second - first).mean(1), -1, 1)
 
 
 def effective(models: int) -> Statistic:
@@ -58,7 +71,7 @@ def effective(models: int) -> Statistic:
         with np.errstate(invalid="ignore", divide="ignore"):  # without a spread there is no line, and no number
             slope = (spread * y).sum(1, keepdims=True) / (spread**2).sum(1, keepdims=True)
         expected = y.mean(1, keepdims=True) + slope * (log_odds(own[0]) - x.mean(1, keepdims=True))
-        return (own[1] - 1 / (1 + np.exp(-expected))).mean(1)
+        return np.clip((own[1] - 1 / (1 + np.exp(-expected))).mean(1), -1, 1)
 
     return above
 
@@ -71,7 +84,13 @@ def log_odds(accuracy: Means) -> Means:
 def slope_along(x: Sequence[float]) -> Statistic:
     """How much the means rise per `STEP` of `x`, by least squares."""
     spread = np.array(x) - np.mean(x)
-    return lambda means: STEP * (means @ spread) / (spread @ spread)
+    return kept(lambda means: STEP * (means @ spread) / (spread @ spread), len(x))
+
+
+def kept(function: Statistic, groups: int) -> Statistic:
+    """Keep a weighted sum of means, whose weights add up to 0, in the range that means from 0 to 1 give it."""
+    most = np.abs(function(np.eye(groups))).sum() / 2
+    return lambda means: np.clip(function(means), -most, most)
 
 
 def jump_along(coverages: Sequence[float]) -> Statistic | None:
@@ -88,4 +107,4 @@ def jump_along(coverages: Sequence[float]) -> Statistic | None:
         there = means[:, b] - means[:, a]
         return STEP * (there / inside - (means[:, -1] - means[:, 0] - there) / outside)
 
-    return more
+    return kept(more, len(coverages))

@@ -143,11 +143,11 @@ ROBUSTNESS = """Accuracy (%) on animals in new images of seen and of unseen comp
 above classes on unseen compositions at the same coverage. Effective robustness: points above what the accuracy on seen
 compositions predicts, by a line through the classifiers of all coverages, in log-odds (Taori et al. 2020, section 2,
 have both). The line has a point for each coverage. It says little where these differ little on
-seen compositions; intervals include its uncertainty."""
+seen compositions; intervals include its uncertainty. Both compare only the seeds that all their runs have."""
 CLAIMS = """In brackets the interval. The papers' numbers are of other images, models and sizes: images of one object,
 with CLIP models trained on up to billions of pairs (Abbasi et al.); images of one thing whose factors are classified
-(Uselis et al.). Our images show several things, and the number of steps is fixed: training may end before curves are
-flat."""
+(Uselis et al.). A difference is over the seeds that all its runs have. Our images show several things, and the number
+of steps is fixed: training may end before curves are flat."""
 INFORMATION = """Normalised mutual information of animals and textures in the captions of training: 0 where
 an animal tells nothing of its texture, 1 where it tells all (`menagerie nmi FILE` measures it in any captions). Here
 coverage decides it, so this study can't tell the effect of one from that of the other. At the right: accuracy (%) on

@@ -14,7 +14,16 @@ from menagerie.studies.frame.claims import Verdict, verdict
 from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.records import Records
 from menagerie.studies.measures.recognition import ANIMAL, COMPOSITION, Recognised, chances
-from menagerie.studies.measures.robustness import STEP, contrast, effective, gain, jump_along, mean_gain, slope_along
+from menagerie.studies.measures.robustness import (
+    STEP,
+    contrast,
+    effective,
+    gain,
+    gain_from,
+    jump_along,
+    mean_gain,
+    slope_along,
+)
 
 SEEN, UNSEEN = "seen", "unseen"
 CAPTIONS, CLASSES = "captions", "classes"
@@ -118,9 +127,11 @@ class Claims:
         if len(counts) > 1:
             few, many = min(counts), max(counts)
             if shared := [k for k in counts[few][1] if k in counts[many][1]]:
-                both = [self.above_chance(counts[n][0], shared[0]) for n in (few, many)]
+                worlds = [counts[n][0] for n in (few, many)]
+                both = [self.points(COMPOSITION, world=world, combinations=shared[0]) for world in worlds]
+                more = gain_from([self.chance(world, COMPOSITION) for world in worlds])
                 row = f"k = {shared[0]:g}: n = {many} above n = {few}, of the way from chance"
-                yield self.said("n", row, COMPOSITION, contrast(both, gain, signed=True), 1)
+                yield self.said("n", row, COMPOSITION, contrast(both, more, signed=True), 1)
         if self.study.more_scenes and len(self.coverages) > 1:
             yield self.quantity()
         if (found := jump_along(self.coverages)) is not None:
@@ -149,11 +160,6 @@ class Claims:
             if arms and is_square(world):
                 found[arms[0].labels["values"]] = world, sorted({arm.labels["combinations"] for arm in arms})
         return dict(sorted(found.items()))
-
-    def above_chance(self, world: str, k: float) -> pd.DataFrame:
-        """Return the records of compositions, rescaled so that chance is 0 and 1 stays 1."""
-        found, chance = self.points(COMPOSITION, world=world, combinations=k), self.chance(world, COMPOSITION)
-        return found.assign(value=(found["value"] - chance) / (1 - chance)) if len(found) else found
 
     def said(self, claim: str, row: str, task: str, delta: Estimate | None, sign: int) -> Verdict:
         return verdict(CLAIMED[claim], row, f"unseen compositions: {task}", delta, sign)

@@ -41,7 +41,7 @@ class Remedy(NamedTuple):
     row: str
     accuracy: Estimate
     share: Estimate | None
-    """Share of the lead that the row recovers; None unless the lead's interval is above 0."""
+    """Share of the lead that the row recovers; None unless the lead's interval is above 0 and a seed is common."""
 
     @property
     def outcome(self) -> str:
@@ -78,14 +78,13 @@ def remedies(section: Section, upper: str) -> tuple[Estimate | None, list[Remedy
     ]
 
 
-def share_of(tests: Records, base: str, row: str, upper: str) -> Estimate:
-    """Return the share of the lead that a row recovers. The bootstrap draws the three rows' records together, by seeds
-    and their animal pairs."""
+def share_of(tests: Records, base: str, row: str, upper: str) -> Estimate | None:
+    """Return the share of the lead that a row recovers, over the seeds that all three rows have; None if there is none.
+    The bootstrap draws the three rows' records together, by seeds and their animal pairs."""
     three = tests.where(row=(base, row, upper))
     order = [name for name in dict.fromkeys(arm.labels["row"] for arm, _ in three.results)]
     places = (order.index(name) for name in (base, row, upper))
-    (its,) = three.estimates(("row",), statistic=("row", partial(at, tuple(places)))).values()
-    return its
+    return three.estimates(("row",), statistic=("row", partial(at, tuple(places)))).get(())
 
 
 def at(places: tuple[int, int, int], means: Float64[np.ndarray, "rows points"]) -> Float64[np.ndarray, " rows"]:
@@ -156,7 +155,8 @@ def of_row(remedy: Remedy | None) -> str:
         return "–"
     if remedy.share is None:
         return UNDECIDED
-    return f"{100 * remedy.share.value:.0f} [{100 * remedy.share.low:.0f}, {100 * remedy.share.high:.0f}]"
+    its = remedy.share
+    return f"{100 * its.value:.0f} [{f'{100 * its.low:.0f}, {100 * its.high:.0f}' if its.known else its.bounds}]"
 
 
 def stages(records: Records, measure: Any) -> dict[Any, Mean]:

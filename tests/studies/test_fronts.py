@@ -167,6 +167,18 @@ def test_hypervolumes_cover_new_seeds(seed_sd):
     assert 0.86 <= covered / trials <= 1.0
 
 
+def test_differences_of_hypervolumes_cover_new_seeds_where_models_share_hard_pairs():
+    rng, trials, covered = np.random.default_rng(2), 100, 0
+    for trial in range(trials):
+        hard = np.clip(rng.normal(0.75, 0.2, (5, 20)), 0, 1)
+        shares = [np.clip(hard + rng.normal(0, 0.05, (5, 1)), 0, 1) for _ in "ab"]
+        tests = [[{f"pair {p}": [20 * s, 20] for p, s in enumerate(seed)} for seed in each] for each in shares]
+        curves = {name: Curve([100], [its]) for name, its in zip("ab", tests, strict=True)}
+        gap = volumes(curves, AXIS, seed=trial)["b − a"]
+        covered += gap.low <= 0 <= gap.high
+    assert 0.88 <= covered / trials <= 1.0
+
+
 def test_two_seeds_give_no_interval():
     two = Curve([100], [random_tests(np.random.default_rng(0), 0.8, seeds=2)])
     assert volumes({"a": two}, AXIS)["a"].interval == "only 2 seeds: no interval"

@@ -6,7 +6,8 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.studies.analysis.errors import read_predictions
-from menagerie.studies.frame.estimate import estimates, points_in
+from menagerie.studies.frame.estimate import compared, estimates, points_in, without_records
+from menagerie.studies.measures.robustness import contrast, effective, gain, gain_from, jump_along, level, slope_along
 
 COLUMNS = ("subset", "task", "scene", "animals", "caption", "negative", "score_caption", "score_negative")
 
@@ -67,6 +68,76 @@ def test_only_common_records_count():
     assert (delta.n, delta.value) == (2, 0.5)
     same = difference(points([1, 0, 1]), points([1, 0, 1]))
     assert (same.value, str(same)) == (0, "+0.0 [only 3 pairs: no interval]")
+
+
+def test_records_that_happen_to_match_dont_stand_for_the_others():
+    """One side names the right thing first in 4 of 10 captions, and is worse there; the other never does."""
+    rng, first, second = np.random.default_rng(0), [], []
+    for pair in range(30):
+        for k in range(10):
+            place = 0, "unseen_pairs", "swap", f"scene {pair} {k}", f"pair {pair}"
+            first.append((*place, "right" if k < 4 else "left", float(rng.random() < (0.6 if k < 4 else 0.9))))
+            second.append((*place, "left", float(rng.random() < 0.9)))
+    columns = ["seed", "subset", "task", "scene", "animals", "caption", "value"]
+    first, second = (pd.DataFrame(side, columns=columns) for side in (first, second))
+    delta = difference(first, second)
+    assert delta.n == 300
+    assert delta.value == pytest.approx(second.value.mean() - first.value.mean())
+    none = difference(first, second.assign(caption="other words"))
+    assert (none.value, none.low, none.high) == (delta.value, delta.low, delta.high)
+    same = difference(first, first.assign(caption="left"))
+    assert (same.value, same.low, same.high) == (0, 0, 0), "equal sums differ by nothing, not by rounding"
+
+
+def seeds_of(means, pairs=12, records=10):
+    """Records of seeds of known accuracy, the same for the same seed."""
+    made = [points(np.random.default_rng(seed).random(pairs * records) < mean, records) for seed, mean in means.items()]
+    return pd.concat([part.assign(seed=seed) for seed, part in zip(means, made, strict=True)], ignore_index=True)
+
+
+def test_groups_are_compared_on_the_seeds_that_all_have():
+    every = seeds_of({0: 0.55, 1: 0.9, 2: 0.9, 3: 0.9, 4: 0.9})
+    without = every[every.seed > 0]
+    for its in (contrast([every, without], gain, signed=True), compared(every, without)[2]):
+        assert (its.value, its.seeds) == (0, 4)
+    assert contrast([every, without], level).value == pytest.approx(without.value.mean())
+    assert contrast([every[every.seed == 0], without], gain) is None
+    both = pd.concat([every.assign(x=0), without.assign(x=1)])
+    assert estimates(both, ("x",), statistic=("x", gain))[()].value == 0
+    assert not estimates(both[(both.seed > 0) ^ (both.x == 0)], ("x",), statistic=("x", gain))
+
+
+def test_no_statistic_leaves_the_range_of_accuracies():
+    its = contrast([seeds_of({0: 1.0, 1: 0.97, 2: 0.85}, records=20)], level)
+    assert its.low < its.value < its.high == 1
+    wild = np.array([[1.4, -0.3, 1.5, -0.2]])
+    assert level(wild) == 1
+    assert gain(wild) == -1
+    assert gain_from((0.2, 0.5))(np.array([[0.6, 0.75], [-9, 9], [9, -9]])) == pytest.approx([0, 1.25, -2])
+    assert abs(effective(1)(np.array([[0.5, -2.0, 0.4, 0.6, 0.5, 0.7]]))) <= 1
+    for statistic, steepest in (
+        (slope_along([0.0, 1.0, 2.0, 3.0]), [0.0, 0.0, 1.0, 1.0]),
+        (jump_along([0.2, 0.3, 0.4, 0.5]), [1.0, 0.0, 1.0, 0.0]),
+    ):
+        most = statistic(np.array([steepest]))
+        assert statistic(3 * np.array([steepest]) - 1) == pytest.approx(most)
+        assert most > statistic(np.array([steepest]) / 2) > 0
+
+
+def test_a_group_with_few_pairs_is_the_reason_for_no_interval():
+    every = seeds_of(dict.fromkeys(range(5), 0.8))
+    few = every[(every.animals == "pair 0") & (every.seed < 4)]
+    for its in (contrast([every, few], gain, signed=True), compared(every, few)[2]):
+        assert its.bounds == "only 4 pairs: no interval"
+    two = every[every.seed < 2]
+    assert contrast([every, two], gain).bounds == compared(every, two)[2].bounds == "only 2 seeds: no interval"
+
+
+def test_quads_count_by_their_records():
+    scores = pd.DataFrame({"subset": ["a", "b"] * 2, "seed": [0, 0, 1, 1], "n": [10, 90, 10, 40]})
+    (its,) = without_records(scores.assign(task="quad text", accuracy=[1.0, 0.0, 1.0, 0.5]), ("task",)).values()
+    assert (its.value, its.n, its.seeds) == (pytest.approx(40 / 150), 150, 2)
+    assert its.deviation == pytest.approx(np.std([0.1, 0.6], ddof=1))
 
 
 def test_points_are_read_from_predictions(tmp_path):

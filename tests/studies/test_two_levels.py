@@ -5,7 +5,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from menagerie.studies.analysis.two_levels import FEW_COVER, MANY_COVER, MANY_PAIRS, intervals, meaning
+from menagerie.studies.analysis.two_levels import (
+    CONFIDENCE,
+    FEW_COVER,
+    MANY_COVER,
+    MANY_PAIRS,
+    intervals,
+    meaning,
+    resampled,
+    without_interval,
+)
 
 TRIALS, RECORDS, TRUTH = 1000, 20, 0.25
 PAIRS = np.array(list(combinations(range(20), 2)))  # of the animals of pug
@@ -102,6 +111,59 @@ def test_groups_of_unequal_clusters_keep_their_own_mean():
     assert np.isnan([low[2], high[2]]).all()  # one cluster
     again = intervals(sums[:, :1], counts[:, :1], list(seeds))
     assert np.allclose(again[:, 0], [low[0], high[0]])  # whatever else is measured beside it
+
+
+def two_groups(seeds, pairs, pair_sd, seed_sd, draw, gap=0.0):
+    """Sums and numbers of two groups that share their pairs, of which some are hard. Each seed does each group some
+    good."""
+    rng = np.random.default_rng(draw)
+    hard, own = rng.normal(0.7, pair_sd, (seeds, pairs, 1)), rng.normal(0, seed_sd, (seeds, 1, 2))
+    values = hard + own + [0, gap] + rng.normal(0, 0.3 / np.sqrt(RECORDS), (seeds, pairs, 2))
+    sums = RECORDS * values.reshape(seeds * pairs, 2)
+    return sums, np.full_like(sums, RECORDS), np.repeat(np.arange(seeds), pairs).tolist()
+
+
+def gain(means):
+    return means[:, 1] - means[:, 0]
+
+
+def bounds(function, *data):
+    return np.quantile(resampled(function, *data), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+
+
+@pytest.mark.parametrize(("seeds", "pairs", "seed_sd"), [(3, 60, 0.05), (5, 20, 0.05), (5, 20, 0.0), (10, 15, 0.05)])
+def test_hard_pairs_that_two_groups_share_hide_no_seeds(seeds, pairs, seed_sd):
+    """The interval of the gap covers its truth, 0, though pairs differ far more than seeds do."""
+    found = np.array([bounds(gain, *two_groups(seeds, pairs, 0.3, seed_sd, draw)) for draw in range(300)])
+    assert (0.86 if seeds == 3 else 0.90) <= np.mean((found[:, 0] <= 0) & (found[:, 1] >= 0)) <= 0.98
+
+
+@pytest.mark.parametrize("draw", range(3))
+def test_a_weighted_sum_of_groups_has_the_interval_of_its_own_clusters(draw):
+    sums, counts, seeds = two_groups(3, 20, 0.3, 0.05, draw)
+    expected = intervals(sums[:, 1:] - sums[:, :1], counts[:, :1], seeds)[:, 0]
+    assert bounds(gain, sums, counts, seeds) == pytest.approx(expected, abs=1e-9)
+    assert bounds(lambda means: means[:, 1], sums, counts, seeds) == pytest.approx(
+        intervals(sums, counts, seeds)[:, 1], abs=1e-9
+    )
+
+
+def test_a_statistic_that_is_no_weighted_sum_covers_its_truth():
+    """The ratio of two means; the second is a fifth greater."""
+    found = np.array(
+        [
+            bounds(lambda means: means[:, 1] / means[:, 0], *two_groups(5, 20, 0.3, 0.05, draw, gap=0.14))
+            for draw in range(300)
+        ]
+    )
+    assert 0.90 <= np.mean((found[:, 0] <= 1.2) & (found[:, 1] >= 1.2)) <= 0.98
+
+
+def test_the_reason_for_no_interval_is_the_true_one():
+    nan = float("nan")
+    assert "2 seeds" in without_interval(nan, nan, 30, 2)
+    assert "seeds" not in without_interval(nan, nan, 30, 3)
+    assert "4 pairs" in without_interval(nan, nan, 4, 2)
 
 
 def test_equal_values_have_an_interval_of_no_width():
