@@ -134,8 +134,8 @@ def paired(groups: Groups, by: Sequence[str], key: Key, against: Mapping[str, An
     both = after.merge(before[[*KEY, "value"]], on=list(KEY), suffixes=("", "_before"))
     if len(both) == len(before) == len(after):
         return both.assign(value=both["value"] - both["value_before"]) if len(both) else None
-    rise = after["sum"] - after["sum_before"] * (after["count"] / after["count_before"])
-    return after.assign(value=rise / after["count"])
+    gained = after["sum"] - after["sum_before"] * (after["count"] / after["count_before"])
+    return after.assign(value=gained / after["count"])
 
 
 def must_differ(part: pd.DataFrame, key: Key, by: Sequence[str]) -> None:
