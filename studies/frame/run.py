@@ -22,7 +22,6 @@ from menagerie.studies.frame.records import Records
 from menagerie.studies.frame.study import AnyStudy, SplitStudy
 from menagerie.studies.runs.cell import Cell, Execution, Job
 from menagerie.studies.runs.command_line import scorer_options
-from menagerie.studies.runs.shared import first_come
 from menagerie.studies.runs.together import check_joined
 
 if TYPE_CHECKING:
@@ -231,9 +230,8 @@ def train(
     (arm,) = running.arms()
     job = running.job(arm)
     try:
-        with first_come(job.shared / f"{job.id}.lock", lambda step: None):
-            if not job.ended:
-                job.run(report, lambda: None)
+        if not job.ended:
+            job.run(report, lambda: None)
     finally:
         torch.set_num_threads(threads)
     if job.problem:

@@ -41,7 +41,7 @@ def run_task(job: AnyJob, interruption: Interruption, processes: int = 1) -> Non
 def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
     """Run a job that no other process runs. If its end is requested, it ends after its next step;
     before its first step, and once it has called `release`, at once."""
-    clear_leftovers(job.folder, below=True, alone=True)
+    clear_folder(job)
     lines = PlainLines()
 
     def report(step: int, text: str = "") -> None:
@@ -55,6 +55,13 @@ def run_interruptible(job: AnyJob, interruption: Interruption) -> None:
         job.run(report, interruption.release)
     finally:
         interruption.release()  # an error may have ended it between two steps
+
+
+def clear_folder(job: AnyJob) -> None:
+    """Delete the temporary files that killed processes left in a job's folder. A cell's job does so itself, under a
+    lock: a job that starts from the cell may be writing there."""
+    if not isinstance(job, Job):
+        clear_leftovers(job.folder, below=True, alone=True)
 
 
 def check_none_runs(folder: Path, ids: Collection[str]) -> None:
@@ -130,7 +137,7 @@ def run_in_turn(first: list[AnyJob], follow: Callable[[AnyJob], list[AnyJob]], o
             job = waiting.pop(0)
             try:
                 if not job.ended:
-                    clear_leftovers(job.folder, below=True, alone=True)
+                    clear_folder(job)
                     job.run(report, lambda: None)
             except UserError as error:
                 if not job.ended:

@@ -123,19 +123,19 @@ def phase_recipe(recipe: Recipe) -> Recipe:
 
 
 @contextmanager
-def first_come(path: Path, report: Report) -> Iterator[None]:
+def first_come(path: Path, report: Report) -> Iterator[bool]:
     """Hold a lock inside this context, after waiting for its holder. While waiting it calls `report(0)`, which can stop
-    the run."""
+    the run. Yields whether the lock is held: not on file systems without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
+    lock, held = FileLock(path), True
     try:
         while not lock.acquire(wait=False):
             report(0)
             time.sleep(POLL_SECONDS)
     except OSError:  # no locks here: rather train twice than not at all
-        pass
+        held = False
     try:
-        yield
+        yield held
     finally:
         lock.release()
 

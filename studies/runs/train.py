@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from menagerie.envs.core.files import copy_file, write_text
+from menagerie.envs.core.files import clear_leftovers, copy_file, write_text
 from menagerie.envs.core.records import write_record
 from menagerie.models.kept_states import keeper
 from menagerie.models.registry import spec_of
@@ -122,9 +122,7 @@ def base_scorer(job: Job, report: Report) -> "Scorer | None":
     if job.cell.base is None:
         return None
     base = replace(job, cell=job.cell.base, what="")
-    with first_come(job.shared / f"base-{base.cell.id}.lock", report):
-        if finished(base.folder) is None:
-            run_cell(base, lambda step: report(0))
+    train_other(base, lambda step: report(0))
     return load_checkpoint(base.folder / CHECKPOINT, base.cell.model)
 
 
@@ -152,32 +150,36 @@ def trained_before(job: Job, report: Report) -> "Scorer | None":
     other = replace(job, cell=job.cell.trained_as)
     if other.cell == job.cell:
         return None
-    if finished(other.folder) is None:
-        if other.cell.options == job.cell.options:
-            return None
-        train_other(other, report)
+    if finished(other.folder) is None and other.cell.options == job.cell.options:
+        return None
+    train_other(other, report)
     copy_file(other.folder / LOG, job.folder / LOG)
     return load_checkpoint(other.folder / CHECKPOINT, other.cell.model, job.cell.options).to(job.cell.device)
 
 
 def train_other(job: Job, report: Report) -> None:
-    """Train the cell whose weights another one scores. Raises `Diverged` if its training diverged before: then the
-    other cell has diverged too."""
+    """Train a cell whose weights another one starts from or scores, unless it is finished. Raises `Diverged` if its
+    training diverged before: then the other cell has diverged too."""
     from menagerie.models.scorer import Diverged
 
-    if job.problem:
-        raise Diverged(job.problem)
-    run_cell(job, report)
+    if finished(job.folder) is not None:
+        return
+    with one_training(job, report):
+        if job.problem:
+            raise Diverged(job.problem)
+        if finished(job.folder) is None:
+            run_cell(job, report)
 
 
 @contextmanager
 def one_training(job: Job, report: Report) -> Iterator[None]:
-    """Keep other processes from training, inside this context, the weights that the cell shares with cells that score
-    otherwise; wait while one does."""
-    if not spec_of(job.cell.model).scored:
-        yield
-        return
-    with first_come(job.shared / f"trained-{job.cell.trained_as.id}.lock", report):
+    """Keep other processes from training this cell and from writing into its folder inside this context; wait while one
+    does. Deletes temporary files that killed processes left there.
+
+    A cell's process may wait for a cell that it starts from or scores, never the other way round.
+    """
+    with first_come(job.shared / f"cell-{job.id}.lock", report) as held:
+        clear_leftovers(job.folder, below=True, alone=held)
         yield
 
 

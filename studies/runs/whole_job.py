@@ -20,16 +20,25 @@ if TYPE_CHECKING:
     from menagerie.models.training.loop import Progress
 
 
-def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], None]) -> None:
-    """Train and evaluate a cell, unless it is finished, and then keep the states that it lacks.
+WAITS = "waits for its first stage, or for steps that it shares"
 
-    With each step `report` is given the last row of the training log in words.
+
+def run_job(job: Job, report: Callable[[int, str], None], release: Callable[[], None]) -> None:
+    """Train and evaluate a cell, unless it is finished or diverged, and then keep the states that it lacks.
+
+    With each step `report` is given the last row of the training log in words; while the cell waits, it is told so.
     """
     latest = Latest()
-    with one_training(job, lambda step: report(step, "")):
+
+    def pass_on(step: int) -> None:
+        report(step, latest.text if step else WAITS)
+
+    with one_training(job, pass_on):
+        if job.ended:  # by now: another process may have trained it meanwhile
+            return
         if finished(job.folder) is None:
-            run_cell(job, lambda step: report(step, latest.text), [latest], release)
-    keep_lacking(job, lambda step: report(step, "again, for its states"))
+            run_cell(job, pass_on, [latest], release)
+        keep_lacking(job, lambda step: report(step, "again, for its states"))
 
 
 def keep_lacking(job: Job, report: Callable[[int], None]) -> None:

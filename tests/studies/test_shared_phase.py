@@ -16,15 +16,20 @@ from menagerie.generators.storage.split_file import make_split
 from menagerie.models.kept_states import keep_state, kept_steps, load_state, state_folder, take_over_states
 from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
+from menagerie.studies.cluster.worker import Interruption
 from menagerie.studies.frame.adaptive import Imagined
+from menagerie.studies.frame.cells import cell_of
 from menagerie.studies.frame.checks import check_states
 from menagerie.studies.frame.command import further
 from menagerie.studies.runs import train as train_module
-from menagerie.studies.runs.cell import CHECKPOINT, STATE, Execution, Job
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Execution, Job
+from menagerie.studies.runs.command_line import scorer_options
+from menagerie.studies.runs.dispatch import run_interruptible
 from menagerie.studies.runs.results import finished
 from menagerie.studies.runs.shared import clear_shared, phase_recipe
-from menagerie.studies.runs.train import run_cell
+from menagerie.studies.runs.train import one_training, run_cell
 from menagerie.studies.runs.training_log import FILE
+from menagerie.studies.runs.whole_job import WAITS
 from tests.grid_cells import cells, chosen_alone, splits
 from tests.helpers.scorers import STAGED, scorer
 
@@ -225,20 +230,21 @@ def test_a_damaged_state_is_not_handed_on(tmp_path):
     torch.testing.assert_close(load_state(target, 3, "clip").state_dict(), clip.state_dict())
 
 
+def staged(jobs_in, folder):
+    """The job of a linear map on the first cell's CLIP."""
+    (folder / "mine.py").write_text(STAGED)
+    name, clip = f"{folder}/mine.py:Linear", jobs_in(folder)[0]
+    grid = replace(PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=scorer_options("smoke", [name]))
+    cell = cell_of(grid, name, clip.cell.data, clip.cell.seed)
+    assert cell.base.id == clip.cell.id  # so that a grid with both trains it once
+    return replace(clip, cell=cell)
+
+
 def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
     """A linear map on a frozen CLIP: the CLIP is a cell of its own, trained once, and stays as it is."""
     from safetensors.numpy import load_file
 
-    (tmp_path / "mine.py").write_text(STAGED)
-    name = f"{tmp_path}/mine.py:Linear"
-    clip = jobs_in(tmp_path)[0]
-    from menagerie.studies.frame.cells import cell_of
-    from menagerie.studies.runs.command_line import scorer_options
-
-    grid = replace(PRESETS["smoke"], recipe=RECIPE, models=(name,), scorers=scorer_options("smoke", [name]))
-    cell = cell_of(grid, name, clip.cell.data, clip.cell.seed)
-    assert cell.base.id == clip.cell.id  # so that a grid with both trains it once
-    job = replace(clip, cell=cell)
+    clip, job = jobs_in(tmp_path)[0], staged(jobs_in, tmp_path)
     run_cell(job, lambda step: None)
     assert finished(job.folder)["images_seen"] == 2 * 12 * 8
     assert finished(clip.folder)["images_seen"] == 12 * 8
@@ -246,3 +252,62 @@ def test_a_stage_is_trained_first_and_its_passes_are_counted(tmp_path, jobs_in):
     after = load_file(job.folder / CHECKPOINT / "model.safetensors")
     assert all(np.array_equal(value, after[f"base.{key}"]) for key, value in before.items())
     assert json.loads((job.folder / CHECKPOINT / "config.json").read_text())["base"] == {"logit_scale": 1 / 0.07}
+
+
+def test_a_cell_that_another_process_trains_is_not_trained_twice(tmp_path, jobs_in, alone):
+    """By its own job or by one that starts from it: both wait, say so, and ask again whether it is finished."""
+    clip, linear = jobs_in(tmp_path)[0], staged(jobs_in, tmp_path)
+    for job, steps in ((linear, list(range(1, 13))), (clip, [])):
+        seen, said, written = [], [], []
+        with contextlib.ExitStack() as elsewhere:
+            elsewhere.enter_context(one_training(clip, lambda step: None))
+
+            def report(step, text, seen=seen, said=said, written=written, elsewhere=elsewhere):
+                if step:
+                    seen.append(step)
+                    return
+                said.append(text)
+                if not written:
+                    run_cell(clip, lambda step: None)
+                    written.append((clip.folder / FILE).stat().st_ino)
+                    elsewhere.close()
+
+            job.run(report, lambda: None)
+        assert (seen, said) == (steps, [WAITS])
+        assert (clip.folder / FILE).stat().st_ino == written[0]
+        assert made(clip) == alone[clip.id]
+        (clip.folder / "result.json").unlink()
+
+
+def test_a_cell_that_diverges_elsewhere_has_diverged(tmp_path, jobs_in):
+    clip, linear = jobs_in(tmp_path)[0], staged(jobs_in, tmp_path)
+    with contextlib.ExitStack() as elsewhere:
+        elsewhere.enter_context(one_training(clip, lambda step: None))
+
+        def report(step, text):
+            assert not step
+            clip.folder.mkdir(parents=True, exist_ok=True)
+            (clip.folder / DIVERGED).write_text("the loss was no number")
+            elsewhere.close()
+
+        clip.run(report, lambda: None)
+    assert clip.problem == "the loss was no number"
+    with pytest.raises(UserError, match="the loss was no number"):
+        linear.run(report, lambda: None)
+    assert linear.problem == clip.problem
+
+
+def test_a_job_that_waits_deletes_nothing_and_ends_when_it_is_told_to(tmp_path, jobs_in):
+    """What a process on another machine writes looks like what a killed one left there."""
+    job = jobs_in(tmp_path)[0]
+    (job.folder / "states" / "3").mkdir(parents=True)
+    files = [job.folder / ".state.elsewhere-7.tmp.pt", job.folder / "states/3/.model.elsewhere-7.tmp.safetensors"]
+    with one_training(job, lambda step: None):
+        for file in files:
+            file.touch()
+        with pytest.raises(Stopped):
+            run_interruptible(job, Interruption(requested=True))
+        assert all(file.exists() for file in files)
+    with pytest.raises(Stopped):
+        run_interruptible(job, Interruption(requested=True))
+    assert not any(file.exists() for file in files)
