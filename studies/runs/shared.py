@@ -152,37 +152,39 @@ FOLDER = "trunks"
 NUMBER = re.compile("[0-9]+")
 
 
-def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None]) -> None:
+def reach_branch(job: Job, scorer: "Scorer", train_until: Callable[[int], None], report: Report) -> None:
     """If a cell's rate decays, train the cell to the end of its constant phase and keep that state for longer cells.
 
-    `train_until` trains the cell from its own state, if there is one, to a step, and saves its state there.
+    `train_until` trains the cell from its own state, if there is one, to a step, and saves its state there. States are
+    copied and kept under a lock, so that no cell deletes what another one copies; while the cell waits for that,
+    `report(0)` is called.
     """
-    branch, state = job.cell.recipe.stable_steps, job.folder / STATE
+    branch, state, lock = job.cell.recipe.stable_steps, job.folder / STATE, folder_of(job).with_suffix(".lock")
     if not branch:
         return
-    kept = states(job)
-    if branch not in kept:
-        nearest = max((step for step in kept if step < branch), default=None)
-        if not state.exists() and nearest is not None:
-            go_on_from(job, scorer, nearest)
-        if not state.exists() or saved_step(state) < branch:
-            train_until(branch)
-        if saved_step(state) == branch:  # not if the kept state was deleted while the rate decays
+    with first_come(lock, report):
+        kept = {step: file for step, file in states(job).items() if step <= branch}
+        if kept and not state.exists():
+            go_on_from(job, scorer, max(kept), kept[max(kept)])
+    if branch in kept:
+        return
+    if not state.exists() or saved_step(state) < branch:
+        train_until(branch)
+    if saved_step(state) == branch:  # not if the kept state was deleted while the rate decays
+        with first_come(lock, report):
             wanted = lacking(folder_of(job), (step for step in job.execution.keep_states if step <= branch))
             take_over_states(job.folder, folder_of(job), wanted, job.cell.model, scorer)
             keep(job, state, branch)
-    elif not state.exists():
-        go_on_from(job, scorer, branch)
 
 
-def go_on_from(job: Job, scorer: "Scorer", branch: int) -> None:
-    """Let a cell continue from the state that a shorter cell kept, and take over the earlier states that
-    `--keep-states` wants."""
+def go_on_from(job: Job, scorer: "Scorer", branch: int, file: Path) -> None:
+    """Let a cell continue from the `file` that a shorter cell kept at its `branch`, and take over the earlier states
+    that `--keep-states` wants."""
     from menagerie.models.training.state import StateFile, hand_on
 
     before = (step for step in job.lacking if step <= branch)
     take_over_states(folder_of(job), job.folder, before, job.cell.model, scorer)
-    hand_on(StateFile(states(job)[branch], trunk_key(job.cell)), StateFile(job.folder / STATE, job.cell.id))
+    hand_on(StateFile(file, trunk_key(job.cell)), StateFile(job.folder / STATE, job.cell.id))
 
 
 def keep(job: Job, state: Path, branch: int) -> None:

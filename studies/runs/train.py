@@ -234,6 +234,6 @@ def train_cell(job: Job, material: Material, scorer: "Scorer", report: Report, l
         take_steps(job, material, scorer, file, pass_on, step, log.history)
 
     start_from_shared_phase(job, material, scorer, report, log)
-    reach_branch(job, scorer, train_until)
+    reach_branch(job, scorer, train_until, report)
     train_until()
     return clock.median

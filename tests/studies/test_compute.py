@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from menagerie.generators.storage.image_store import ImageStore
 from menagerie.generators.storage.split_file import make_split
 from menagerie.models.checkpoint import load_checkpoint
 from menagerie.models.recipe import Recipe
+from menagerie.models.training.state import StateFile, hand_on
 from menagerie.studies.binding_grid import PRESETS as GRIDS
 from menagerie.studies.compute import PRESETS, Compute
 from menagerie.studies.frame.adaptive import Course, Imagined, all_arms, has_stopped
@@ -33,9 +35,10 @@ from menagerie.studies.frame.page import write_report
 from menagerie.studies.frame.parts import Lines, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.compute import DASH, Line, Point, percent, verdict
+from menagerie.studies.runs import shared
 from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, STATE, Job
 from menagerie.studies.runs.results import finished
-from menagerie.studies.runs.shared import folder_of, keep, states
+from menagerie.studies.runs.shared import folder_of, keep, reach_branch, states, trunk_key
 from menagerie.studies.runs.train import run_cell
 from menagerie.studies.runs.training_log import FILE, StepClock
 from tests.command import ROOT, run_here
@@ -231,6 +234,33 @@ def test_a_longer_run_goes_on_from_a_shorter_one_with_the_same_bytes(jobs_in, al
         finished(short.folder)
     assert alone[0][1] != alone[1][1]
     assert finished(long.folder)["provenance"]["step_cpu_seconds"] > 0
+
+
+def test_a_state_is_not_deleted_while_a_longer_run_copies_it(jobs_in, alone, tmp_path, monkeypatch):
+    """Of three lengths at once, the second keeps its state just then."""
+    short, long = jobs_in(tmp_path / "run")
+    recipe = replace(long.cell.recipe, steps=15, single_object_phase=4 / 15)
+    middle = replace(long, cell=replace(long.cell, recipe=recipe))
+    before = replace(middle, out=tmp_path / "before")
+    trained(before, 13)
+    source = StateFile(states(before)[12], trunk_key(middle.cell))
+    hand_on(source, StateFile(middle.folder / STATE, middle.id))
+    trained(short)
+    assert list(states(long)) == [8]
+    waits = Event()
+    of_middle = Thread(target=reach_branch, args=(middle, None, pytest.fail, lambda step: waits.set()))
+
+    def take_over(*_):
+        if of_middle.ident is None:
+            of_middle.start()
+            while of_middle.is_alive() and not waits.wait(0.05):
+                pass
+
+    monkeypatch.setattr(shared, "take_over_states", take_over)
+    assert trained(long) == list(range(9, 21))
+    of_middle.join()
+    assert made(long) == alone[1]
+    assert not states(long).keys() & {8}
 
 
 def test_a_run_may_be_stopped_before_and_after_its_branch(jobs_in, alone, tmp_path):
