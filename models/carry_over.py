@@ -57,7 +57,8 @@ def widened(texts: TextSpace, before: TextSpace) -> TextSpace:
 
 
 def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str, Any]) -> CheckpointConfig:
-    """Return a checkpoint's description; raise unless its scorer is a `model` with these towers and these options."""
+    """Return a checkpoint's description; raise unless its scorer is a `model` with these towers and these options.
+    Options that decide only scores may differ."""
     config = read_config(folder)
     checked_name(folder, config.model, model)
     check_options(folder, model, config)
@@ -72,9 +73,10 @@ def check_start(folder: Path, model: str, towers: TowerConfig, options: dict[str
 
 
 def options_of(model: str, options: dict[str, Any]) -> dict[str, Any]:
-    """All options of a model, including defaults, by their names on command lines."""
+    """All options of a model that decide its weights, including defaults, by their names on command lines."""
     spec = spec_of(model)
-    return {f"{spec.name}.{name}": value for name, value in asdict(spec.configured(options)).items()}
+    every = asdict(spec.configured(options))
+    return {f"{spec.name}.{name}": value for name, value in every.items() if name not in spec.scored}
 
 
 def shown(value: object) -> str:
@@ -86,8 +88,8 @@ def carry_over(scorer: Scorer, model: str, folder: Path) -> Carried:
     """Copy the weights of the checkpoint in `folder` into a fresh `scorer`. The scorer's text space must include the
     checkpoint's: make it with `widened`.
 
-    Raises if the checkpoint has another model, other towers or other options. Also raises if the shape of a weight
-    depends on the texts, unless the weight belongs to words or positions.
+    Raises if the checkpoint has another model, other towers or other options than those that decide only scores. Also
+    raises if the shape of a weight depends on the texts, unless the weight belongs to words or positions.
     """
     config = check_start(folder, model, scorer.towers_config, asdict(scorer.config))
     weights, state = read_weights(folder), scorer.state_dict()

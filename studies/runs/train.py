@@ -76,7 +76,8 @@ def run_cell(
         "provenance": {**provenance(), "step_cpu_seconds": step_seconds}
         | ({"processes": JOINED["cpu"].share.count} if JOINED else {}),
     }
-    write_result(job.folder, result, (FILE, f"{CHECKPOINT}/{WEIGHTS}"), (LOG,))
+    logs = tuple(path.name for path in [job.folder / LOG] if path.exists())
+    write_result(job.folder, result, (FILE, f"{CHECKPOINT}/{WEIGHTS}"), logs)
     (job.folder / STATE).unlink(missing_ok=True)
 
 
@@ -139,8 +140,8 @@ def noted_divergence(job: Job) -> Iterator[None]:
 
 
 def trained_before(job: Job, report: Report) -> "Scorer | None":
-    """Load the scorer of the run's other cell with the same training, and copy its log; None if this cell has to be
-    trained itself.
+    """Load the scorer of the run's other cell with the same training, and copy its log and what it took over from
+    another study; None if this cell has to be trained itself.
 
     If the two cells differ in options of scores, the other cell is trained first if necessary. If they differ only in
     graphs, its scorer is used only if it is finished.
@@ -153,7 +154,10 @@ def trained_before(job: Job, report: Report) -> "Scorer | None":
     if finished(other.folder) is None and other.cell.options == job.cell.options:
         return None
     train_other(other, report)
-    copy_file(other.folder / LOG, job.folder / LOG)
+    for name in (LOG, CARRIED):
+        (job.folder / name).unlink(missing_ok=True)
+        if (other.folder / name).exists():  # a log may be deleted: only its curves are lost
+            copy_file(other.folder / name, job.folder / name)
     return load_checkpoint(other.folder / CHECKPOINT, other.cell.model, job.cell.options).to(job.cell.device)
 
 

@@ -1,6 +1,7 @@
 """Options of scores alone: another value scores trained weights again; and who takes no false captions is left out."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,9 @@ from menagerie.models.recipe import Recipe
 from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.frame.arm import Arm
 from menagerie.studies.frame.study import grid
-from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job
+from menagerie.studies.runs.cell import CHECKPOINT, DIVERGED, Job, Start
+from menagerie.studies.runs.results import finished
+from menagerie.studies.runs.training_log import FILE, read_training
 from menagerie.studies.runs.whole_job import run_job
 from tests.command import GRID, QUICK, run_here
 from tests.grid_cells import cells, render
@@ -116,3 +119,40 @@ def test_a_study_of_such_models_alone_is_refused(tmp_path):
     assert result.returncode == 2
     assert "no loss of captioner takes false captions" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def elsewhere(ran, folder, **options):
+    """A copy of the finished runs, and in it a job with further options."""
+    job = ran[0][1.0]
+    shutil.copytree(job.out, folder, dirs_exist_ok=True)
+    return replace(job, out=folder, cell=replace(job.cell, options={**job.cell.options, **options}))
+
+
+def run(job):
+    """The steps that a job takes."""
+    steps = []
+    run_job(job, lambda step, text: steps.append(step), lambda: None)
+    return [step for step in steps if step]
+
+
+def test_without_the_log_only_the_curves_are_lost(ran, tmp_path):
+    """To delete it is the advice if it was changed. What the cell logged itself before is no log of these weights."""
+    job = elsewhere(ran, tmp_path, alpha=0.25)
+    (replace(job, cell=job.cell.trained_as).folder / FILE).unlink()
+    job.folder.mkdir()
+    (job.folder / FILE).write_text("step,loss\n1,0.5\n")
+    assert run(job) == []
+    assert finished(job.folder)["subsets"]
+    assert read_training(job.folder) == {}
+
+
+def test_scored_options_of_the_starting_weights_do_not_matter(ran, tmp_path):
+    """Weights that were scored with one prior start a run that is scored with another, or with the same."""
+    job = elsewhere(ran, tmp_path)
+    start = Start("of alpha 1", job.folder / CHECKPOINT, "before", 24)
+    jobs = [replace(job, cell=replace(elsewhere(ran, tmp_path, alpha=a).cell, start=start)) for a in (1.0, 0.5)]
+    assert [run(each) for each in jobs] == [[1, 2, 3], []]
+    carried = [finished(each.folder)["carried"] for each in jobs]
+    assert carried[0] == carried[1]
+    assert carried[0]["words"] > 0
+    assert carried[0]["new_words"] == []
