@@ -30,7 +30,7 @@ from menagerie.studies.runs.results import CARRIED, finished, read_carried, writ
 from menagerie.studies.runs.shared import Report, first_come, reach_branch, start_from_shared_phase
 from menagerie.studies.runs.together import JOINED, take_steps
 from menagerie.studies.runs.training_log import FILE as LOG
-from menagerie.studies.runs.training_log import StepClock, TrainingLog, training_log
+from menagerie.studies.runs.training_log import StepClock, TrainingLog, read_training, training_log
 
 if TYPE_CHECKING:
     from menagerie.models.scorer import Scorer
@@ -154,6 +154,7 @@ def trained_before(job: Job, report: Report) -> "Scorer | None":
     if finished(other.folder) is None and other.cell.options == job.cell.options:
         return None
     train_other(other, report)
+    read_training(other.folder)  # raises for a changed log, whose copy would count as whole
     for name in (LOG, CARRIED):
         (job.folder / name).unlink(missing_ok=True)
         if (other.folder / name).exists():  # a log may be deleted: only its curves are lost

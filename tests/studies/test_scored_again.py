@@ -138,8 +138,13 @@ def run(job):
 def test_without_the_log_only_the_curves_are_lost(ran, tmp_path):
     """To delete it is the advice if it was changed. What the cell logged itself before is no log of these weights."""
     job = elsewhere(ran, tmp_path, alpha=0.25)
-    (replace(job, cell=job.cell.trained_as).folder / FILE).unlink()
-    job.folder.mkdir()
+    log = replace(job, cell=job.cell.trained_as).folder / FILE
+    log.write_text(log.read_text().replace("\n2,", "\n2,9"))
+    with pytest.raises(UserError, match="delete it: only its curves are lost"):
+        run(job)
+    assert not (job.folder / FILE).exists()
+    log.unlink()
+    job.folder.mkdir(exist_ok=True)
     (job.folder / FILE).write_text("step,loss\n1,0.5\n")
     assert run(job) == []
     assert finished(job.folder)["subsets"]
