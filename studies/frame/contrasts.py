@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from math import prod
+from math import nan, prod
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.analysis.factorial import Effect, design, effects, share_of
+from menagerie.studies.analysis.factorial import ALL, Effect, design, effects, true_shares
 from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import judged
-from menagerie.studies.frame.estimate import Estimate
+from menagerie.studies.frame.estimate import KEY, Estimate, clusters, estimate
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.frame.records import Records
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 INTERACTIONS: Effect = ()
@@ -32,7 +32,7 @@ def whole_seeds(records: Records, value: Any, runs: int, by: str = "model") -> l
     return [seed for seed in dict.fromkeys(seeds) if seeds.count(seed) == runs]
 
 
-def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2) -> dict[str, dict[Effect, Estimate]]:
+def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2) -> dict[Any, dict[Effect, Estimate]]:
     """Estimate every effect of up to `most` factors on the records of one test, for each model (or value of the label
     `by`). Only seeds for which all runs are finished count.
 
@@ -42,11 +42,17 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
     mean of these, with the interval of two levels that it has for paired differences. Raises `UserError` if runs were
     tested by different records.
     """
-    from menagerie.studies.frame.estimate import KEY, estimate
+    return {
+        value: {effect: estimate(its, signed=True) for effect, its in found.items()}
+        for value, found in differences(records, levels, by, most).items()
+    }
 
+
+def differences(records: Records, levels: Levels, by: str, most: int) -> "dict[Any, dict[Effect, pd.DataFrame]]":
+    """Return what each record says of each effect, as `contrasts` has it, for each value of the label `by`."""
     runs, points, found = len(design(len(levels))), records.points, {}
-    for model in records.labels(by) if len(points) else ():
-        part = points[(points[by] == model) & points["seed"].isin(whole_seeds(records, model, runs, by))]
+    for value in records.labels(by) if len(points) else ():
+        part = points[(points[by] == value) & points["seed"].isin(whole_seeds(records, value, runs, by))]
         if not len(part):
             continue
         signs = {name: part[name].eq(as_column(both[1])) * 2 - 1 for name, both in levels.items()}
@@ -54,38 +60,31 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
             signed = part.assign(value=part["value"] * prod(signs[name] for name in effect))
             sums = signed.groupby([*KEY, "animals"], sort=False)["value"].agg(["sum", "size"])
             if not sums["size"].eq(runs).all():
-                raise UserError(f"{records.out}: runs of {model} were tested by different records: no effect is known")
-            difference = sums["sum"].mul(2 / runs).rename("value").reset_index()
-            found.setdefault(model, {})[effect] = estimate(difference, signed=True)
+                raise UserError(f"{records.out}: runs of {value} were tested by different records: no effect is known")
+            found.setdefault(value, {})[effect] = sums["sum"].mul(2 / runs).rename("value").reset_index()
     return found
 
 
 def shares(records: Records, levels: Levels, by: str) -> dict[Any, dict[Effect, Estimate]]:
-    """Estimate each effect's share of the variance between the means of all combinations of levels, for each value of
-    the label `by`. `INTERACTIONS` has the share of all effects of several factors together. A value without a seed for
-    which all runs are finished is left out.
+    """Estimate each effect's share of the variance between the true means of all combinations of levels, for each value
+    of the label `by`. `INTERACTIONS` has the share of all effects of several factors together. A value without a seed
+    for which all runs are finished is left out.
 
-    The shares of single effects add up to 1. An effect that doesn't exist has a small share, never one below 0.
+    What noise adds to squared effects is subtracted, and none has a share below 0. So the shares of single effects may
+    add up to a little over 1. All are NaN if it isn't certain that the effects together differ from 0 (`true_shares`).
+    Raises `UserError` for more than `ALL` factors, whose design is half of all combinations, and as `contrasts` does.
     """
-    from menagerie.studies.frame.estimate import KEY, curve_estimate
-
-    signs, points, found = design(len(levels)), records.points, {}
-    for value in records.labels(by) if len(points) else ():
-        seeds = whole_seeds(records, value, len(signs), by)
-        part = points[(points[by] == value) & points["seed"].isin(seeds)]
-        if not len(part):
-            continue
-        parts = []
-        for each in signs:
-            place = [as_column(both[sign > 0]) for both, sign in zip(levels.values(), each, strict=True)]
-            here = (part[list(levels)] == place).all(axis=1)
-            parts.append(part.loc[here, [*KEY, "animals", "value"]])
-        every = list(effects(tuple(levels), len(levels)))
-        asked = {effect: [effect] for effect in every} | {INTERACTIONS: [e for e in every if len(e) > 1]}
-        found[value] = {
-            name: curve_estimate(parts, partial(share_of, some=some, factors=tuple(levels)))
-            for name, some in asked.items()
-        }
+    if len(levels) > ALL:
+        raise UserError(f"shares of the variance are of at most {ALL} factors, got {len(levels)}: {', '.join(levels)}")
+    every = list(effects(tuple(levels), len(levels)))
+    asked = {effect: [k] for k, effect in enumerate(every)}
+    asked[INTERACTIONS] = [k for k, effect in enumerate(every) if len(effect) > 1]
+    found = {}
+    for value, of in differences(records, levels, by, len(levels)).items():
+        sums, counts, seeds = clusters([*of.values()])
+        numbers = int(counts[:, 0].sum()), len(seeds), len({*seeds}), nan
+        its = true_shares(sums, counts, seeds, [*asked.values()]).T.tolist()
+        found[value] = {name: Estimate(*share, *numbers) for name, share in zip(asked, its, strict=True)}
     return found
 
 

@@ -198,8 +198,9 @@ ALL_TESTS = """Accuracy (%) on the swaps of every test; chance is 50. A generati
 far less than half of the swaps prefers the caption that training showed."""
 ONE = """What changes, in points, if one factor alone goes from its first level to its second, where the others have the
 levels that are named. Where these differ in sign, the effect above is their mean and says little."""
-SHARES = """Shares are of the variance between the means of all combinations, and add up to 100 %. Even an effect of 0
-has a small share, by chance."""
+SHARES = """Shares are of the variance between the true means of all combinations. What noise adds is subtracted, and
+none is below 0, so that they may add up to a little over 100 %. Where it isn't certain that the effects together differ
+from 0 there are none."""
 OTHERWISE = """The same otherwise compared. Prior subtracted: generative combinations score by likelihood minus prior,
 contrastive ones as always. Best budget: each combination at the one with its best validation."""
 BY_COST = """Accuracy by the operations that training takes. The contrastive and early combination reads every image

@@ -19,10 +19,12 @@ SWAP, QUAD = "swap", "quad image"
 MEASURES = {SWAP: lambda its: its, QUAD: lambda its: its.quads("image")}
 """What effects are measured on: the swaps of unseen pairs, and the quads by image of these, which a prior changes only
 by rounding."""
+NO_SHARES = "none is given, because it isn't certain that the effects together differ from 0"
 
 
 def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
-    """Yield a sentence for each split: each factor's share of the variance, and its effect in points."""
+    """Yield sentences for each split: each factor's share of the variance, unless it isn't certain that there is any
+    effect, and its effect in points."""
     its = swaps.where(lambda arm: arm.id in choice.arms)
     found, points = shares(its, levels, "split"), contrasts(its, levels, "split", len(levels))
     for split, share in found.items():
@@ -32,12 +34,13 @@ def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) ->
         if len(levels) == 1:
             yield Sentence(f"{text}Effect in points: {main}.")
             continue
-        parts = [f"{name} {percent(share[(name,)])}" for name in levels]
-        parts += [f"interactions {percent(share[INTERACTIONS])}"]
+        each_share = [f"{name} {percent(share[(name,)])}" for name in levels]
+        each_share += [f"interactions {percent(share[INTERACTIONS])}"]
+        said = NO_SHARES if isnan(share[INTERACTIONS].value) else ", ".join(each_share)
         several_factors = {effect: each for effect, each in points[split].items() if len(effect) > 1}
         pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
         yield Sentence(
-            f"{text}Shares of the variance between {2 ** len(levels)} combinations: {', '.join(parts)}. Effects in "
+            f"{text}Shares of the variance between {2 ** len(levels)} combinations: {said}. Effects in "
             f"points: {main}; interactions: {', '.join(pairs) or 'none is clear'}."
         )
         changes = clear_alone(its, levels).get(split)

@@ -4,13 +4,12 @@ from dataclasses import replace
 from itertools import combinations
 from math import prod
 
-import numpy as np
 import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.worlds import load_world
 from menagerie.generators.captions.crowds import Chances, share_bound, telling_of, trained_things
-from menagerie.studies.analysis.factorial import design, effects, share_of
+from menagerie.studies.analysis.factorial import design, effects
 from menagerie.studies.data_properties import OPTIONS, PRESETS
 from menagerie.studies.frame.contrasts import Effects, contrasts
 from menagerie.studies.frame.parts import Rows, Sentence
@@ -32,17 +31,6 @@ def test_designs_are_balanced_and_keep_effects_apart(factors):
     assert all(sum(column) == 0 for column in columns.values())
     for one, other in combinations(columns.values(), 2):
         assert sum(a * b for a, b in zip(one, other, strict=True)) == 0
-
-
-@pytest.mark.parametrize("factors", [3, 4, 5])
-def test_shares_of_all_effects_add_up_where_all_combinations_are_run(factors):
-    names, means = "abcde"[:factors], np.random.default_rng(0).normal(size=(2, len(design(factors))))
-    if factors == 5:
-        with pytest.raises(UserError, match="at most 4 factors"):
-            share_of(means, [("a",)], names)
-        return
-    shares = [share_of(means, [effect], names) for effect in effects(names, factors)]
-    assert np.sum(shares, axis=0) == pytest.approx(1)
 
 
 def test_runs_differ_in_factors_alone_and_are_tested_by_the_same_scenes():

@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,7 +13,6 @@ from menagerie.generators.captions.graph import SceneGraph
 from menagerie.models.contract import build, check_contract
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
-from menagerie.studies.analysis.factorial import design, effects, share_of
 from menagerie.studies.frame import dry_run
 from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, contrasts, helps, shares
@@ -96,20 +94,6 @@ def test_only_combinations_that_read_all_pairs_move_to_their_own_device():
     }
 
 
-def test_shares_of_the_variance_are_squares_of_orthogonal_contrasts():
-    names, known = tuple(LEVELS), {("loss",): 3.0, ("tokens",): -1.0, ("loss", "tokens"): 2.0, tuple(LEVELS): 1.0}
-    rows = [
-        sum(size * np.prod([signs[names.index(name)] for name in effect]) for effect, size in known.items())
-        for signs in design(3)
-    ]
-    means = np.array([rows, np.array(rows) + 7, np.zeros(8)])  # a level that all share changes nothing
-    found = {effect: share_of(means, [effect], names) for effect in effects(names, 3)}
-    for effect, share in found.items():
-        assert share[:2] == pytest.approx(known.get(effect, 0) ** 2 / 15)
-    assert all(np.isnan(share[2]) for share in found.values())
-    assert share_of(means, [each for each in found if len(each) > 1], names)[0] == pytest.approx(5 / 15)
-
-
 def measured(arm, records):
     return {"flops": 1e12 * (1 + arm.labels["negatives"]), "cpu_seconds": 1.0}
 
@@ -129,8 +113,9 @@ def records(tmp_path_factory):
 def test_shares_and_effects_of_runs(records):
     swaps = records.where(subset="unseen_pairs", task="swap", alpha=0.0)
     share, points = (found(swaps, LEVELS, "split")["binding"] for found in (shares, contrasts))
-    assert sum(its.value for effect, its in share.items() if effect != INTERACTIONS) == pytest.approx(1)
-    assert share[INTERACTIONS].value == pytest.approx(sum(s.value for e, s in share.items() if len(e) > 1))
+    assert 1 <= sum(its.value for effect, its in share.items() if effect != INTERACTIONS) < 1.03
+    assert share[INTERACTIONS].value == pytest.approx(sum(s.value for e, s in share.items() if len(e) > 1), abs=0.03)
+    assert share["fusion",].low == share["fusion", "tokens"].low == 0
     assert share["tokens",].value == pytest.approx(0.3**2 / (0.3**2 + 2 * 0.1**2), abs=0.08)
     assert share["tokens",].low > share["loss",].high > share["fusion",].value
     assert points["tokens",].value == pytest.approx(0.3 * 0.95, abs=0.04)
@@ -150,6 +135,18 @@ def test_the_page_begins_with_the_decomposition(records):
     assert {"seen pairs", "unseen pairs"} <= {*rows["tests"].header}
     (drawn,) = (part for part in parts if isinstance(part, Effects))
     assert len(drawn.numbers()) == 7
+
+
+def test_where_nothing_has_an_effect_no_share_is_given(tmp_path):
+    arms = [arm for arm in all_arms(STUDY) if not arm.labels["alpha"]]
+    for arm in arms:
+        stored_run(tmp_path, arm.cell.model, arm.cell.seed, {}, 0.6, name=arm.id)
+    first, *parts = STUDY.page(Records(tuple(arms), tmp_path).labelled(measured))
+    assert " % [" not in first.text
+    assert "pooled → patches" in first.text
+    (table,) = (part for part in parts if isinstance(part, Rows) and part.name == "decomposition")
+    assert {row[-1] for row in table.rows} == {"–"}
+    assert all("[" in row[-2] for row in table.rows)
 
 
 def test_one_factor_alone_may_do_what_its_mean_effect_hides(records):
