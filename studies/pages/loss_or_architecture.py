@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from menagerie.studies.analysis.factorial import effects
 from menagerie.studies.analysis.tables import DASH
 from menagerie.studies.frame.adaptive import Course
 from menagerie.studies.frame.arm import Arm, text_of
-from menagerie.studies.frame.contrasts import Effects, contrasts
 from menagerie.studies.frame.costs import noted_cost
 from menagerie.studies.frame.parts import Bars, Curves, Heading, Lines, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
@@ -28,6 +26,7 @@ from menagerie.studies.pages.loss_or_architecture_effects import (
     SWAP,
     decomposed,
     decompositions,
+    effect_figures,
     one_at_a_time,
     some_negatives,
 )
@@ -57,9 +56,7 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     yield Rows("tests", *by_test(study, shown), says=ALL_TESTS)
     if levels:
         yield Heading("Effects", EFFECTS)
-        found = contrasts(swaps.where(lambda arm: arm.id in equal_images[-1].arms), levels, "split", len(levels))
-        words = {effect: " × ".join(effect) for effect in effects(tuple(levels), len(levels))}
-        yield Effects("effects", found, words, title=str.capitalize, says="The same as a figure, at equal images.")
+        yield from effect_figures(swaps, equal_images, levels)
         yield Rows("one-at-a-time", *one_at_a_time(swaps, chosen, levels), says=ONE)
         yield Rows("decomposition", *decompositions(swaps, equal_images, levels), says=SHARES)
         if others:
@@ -67,6 +64,8 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
     yield Heading("By operations", BY_COST)
     runs = {arm.id for budgets in whole.values() for arms in budgets.values() for arm in arms}
     curves = swaps.where(lambda arm: arm.id in runs).labelled(costs)
+    if len(study.negatives) > 1:
+        curves = curves.labelled(loss_with_negatives)
     look: dict[str, Any] = {"at": FLOPS, "colour": "loss", "stroke": "fusion", "log": True, "level": study.bar}
     if len(study.budgets) > 1:
         yield Lines("operations", curves, x="steps", panels=("split", "tokens"), **look)
@@ -91,6 +90,12 @@ def more_negatives(study: Any, contrastive: Records) -> Iterator[Part]:
             f"{place[0].capitalize()}, contrastive, {place[1]} fusion of {place[2]}: compared with "
             f"{some_negatives(least)}, {', '.join(gains)} points."
         )
+
+
+def loss_with_negatives(arm: Arm, _: Records) -> dict[str, str]:
+    """Name the number of negatives with a contrastive loss, so that each has a line of its own."""
+    loss, negatives = arm.labels["loss"], arm.labels["negatives"]
+    return {"loss": f"{loss}, {some_negatives(negatives)}" if loss == "contrastive" else loss}
 
 
 def figure(study: Any, plain: Records) -> Iterator[Part]:

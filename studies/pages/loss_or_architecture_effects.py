@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
+from menagerie.studies.analysis.factorial import effects
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.frame.contrasts import INTERACTIONS, Levels, contrasts, helps, shares
+from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, Levels, contrasts, helps, shares
 from menagerie.studies.frame.parts import Part, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.loss_or_architecture_choices import PRIOR, Choice
@@ -45,6 +46,18 @@ def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) ->
         )
         changes = clear_alone(its, levels).get(split)
         yield Sentence(f"{place}, one factor changed alone, in points: {'; '.join(changes or ['none is clear'])}.")
+
+
+def effect_figures(swaps: Records, equal_images: Sequence[Choice], levels: Levels) -> Iterator[Effects]:
+    """Yield the figure of all effects for each number of negatives."""
+    words = {effect: " × ".join(effect) for effect in effects(tuple(levels), len(levels))}
+    several = len(equal_images) > 1
+    for choice in equal_images:
+        its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
+        its = contrasts(its, levels, "split", len(levels))
+        name = f"effects-{choice.negatives}-negatives" if several else "effects"
+        titles = {split: split.capitalize() + f", {some_negatives(choice.negatives)}" * several for split in its}
+        yield Effects(name, its, words, title=titles.get, says="The same as a figure, at equal images.")
 
 
 def some_negatives(number: int) -> str:

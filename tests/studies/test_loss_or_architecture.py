@@ -199,6 +199,42 @@ def test_one_varied_factor_and_several_numbers_of_negatives(tmp_path):
     assert [part.name for part in parts if isinstance(part, Lines)] == ["negatives"]
 
 
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """A page of four combinations with two budgets and two numbers of negatives, where 3 bring 30 points more."""
+    out, four = tmp_path_factory.mktemp("several"), PRESETS["pug"].combinations
+    study = replace(STUDY, budgets=(12, 24), negatives=(1, 3), combinations=four, alphas=(0.0,))
+    arms = list(all_arms(study))
+    for arm in arms:
+        skill = 0.6 + 0.3 * (arm.labels["negatives"] == 3)
+        stored_run(out, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id)
+    return list(study.page(Records(tuple(arms), out).labelled(measured)))
+
+
+def test_a_line_by_operations_is_of_one_number_of_negatives(several):
+    (drawn,) = (part for part in several if isinstance(part, Lines) and part.name == "operations")
+    lines = drawn.records.estimates((*drawn.panels, drawn.colour, drawn.stroke, drawn.x))
+    assert len(lines) == (2 * 2 + 2) * 2
+    seen = {}
+    for arm in drawn.records.arms:
+        line = tuple(arm.labels[name] for name in (*drawn.panels, drawn.colour, drawn.stroke, drawn.x))
+        seen.setdefault(line, set()).add((arm.labels["negatives"], arm.labels[drawn.at]))
+    assert lines.keys() == seen.keys()
+    assert all(len(both) == 1 for both in seen.values())
+    contrastive = [its.value for line, its in lines.items() if "contrastive" in line[2]]
+    assert min(contrastive) < 0.7
+    assert max(contrastive) > 0.85
+
+
+def test_effects_are_drawn_for_each_number_of_negatives(several):
+    one, three = drawn = [part for part in several if isinstance(part, Effects)]
+    assert len({part.name for part in drawn}) == 2
+    assert [part.title("binding") for part in drawn] == ["Binding, 1 negative", "Binding, 3 negatives"]
+    assert one.found["binding"]["loss",].value > -0.05
+    assert three.found["binding"]["loss",].value < -0.2
+    assert all(part.figure() for part in drawn)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
