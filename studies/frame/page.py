@@ -68,8 +68,9 @@ def write_report(study: AnyStudy, records: Records) -> Path:
     parts = checked(named(study, part) for part in study.page(records)) if results else []
     answer, rest = answer_first(parts)
     training = [] if any(isinstance(part, Curves) for part in parts) else curves_of(records)
-    drop_former([*answer, *rest, *training], out)
-    shown = {id(part): written(part, out) for part in [*answer, *rest, *training]}
+    every = [*answer, *rest, *training]
+    drop_former(every, out)
+    shown = {id(part): written(part, out) for part in every}
     finish_tables(out, shown.values())
     return write_page(
         out / "report.html",

@@ -96,8 +96,9 @@ class Records(Known):
     @cached_property
     def results(self) -> list[tuple[Arm, dict[str, Any]]]:
         """The finished arms, each with its result."""
-        self.snapshot.update({self.folder(arm): self.result(arm) for arm in self.arms})
-        return [(arm, result) for arm in self.arms if (result := self.result(arm))]
+        read = [(arm, self.result(arm)) for arm in self.arms]
+        self.snapshot.update({self.folder(arm): result for arm, result in read})
+        return [(arm, result) for arm, result in read if result]
 
     def labels(self, name: str) -> list[Any]:
         """List the values of a label in the order of the plan, those of unfinished arms too. For subset and task only
