@@ -10,19 +10,18 @@ import random
 import threading
 import time
 import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import parse_json
+from menagerie.generators.parsers.exchange import Answered, Request, exchange
 
 # HTTP statuses after which the same request may succeed, and statuses after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 HOPELESS = {401: "it refuses the key", 403: "it forbids this", 404: "it has no such model or path"}
-LARGEST = 4 << 20  # bytes of an answer
 FIRST_WAIT = 0.5  # seconds before the first repetition; each wait is twice the one before
 
 
@@ -37,19 +36,8 @@ class Refused(NoAnswer):
 Read = TypeVar("Read")  # what is read of an answer: it has the numbers of tokens, as `Reply`
 
 
-class Reply(NamedTuple):
-    """A model's reply, with the numbers of tokens."""
-
-    text: str
-    tokens_in: int
-    tokens_out: int
-
-
-class _Redirected(urllib.request.HTTPRedirectHandler):
-    """Refuses redirections, which would send the key to another host."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Follow no redirection."""
+class _Busy(Exception):
+    """Raised for an answer after which the same request may succeed."""
 
 
 @dataclass
@@ -76,7 +64,6 @@ class ChatServer:
             )
         self.counts: Counter[str] = Counter()
         """Numbers of requests, of repeated ones, and of tokens in and out."""
-        self._opener = urllib.request.build_opener(_Redirected)
         self._lock = threading.Lock()
         self._not_before = 0.0  # no thread sends before this time
         self._gap = 60 / self.per_minute if self.per_minute else 0.0
@@ -98,8 +85,8 @@ class ChatServer:
             wait = FIRST_WAIT * 2**attempt * random.uniform(0.75, 1.25)  # threads shouldn't repeat at once
             try:
                 reply = protocol(self._send(body), read)
-            except urllib.error.HTTPError as error:
-                problem = self._refused(error)
+            except _Busy as error:
+                problem = str(error)
             except (OSError, http.client.HTTPException, ValueError) as error:  # gone, too slow, cut off, no JSON
                 problem = f"{kind_of(error)}: {error}"
             else:
@@ -121,68 +108,38 @@ class ChatServer:
 
     def _send(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
-        request = urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
-        end = time.monotonic() + self.timeout
-        with self._opener.open(request, timeout=self.timeout) as response:
-            parts, size = [], 0
-            while part := response.read1(1 << 16):
-                parts.append(part)
-                size += len(part)
-                if time.monotonic() > end:
-                    raise TimeoutError(f"its answer dripped for {self.timeout:g} s")
-                if size > LARGEST:
-                    raise ValueError(f"an answer of more than {LARGEST >> 20} MB")
-            if response.length:  # read1 doesn't check the length
-                raise http.client.IncompleteRead(b"", response.length)
-        return b"".join(parts)
+        answered = exchange(Request(f"{self.url.rstrip('/')}/chat/completions", body, headers), self.timeout)
+        if answered.status >= 300:
+            self._refuse(answered)
+        return answered.body
 
-    def _refused(self, error: urllib.error.HTTPError) -> str:
-        """Describe an HTTP error. Raises if the request shouldn't be repeated."""
-        with error:
-            said, wait = beginning(error), retry_after(error.headers.get("Retry-After"))
-        if error.code in HOPELESS or 300 <= error.code < 400:
-            why = HOPELESS.get(error.code, "it leads elsewhere")
-            raise UserError(f"the server {self.url} answers {error.code}, {why}; correct url, model or key ({said})")
-        if error.code not in BUSY:
-            raise Refused(f"HTTP {error.code}: {said}")
+    def _refuse(self, error: Answered) -> None:
+        """Raise for an HTTP error: `_Busy` if the request should be repeated."""
+        said = " ".join(error.body.decode(errors="replace").split()) or "it says no more"
+        wait = retry_after(error.headers.get("Retry-After"))
+        if error.status in HOPELESS or error.status < 400:
+            why = HOPELESS.get(error.status, "it leads elsewhere")
+            raise UserError(f"the server {self.url} answers {error.status}, {why}; correct url, model or key ({said})")
+        if error.status not in BUSY:
+            raise Refused(f"HTTP {error.status}: {said}")
         if wait and wait > self.longest_wait:
-            raise NoAnswer(f"HTTP {error.code}: it requests to wait {wait:.0f} s")
+            raise NoAnswer(f"HTTP {error.status}: it requests to wait {wait:.0f} s")
         if wait:
             with self._lock:
                 self._not_before = max(self._not_before, time.monotonic() + wait)
-        return f"HTTP {error.code}: {said}"
+        raise _Busy(f"HTTP {error.status}: {said}")
 
     def _count(self, **numbers: int) -> None:
         with self._lock:
             self.counts.update(numbers)
 
 
-def beginning(error: urllib.error.HTTPError) -> str:
-    """The beginning of the text that a server sent with an error, in one line."""
-    try:
-        return " ".join(error.read(500).decode(errors="replace").split())
-    except (OSError, http.client.HTTPException):
-        return "it says no more"
-
-
 def protocol(body: bytes, read: Callable[[Mapping[str, Any]], Read]) -> Read:
     """Return what `read` makes of the server's JSON. Raises `ValueError` if the JSON doesn't follow the protocol."""
     try:
         return read(parse_json(body, "it"))
-    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"an answer that isn't of the protocol ({type(error).__name__}: {error})") from error
-
-
-def read_reply(content: Mapping[str, Any]) -> Reply:
-    """Read the text and the numbers of tokens of an answer; the text is empty if the model gave none."""
-    text = content["choices"][0]["message"]["content"]
-    return Reply(text if isinstance(text, str) else "", *tokens_of(content))
-
-
-def tokens_of(content: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the numbers of tokens that a server counts for a request and for its answer; 0 if it gives none."""
-    usage = content.get("usage") or {}
-    return int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
 
 
 def key_in(variable: str) -> str:

@@ -13,10 +13,11 @@ from menagerie.envs.core.reading import Unreadable, parse_json
 from menagerie.envs.core.validation import COUNT
 from menagerie.generators.captions.graph import SceneGraph
 from menagerie.generators.parsers.asking import Asking
-from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, key_in, read_reply
+from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, key_in
 from menagerie.generators.parsers.graph_json import NotAGraph, checked, plain_graph
 from menagerie.generators.parsers.parser import Parsed
 from menagerie.generators.parsers.registry import ParserSpec
+from menagerie.generators.parsers.reply import read_reply
 
 OPEN, CLOSE = "[ANS]", "[/ANS]"
 LONGEST = 50_000  # characters of an answer
@@ -111,7 +112,7 @@ def graph_of(content: Any) -> SceneGraph:
     return plain_graph(checked(entities, edges))
 
 
-VERSION = 1  # of the way in which answers are read
+VERSION = 2  # of the way in which answers are read
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,9 @@ class LanguageModel:
             try:
                 return Parsed(caption, read_answer(reply.text))
             except NotAGraph as error:
-                problem = str(error)
+                problem = f"cut off: it hasn't ended after {self.options.tokens} tokens" if reply.cut else str(error)
+                if not reply.text:  # nothing to send back
+                    break
                 messages = [*messages, *correction(reply.text, problem)]
         return Parsed(caption, None, problem)
 

@@ -25,7 +25,7 @@ class Kept(msgspec.Struct, forbid_unknown_fields=True):
     """The fields of an `Answer` that a line of the file may have."""
 
     text: str = ""
-    first: dict[str, float] | None = None
+    first: list[tuple[str, float]] | None = None
     likelihood: float | None = None
     refused: str = ""
     cut: bool = False
@@ -83,7 +83,8 @@ class AnswerStore:
 
     def _take(self, content: Any) -> None:
         line = shaped(content, Line, self.path)
-        self._known[line["key"]] = Answer(**line["answer"])
+        first = line["answer"].pop("first", None)
+        self._known[line["key"]] = Answer(first=first and tuple(map(tuple, first)), **line["answer"])
 
 
 def pixels_key(picture: UInt8[np.ndarray, "h w 3"] | None) -> str:

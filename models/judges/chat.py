@@ -2,7 +2,6 @@
 
 import base64
 import io
-import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,13 +13,14 @@ from PIL import Image
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.parsers.asking import Asking
-from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, Refused, key_in, tokens_of
+from menagerie.generators.parsers.chat_server import ChatServer, NoAnswer, Refused, key_in
+from menagerie.generators.parsers.reply import END, log_probability, read_reply
 from menagerie.models.judges.judge import Picture
 from menagerie.models.judges.options import JudgeOptions
-from menagerie.models.judges.questions import YES_NO, Answer, Question
+from menagerie.models.judges.questions import YES_NO, Alternatives, Answer, Question
 
-TOP = 20  # alternatives of a token: the most that servers give
-BEGIN, END = "<think>", "</think>"  # of a model's thoughts
+TOP = 20  # alternatives of a token: the most that servers give; some give 5
+WITHOUT = "; it gives no log-probabilities: add --judge.no-logprobs"
 GREY = np.full((224, 224, 3), 128, np.uint8)
 
 
@@ -33,6 +33,7 @@ class ChatModel:
         self.name, self.options = name, options
         key = key_in(options.key)
         self.server = ChatServer(url, key, options.timeout, options.attempts, per_minute=options.per_minute)
+        self.top = TOP
         self.checked: set[tuple[bool, bool]] = set()
 
     def identity(self) -> Mapping[str, Any]:
@@ -78,7 +79,7 @@ class ChatModel:
             settings |= {"max_tokens": 1, "prompt_logprobs": 0}
             settings |= {"add_generation_prompt": False, "continue_final_message": True}
         elif logprobs and self.options.logprobs:
-            settings |= {"logprobs": True, "top_logprobs": TOP}
+            settings |= {"logprobs": True, "top_logprobs": self.top}
         return settings | {"messages": messages}
 
     def check(self, image: bool, reply: bool) -> None:
@@ -88,11 +89,13 @@ class ChatModel:
         try:
             answer = self.server.chat(self.request(question, url), threading.Event(), read_answer(question.reply))
         except Refused as error:
-            raise UserError(
-                f"{self.server.url} refuses what {self.name} is asked ({error}){self.way_out(question, url)}"
-            ) from error
+            way = self.way_out(question, url)
+            if way == WITHOUT and self.top > 1:
+                self.top //= 2  # servers that allow fewer don't say how many
+                return self.check(image, reply)
+            raise UserError(f"{self.server.url} refuses what {self.name} is asked ({error}){way}") from error
         except NoAnswer as error:
-            raise UserError(f"{self.server.url} gives no answer ({error}); start it, and run again") from error
+            raise UserError(f"{self.server.url} gives no answer ({error}); start or mend it, and run again") from error
         if reply and answer.likelihood is None:
             raise UserError(
                 f"{self.server.url} gives no prompt_logprobs, as vLLM does; ask --judge.forms yes or choice"
@@ -104,7 +107,7 @@ class ChatModel:
         if question.reply:
             return "; likelihoods need the prompt_logprobs of vLLM: ask --judge.forms yes or choice"
         if self.options.logprobs and self.takes(self.request(question, url, logprobs=False)):
-            return "; it gives no log-probabilities: add --judge.no-logprobs"
+            return WITHOUT
         if url and self.takes(self.request(question)):
             return "; it takes no images: name a model that sees"
         return ""
@@ -118,43 +121,31 @@ class ChatModel:
         return True
 
 
-def read_answer(reply: str) -> Callable[[Mapping[str, Any]], Answer]:
-    """Make a function that reads the answer in a server's JSON, with the likelihood of `reply` if there is one."""
+def read_answer(wanted: str) -> Callable[[Mapping[str, Any]], Answer]:
+    """Make a function that reads the answer in a server's JSON, with the likelihood of `wanted` if it isn't empty."""
 
     def read(content: Mapping[str, Any]) -> Answer:
-        choice = content["choices"][0]
-        message, said = choice["message"], choice["message"].get("refusal")
-        text, reasons, cut = without_thoughts(message)
-        filtered = choice.get("finish_reason") == "content_filter"
+        reply = read_reply(content)
         return Answer(
-            text,
-            first_alternatives(choice, reasons),
-            likelihood_of(reply, content.get("prompt_logprobs")) if reply else None,
-            str(said or "content filter" * filtered),
-            cut=cut or choice.get("finish_reason") == "length",
+            reply.text,
+            first_alternatives(content["choices"][0], reply.reasons),
+            likelihood_of(wanted, content.get("prompt_logprobs")) if wanted else None,
+            reply.refused,
+            cut=reply.cut,
             model=str(content.get("model") or ""),
-            tokens_in=tokens_of(content)[0],
-            tokens_out=tokens_of(content)[1],
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
         )
 
     return read
 
 
-def without_thoughts(message: Mapping[str, Any]) -> tuple[str, bool, bool]:
-    """Return the text of an answer behind the model's thoughts, whether it has thoughts, and whether they don't end.
-
-    Thoughts stand in a field of their own, or in the text before `END`. Some models begin with them without `BEGIN`.
-    """
-    text = message["content"] if isinstance(message.get("content"), str) else ""
-    _, end, rest = text.rpartition(END)
-    endless = text.lstrip().startswith(BEGIN) and not end
-    apart = any(str(message.get(name) or "").strip() for name in ("reasoning", "reasoning_content"))
-    return "" if endless else rest, bool(end) or endless or apart, endless
-
-
-def first_alternatives(choice: Mapping[str, Any], reasons: bool) -> dict[str, float] | None:
+def first_alternatives(choice: Mapping[str, Any], reasons: bool) -> Alternatives | None:
     """The log-probabilities of the first token with a letter or a digit, and of its alternatives; if the model
-    `reasons`, of the first such one behind `END`. None if the server gives none."""
+    `reasons`, of the first such one behind `END`. None if the server gives none.
+
+    Several may read alike. The answered token is among the alternatives of most servers, and counts once.
+    """
     tokens = (choice.get("logprobs") or {}).get("content") or []
     if reasons:
         ends = [k for k, token in enumerate(tokens) if str(token["token"]).strip() == END]
@@ -162,13 +153,16 @@ def first_alternatives(choice: Mapping[str, Any], reasons: bool) -> dict[str, fl
     first = next((token for token in tokens if re.search(r"[^\W_]", str(token["token"]))), None)
     if first is None:
         return None
-    found = {str(each["token"]): float(each["logprob"]) for each in [*(first.get("top_logprobs") or []), first]}
-    return {token: value for token, value in found.items() if math.isfinite(value)} or None
+    listed = first.get("top_logprobs") or []
+    if all(str(each["token"]) != str(first["token"]) for each in listed):
+        listed = [*listed, first]
+    found = [(str(each["token"]), log_probability(each["logprob"])) for each in listed]
+    return tuple((token, value) for token, value in found if value is not None) or None
 
 
 def likelihood_of(reply: str, tokens: Sequence[Mapping[str, Any] | None] | None) -> float | None:
     """Return the mean log-probability of a reply's tokens, the last of `tokens`, after image and question; None if they
-    can't be found."""
+    can't be found, or one has no probability."""
     rest, values = reply.strip(), []
     for alternatives in reversed(tokens or []):
         if not rest or not alternatives:
@@ -178,8 +172,8 @@ def likelihood_of(reply: str, tokens: Sequence[Mapping[str, Any] | None] | None)
         if not rest.endswith(word):
             return None
         rest = rest[: len(rest) - len(word)].rstrip()
-        values.append(float(token["logprob"]))
-    return sum(values) / len(values) if values and not rest else None
+        values.append(log_probability(token["logprob"]))
+    return None if rest or not values or None in values else sum(values) / len(values)
 
 
 def data_url(picture: Picture) -> str:

@@ -3,6 +3,7 @@
 Nothing is generated: one pass gives the log-probabilities of the answer's first token, or of a given reply.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,7 +47,8 @@ class HuggingFaceModel:
         inputs = self.inputs(question.text, picture)
         values = self.log_probabilities(inputs)[-1]
         ids = self.meaning(question.words)
-        first = {word: values[its].logsumexp(0).item() for word, its in zip(question.words, ids, strict=True)}
+        sums = [(word, values[its].logsumexp(0).item()) for word, its in zip(question.words, ids, strict=True)]
+        first = tuple(each for each in sums if math.isfinite(each[1])) or None
         return Answer(first=first, tokens_in=inputs["input_ids"].shape[1], tokens_out=1)
 
     def likelihood(self, question: Question, picture: Image.Image | None) -> Answer:

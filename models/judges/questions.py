@@ -7,10 +7,10 @@ Choices are asked in both orders.
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-VERSION = 2  # of questions, and of how answers are read
+VERSION = 3  # of questions, and of how answers are read
 YES = 'Does this figure show "{}"? Please answer yes or no.'
 CHOICE = "Which caption describes the image?\nA: {}\nB: {}\nAnswer with the letter A or B only."
 DESCRIBE = "Describe the image in one sentence."
@@ -24,6 +24,8 @@ MARKUP = " \t\r\n\"'*([{<`_#"  # before an answer's first word
 LEAST = -20.0  # log of the least probability that the alternatives are taken to leave: less is rounding
 ALONE = r"(?![ \t]+\w)"  # behind a letter that is no article
 VERB = r"(?=[ \t]+(?:captures|depicts|describes|fits|matches|represents|shows)\b)"  # behind one that isn't either
+
+Alternatives = Sequence[tuple[str, float]]  # tokens with their log-probabilities; several may read alike
 
 
 class Question(NamedTuple):
@@ -43,9 +45,9 @@ class Answer(NamedTuple):
 
     text: str = ""
     """Without the thoughts of a model that reasons."""
-    first: Mapping[str, float] | None = None
-    """Log-probabilities of the alternatives for the first token with a letter or a digit, including the answered one;
-    None if not given. Of a model that reasons it is the first token behind its thoughts."""
+    first: Alternatives | None = None
+    """The alternatives for the first token with a letter or a digit, including the answered one; None if not given. Of
+    a model that reasons it is the first token behind its thoughts."""
     likelihood: float | None = None
     """Mean log-probability per token that the model gives to `Question.reply`; None if the question has none."""
     refused: str = ""
@@ -107,7 +109,7 @@ def read_words(answer: Answer, words: tuple[str, ...]) -> Verdict:
     named = [word for word in words if pattern(word).search(text)]
     if len(named) == 1 and not any(mentions(text, word) for word in words if word not in named):
         return plain(named[0], words)
-    if graded and not any(means(max(answer.first, key=answer.first.__getitem__), word) for word in words):
+    if graded and not any(means(likeliest(answer.first), word) for word in words):
         return graded  # it begins otherwise: "A red cat" is no letter A
     return Verdict(None, "cut off" if answer.cut else "unparsable")
 
@@ -134,24 +136,30 @@ def mentions(text: str, letter: str) -> bool:
     return len(letter) == 1 and re.search(rf"(?:^|\w[ \t]+){letter}\b", text) is not None
 
 
-def between(first: Mapping[str, float], words: tuple[str, ...]) -> Verdict | None:
+def likeliest(first: Alternatives) -> str:
+    """The likeliest token."""
+    return max(first, key=lambda each: each[1])[0]
+
+
+def between(first: Alternatives, words: tuple[str, ...]) -> Verdict | None:
     """Return the difference of two words' log-probabilities among alternatives; None if neither word is there.
 
     A word that isn't there gets an upper bound: it is at most as likely as the least likely alternative, and as what
     all alternatives leave. No less than `LEAST` is taken to be left.
     """
-    found = [logsumexp(value for token, value in first.items() if means(token, word)) for word in words]
+    found = [logsumexp(value for token, value in first if means(token, word)) for word in words]
     if max(found) == -math.inf:
         return None
-    left = -math.expm1(min(0.0, logsumexp(first.values())))
-    most = min(*first.values(), max(LEAST, math.log(left)) if left > 0 else LEAST)
+    values = [value for _, value in first]
+    left = -math.expm1(min(0.0, logsumexp(values)))
+    most = min(*values, max(LEAST, math.log(left)) if left > 0 else LEAST)
     one, other = (most if value == -math.inf else value for value in found)
     return Verdict(one - other, bounded=min(found) == -math.inf)
 
 
-def behind(first: Mapping[str, float], word: str, words: tuple[str, ...]) -> bool:
+def behind(first: Alternatives, word: str, words: tuple[str, ...]) -> bool:
     """Whether the likeliest spelling of a word among alternatives is less likely than that of another of `words`."""
-    best = {each: max((v for token, v in first.items() if means(token, each)), default=-math.inf) for each in words}
+    best = {each: max((v for token, v in first if means(token, each)), default=-math.inf) for each in words}
     return bool(best[word] < max(best.values()))
 
 

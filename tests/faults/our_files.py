@@ -56,7 +56,7 @@ from tests.searching import Runs, cheap
 
 RESOLUTION = 16
 IMAGES = [f"{k:064x}" for k in range(5)]
-ANSWERS = [Answer("Yes", {"Yes": -0.5, "No": -1.25}), Answer(likelihood=-2.5), Answer(refused="HTTP 400: no")]
+ANSWERS = [Answer("Yes", [("Yes", -0.5), ("No", -1.25)]), Answer(likelihood=-2.5), Answer(refused="HTTP 400: no")]
 CAPTIONS = {f"a cat on {k} mats": SceneGraph(("cat", f"{k} mats"), (Edge("on", 0, 1),)) for k in range(4)}
 
 

@@ -1,9 +1,11 @@
 """The parser that requests graphs from a language model, against a local server: one that errs, stalls and dies."""
 
+import contextlib
 import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +21,7 @@ from menagerie.generators.parsers.asking import Asking
 from menagerie.generators.parsers.llm import CLOSE, EXAMPLES, OPEN, RULES, NotAGraph, graph_of, read_answer
 from menagerie.generators.parsers.parser import CaptionParser
 from menagerie.generators.parsers.registry import open_parser
+from menagerie.generators.parsers.reply import read_reply
 from menagerie.generators.sources.coco import one_node
 from tests.command import WAIT_SECONDS
 from tests.helpers.chat_service import ChatService, Request, Sent, written
@@ -185,6 +188,47 @@ def test_what_can_not_be_parsed_is_one_node_and_counted(tmp_path):
         assert len(s.requests) == 14
 
 
+def thinking(answer: str, kind: str) -> Sent:
+    """An answer of a model that thinks aloud: of a graph, and then otherwise."""
+    thought = written(["thought"], [])
+    contents = {
+        "before": f"<think>{thought}</think>\n{answer}",
+        "without a beginning": f"{thought}</think>{answer}",
+        "a part": [{"type": "thinking", "thinking": thought}, {"type": "text", "text": answer}],
+    }
+    message = {"content": contents.get(kind, answer)} | ({} if kind in contents else {kind: thought})
+    return Sent(body=json.dumps({"choices": [{"message": message}]}).encode())
+
+
+@pytest.mark.parametrize("kind", ["before", "without a beginning", "a part", "reasoning_content", "reasoning"])
+def test_thoughts_are_no_answer(kind):
+    with ChatService(lambda request: thinking(good(request).text, kind)) as service:
+        parser = opened(service)
+        assert parser("a cat on a mat") == expected("a cat on a mat")
+        assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "message", [{"content": "<think>" + written(["cat"], [])}, {"content": None, "reasoning": "a"}]
+)
+def test_a_thought_that_does_not_end_is_counted_as_cut_off(message):
+    body = json.dumps({"choices": [{"message": message, "finish_reason": "length"}]}).encode()
+    with ChatService(lambda request: Sent(body=body)) as service:
+        parser = opened(service)
+        assert parser("a cat on a mat") == one_node("a cat on a mat")
+        assert parser.counts().fell_back == {"cut off": 1}
+        assert len(service.requests) == 1, "there is nothing to send back"
+
+
+@pytest.mark.parametrize(
+    "content", ['{"choices": [{"message": {"content": {"text": "x"}}}]}', '{"choices": [{"message": {}}]}']
+)
+def test_a_content_that_can_not_be_read_is_an_error(content):
+    sent = Sent(body=content.encode())
+    with ChatService(lambda request: sent) as service, pytest.raises(UserError, match=r"no answer.*no protocol"):
+        opened(service)("a cat on a mat")
+
+
 def flaky(request: Request) -> Sent | None:
     """Every caption fails in its own way first: stalls, hangs up, sends half, no protocol, is busy."""
     kind = int(request.caption.split()[2]) % 6
@@ -204,21 +248,84 @@ def test_it_bears_with_a_flaky_server():
         assert parser.parser.spent() == {"requests": 48, "repeated": 24, "tokens_in": 2400, "tokens_out": 240}
 
 
-def test_an_answer_that_drips_is_a_timeout(monkeypatch):
-    class Dripping(ChatService):
-        def _send(self, handler, sent):
-            handler.send_response(200)
-            handler.send_header("Content-Length", "1000")
-            handler.end_headers()
-            for _ in range(100):
-                handler.wfile.write(b" ")
-                time.sleep(0.05)
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+# What comes at once of an answer, and what drips after it for ever.
+DRIPS = {
+    "nothing": (b"", b""),
+    "status line": (b"", b"H"),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+    "one header": (b"HTTP/1.1 200 OK\r\nX: ", b"y"),
+    "100 Continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" "),
+    "body to the end": (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+    "chunk size": (CHUNKED, b"0"),
+    "chunk": (CHUNKED + b"fffff\r\n", b" "),
+    "chunks": (CHUNKED, b"1\r\n \r\n"),
+    "trailers": (CHUNKED + b"2\r\n{}\r\n0\r\n", b"X: y\r\n"),
+    "error's headers": (b"HTTP/1.1 503 Busy\r\n", b"X: y\r\n"),
+    "error's body": (b"HTTP/1.1 503 Busy\r\nContent-Length: 400\r\n\r\n", b"x"),
+    "handshake": (b"\x16\x03\x03\x40\x00", b"\x02"),
+    "unread request": (b"", b""),
+    "name": (b"", b""),
+}
 
-    with Dripping(good) as service:
-        parser, start = opened(service, timeout=0.2, attempts=1, allow=True), time.monotonic()
-        assert parser("a cat on a mat") == one_node("a cat on a mat")
-        assert time.monotonic() - start < 2
-        assert parser.counts().fell_back == {"timeout": 1}
+
+class DrippingService:
+    """A server of bytes: of the path's kind in `DRIPS`, or with TLS, where it drips from the beginning."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.open = kind, True
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        scheme, host = "https" if kind == "handshake" else "http", "slow" if kind == "name" else "127.0.0.1"
+        self.url = f"{scheme}://{host}:{self.socket.getsockname()[1]}/v1"
+        threading.Thread(target=self.drip, daemon=True).start()
+
+    def drip(self) -> None:
+        taken, _ = self.socket.accept()
+        begin, drop = DRIPS[self.kind]
+        with taken, contextlib.suppress(OSError):
+            while self.kind not in ("handshake", "unread request") and b"\r\n\r\n" not in taken.recv(1 << 16):
+                pass
+            taken.sendall(begin)
+            while self.open:
+                taken.sendall(drop)
+                time.sleep(0.03)
+
+
+def test_no_part_of_an_answer_can_drip_for_longer_than_the_limit(monkeypatch):
+    """Of all parts at once. The server closes no connection, but the threads that wait for it end too."""
+    look_up, found = socket.getaddrinfo, threading.Event()
+
+    def slow(host, *more, **options):
+        if host == "slow" and found.wait(60):
+            raise OSError("no such name")
+        return look_up(host, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    services, took = [DrippingService(kind) for kind in DRIPS], {}
+    before = set(threading.enumerate())
+
+    def ask(service):
+        server = chat_server.ChatServer(service.url, timeout=1.0, attempts=1)
+        content, begun = {"text": "x" * (1 << 24) * (service.kind == "unread request")}, time.monotonic()
+        with pytest.raises(chat_server.NoAnswer, match=r"^timeout: "):
+            server.chat(content, threading.Event(), read_reply)
+        took[service.kind] = time.monotonic() - begun
+
+    threads = [threading.Thread(target=ask, args=(service,), daemon=True) for service in services]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 4
+    for thread in threads:
+        thread.join(max(0, end - time.monotonic()))
+    assert took.keys() == DRIPS.keys()
+    assert all(0.9 < seconds < 3 for seconds in took.values()), took
+    found.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(1)
+        assert not thread.is_alive()
+    for service in services:
+        service.open = False
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])

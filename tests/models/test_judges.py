@@ -234,7 +234,7 @@ def test_pools_are_asked_pair_by_pair(tmp_path):
         return answered("Yes.") if "green" in request.caption and request.number == 1 else GOES_ON
 
     with VisionService(truth(BENCH), fault=without) as service:
-        judge = judge_of(service, tmp_path)
+        judge = judge_of(service, tmp_path, at_once=1)  # the second about green is of the second image
         scores = judge.pool(BENCH, pool)
         assert scores[[0, 2]].argmax(1).tolist() == [0, 2]
         assert len(service.questions()) == 9
@@ -289,31 +289,37 @@ def test_answers_are_read(text, words, value):
     assert (verdict.problem or verdict.value) == value
 
 
+def said(text, first):
+    """An answer with the log-probabilities of different alternatives."""
+    return Answer(text, tuple(first.items()))
+
+
 def test_log_probabilities_are_summed_over_spellings():
     first = {"Yes": np.log(0.3), " yes": np.log(0.1), "No": np.log(0.2), "Maybe": np.log(0.4)}
-    assert read_words(Answer("Yes", first), YES_NO).value == pytest.approx(np.log(0.4 / 0.2))
-    bounded = read_words(Answer("Yes", {"Yes": np.log(0.9)}), YES_NO)
+    assert read_words(said("Yes", first), YES_NO).value == pytest.approx(np.log(0.4 / 0.2))
+    bounded = read_words(said("Yes", {"Yes": np.log(0.9)}), YES_NO)
     assert bounded.bounded
     assert bounded.value == pytest.approx(np.log(0.9 / 0.1)), "no is at most what is left"
-    assert read_words(Answer("A red cat", {"A": -0.1, "B": -2.0}), LETTERS).problem == "unparsable", "an article"
-    assert read_words(Answer("Well", {"Well": -0.1, "A": -4.0, "B": -3.0}), LETTERS).value == pytest.approx(-1)
+    assert read_words(said("A red cat", {"A": -0.1, "B": -2.0}), LETTERS).problem == "unparsable", "an article"
+    assert read_words(said("Well", {"Well": -0.1, "A": -4.0, "B": -3.0}), LETTERS).value == pytest.approx(-1)
+
+
+def alternatives(top):
+    """A token of a server's answer, the likeliest of its alternatives: of different ones, or of pairs."""
+    every = [{"token": t, "logprob": float(value)} for t, value in (top.items() if isinstance(top, dict) else top)]
+    return {**max(every, key=lambda each: each["logprob"]), "top_logprobs": every}
 
 
 def reply_of(text, tokens=(), finish="stop", **message):
     """What is read of a server's answer; each token has the alternatives that stand for it."""
-    every = [
-        {
-            **{"token": max(top, key=top.get), "logprob": max(top.values())},
-            "top_logprobs": [{"token": token, "logprob": value} for token, value in top.items()],
-        }
-        for top in tokens
-    ]
+    every = list(map(alternatives, tokens))
     choice = {"message": {"content": text, **message}, "finish_reason": finish, "logprobs": {"content": every}}
     return read_answer("")({"choices": [choice]})
 
 
 THINKS = {"<think>": -1e-4, "No": -11.0, "Yes": -12.0}
 SAYS_YES = {"Yes": -0.1, "No": -2.5}
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "No, it is blue."}]}
 
 
 @pytest.mark.parametrize(
@@ -331,6 +337,9 @@ SAYS_YES = {"Yes": -0.1, "No": -2.5}
         ("<think>Yes</think>", [THINKS], "stop", {}, "unparsable"),
         ("Yes", [THINKS, {"No": 0.0}, {"</think>": 0.0}, {"\n\n": 0.0}, SAYS_YES], "stop", {"reasoning": "No"}, 2.4),
         ("Yes", [SAYS_YES], "stop", {"reasoning_content": None, "reasoning": "\n\n"}, 2.4),
+        ([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s"}], [SAYS_YES], "stop", {}, 2.4),
+        ([THOUGHT, {"type": "text", "text": "Yes"}], [THINKS], "stop", {}, 1.0),
+        ([THOUGHT], [THINKS], "length", {}, "cut off"),
     ],
 )
 def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
@@ -347,6 +356,11 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
         ("Yes", [{"Y": -0.05, "No": -3.5}], YES_NO, 1),
         ("Yes", [{"Yes": np.log(0.4), "No": np.log(0.35), "no": np.log(0.15)}], YES_NO, np.log(0.4 / 0.5)),
         ("No", [{"Yes": -0.7, "No": -0.7}], YES_NO, 0),
+        ("Yes", [[("Yes", -0.6), ("No", -2.0), ("No", -6.0)]], YES_NO, 1.38185),
+        ("B", [[("B", -0.6), ("A", -2.0), ("A", -6.0)]], LETTERS, -1.38185),
+        ("Yes", [[("Yes", np.log(0.4)), ("No", np.log(0.3)), ("No", np.log(0.3))]], YES_NO, np.log(0.4 / 0.6)),
+        ("Yes", [{"Yes": -0.1, "x": -3.0, "No": -9999.0}], YES_NO, -0.1 - np.log(1 - np.exp(-0.1) - np.exp(-3.0))),
+        ("Yes", [{"Yes": 0.0, "x": -30.0, "No": -3.4028235e38}], YES_NO, 30),
         ("A describes the image better than B.", [{"A": -0.01, "B": -5.0}], LETTERS, 4.99),
         ("B describes the image better than A.", [{"B": -0.01, "A": -5.0}], LETTERS, -4.99),
         ("Caption A describes it, not B.", [{"Caption": -0.3, "A": -1.6, "B": -4.0}], LETTERS, 2.4),
@@ -356,6 +370,55 @@ def test_a_thought_is_no_answer(text, tokens, finish, message, expected):
 def test_log_probabilities_are_those_of_the_word_that_is_said(text, tokens, words, expected):
     verdict = read_words(reply_of(text, tokens), words)
     assert (verdict.problem or verdict.value) == (expected if isinstance(expected, str) else pytest.approx(expected))
+
+
+SENT = """{"choices": [{"message": {"content": CONTENT}, "logprobs": {"content": [
+    {"token": "Yes", "logprob": -0.1, "top_logprobs": [{"token": "No", "logprob": LOGPROB}]}]}}],
+    "prompt_logprobs": [{"7": {"logprob": PROMPT, "decoded_token": "Yes"}}],
+    "usage": {"prompt_tokens": TOKENS, "completion_tokens": TOKENS}}"""
+PLAIN = {"CONTENT": '"Yes"', "LOGPROB": "-2.5", "PROMPT": "-0.2", "TOKENS": "3"}
+NUMBERS = ("0.5", "1e999", "NaN", "true", '"-1"', "null", "1" + 400 * "0", "-1" + 400 * "0")
+ODD = {
+    "CONTENT": ("5", "{}", "false", '["Yes"]', '[{"type": "text", "text": 5}]', '[{"type": "image_url"}]'),
+    "LOGPROB": NUMBERS,
+    "PROMPT": NUMBERS,
+    "TOKENS": ("1e999", "-1", "1.5", "NaN", "true", '"7"', "1" + 30 * "0"),
+}
+
+
+def read_sent(**changes):
+    """What is read of an answer in which some values are others."""
+    text = SENT
+    for name, value in {**PLAIN, **changes}.items():
+        text = text.replace(name, value)
+    return chat_server.protocol(text.encode(), read_answer("Yes"))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_not_understood_is_one_error(name):
+    assert read_sent()[:3] == ("Yes", (("No", -2.5), ("Yes", -0.1)), -0.2)
+    for value in ODD[name]:
+        with pytest.raises(ValueError, match="isn't of the protocol") as error:
+            read_sent(**{name: value})
+        assert len(str(error.value)) < 300
+
+
+def test_a_reply_that_is_masked_has_no_likelihood():
+    tokens = [{"7": {"logprob": value, "decoded_token": word}} for word, value in (("a", -0.1), (" cat", -9999.0))]
+    content = {"choices": [{"message": {"content": ""}}], "prompt_logprobs": tokens}
+    assert read_answer("a cat")(content).likelihood is None
+
+
+@pytest.mark.parametrize(("most", "asked"), [(5, 5), (1, 1)])
+def test_a_server_that_allows_few_alternatives_is_asked_for_fewer(most, asked, tmp_path):
+    def fault(request):
+        return Sent(status=400, body=b"too many") if request.content.get("top_logprobs", 0) > most else GOES_ON
+
+    with VisionService(truth(BENCH), fault=fault) as service:
+        judge = judge_of(service, tmp_path)
+        assert all(outcome.official == 1 for outcome in outcomes(score_items(judge, BENCH)))
+    assert {r.content.get("top_logprobs") for r in service.requests if not r.caption.startswith("Is this")} == {asked}
+    assert judge.counted().get("ungraded", 0) == 0
 
 
 def test_the_surer_never_scores_less():
@@ -368,11 +431,11 @@ def test_the_surer_never_scores_less():
         {"Yes": -1e-9},
         {"Yes": -1e-4},
     ]
-    values = [read_words(Answer("Yes", first), YES_NO).value for first in surest]
+    values = [read_words(said("Yes", first), YES_NO).value for first in surest]
     assert values == sorted(values, reverse=True)
     assert values[:3] == pytest.approx([30, 27, 25])
-    assert read_words(Answer("Yes", {"Yes": 0.0}), YES_NO).value == pytest.approx(20) == values[4]
-    assert read_words(Answer("", {"x": -1e-9, "No": -25.0}), YES_NO).value <= 0, "no is likelier than what isn't there"
+    assert read_words(said("Yes", {"Yes": 0.0}), YES_NO).value == pytest.approx(20) == values[4]
+    assert read_words(said("", {"x": -1e-9, "No": -25.0}), YES_NO).value <= 0, "no is likelier than what isn't there"
 
 
 def test_small_pictures_are_enlarged_by_whole_factors_and_large_ones_reduced():
