@@ -1,6 +1,7 @@
 """What judges answered, beside their scores: how many items have no verdict, how often the order of captions decided,
 and what it cost."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,20 @@ def undecided(result: Mapping[str, Any]) -> float:
     """The share of a result's items that have no verdict."""
     counts = result.get("judged") or {}
     return counts.get("undecided", 0) / max(1, counts.get("items", 0))
+
+
+def check_verdicts(records: "Records") -> None:
+    """Raise if none of a judge's answers, about anything, gave a verdict."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for arm, result in records.results:
+        counts[arm.cell.model].update(result.get("judged") or {})
+    for model, count in counts.items():
+        if 0 < count["items"] == count["undecided"]:
+            why = ", ".join(f"{count[problem]} {problem}" for problem in PROBLEMS if count[problem])
+            raise UserError(
+                f"{model}: none of {count['items']} items has a verdict (answers: {why}), so it was not measured; "
+                "ask another model, or in another way (--judge)"
+            )
 
 
 def flagged(records: "Records", model: str, name: str) -> str:

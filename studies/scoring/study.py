@@ -135,11 +135,14 @@ class ScoringStudy(AnyStudy):
         return import_module(self.written_by).parts(records)
 
     def conclude(self, records: "Records") -> None:
-        """Print the main numbers; raises where nothing could be scored."""
+        """Print the main numbers; raises if nothing could be scored, or a judge gave no verdict at all."""
+        from menagerie.studies.scoring.judged import check_verdicts
+
         left = left_out(records)
         if not records.results and left:
             raise UserError(f"no model can be scored on anything: {next(iter(left.values()))}")
         import_module(self.written_by).print_results(records)
+        check_verdicts(records)
 
 
 def forget_left_out(out: Path) -> None:

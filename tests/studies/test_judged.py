@@ -202,7 +202,8 @@ def test_without_a_verdict_everything_is_at_chance_by_every_rule(form, fault, tm
     with VisionService(lambda image, text: 0.0, place=9.0, logprobs=False, fault=fault) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *names]
         done = run_here([*command, "--judge.forms", form, "--out", "runs/a"], tmp_path, page=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == (2 if fault else 0), done.stderr
+    assert done.stderr.count("items has a verdict") == (fault is not None)
     results = [json.loads(line) for line in (tmp_path / "runs/a/results.jsonl").open()]
     assert [result["benchmark"] for result in results] == list(names)
     for result in results:
@@ -227,7 +228,8 @@ def test_quads_without_a_verdict_are_at_chance(split, tmp_path):
     with VisionService(lambda image, text: 0.0, fault=refusing) as service:
         command = [*EVALUATE, f"chat:{service.url}#a", "--splits", str(split[0]), "--out", "runs/a"]
         done = run_here(command, tmp_path, page=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2
+    assert "none of 140 items has a verdict (answers: 210 refused)" in done.stderr
     found = defaultdict(set)
     for (task, _), row in next(iter(rows_of(tmp_path / "runs/a").values())).items():
         found[task].add(round(float(row["accuracy"]), 4))
