@@ -339,6 +339,7 @@ THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "No, it is 
         ("Yes", [SAYS_YES], "stop", {"reasoning_content": None, "reasoning": "\n\n"}, 2.4),
         ([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s"}], [SAYS_YES], "stop", {}, 2.4),
         ([THOUGHT, {"type": "text", "text": "Yes"}], [THINKS], "stop", {}, 1.0),
+        ([{"type": "text", "text": "Yes"}], [], "stop", {}, 1.0),
         ([THOUGHT], [THINKS], "length", {}, "cut off"),
     ],
 )
