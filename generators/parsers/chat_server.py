@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import parse_json
-from menagerie.generators.parsers.exchange import Answered, Request, exchange
+from menagerie.generators.parsers.exchange import Answered, Request, exchange, opener
 
 # HTTP statuses after which the same request may succeed, and statuses after which no request will.
 BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -64,6 +64,7 @@ class ChatServer:
             )
         self.counts: Counter[str] = Counter()
         """Numbers of requests, of repeated ones, and of tokens in and out."""
+        self._opener = opener()
         self._lock = threading.Lock()
         self._not_before = 0.0  # no thread sends before this time
         self._gap = 60 / self.per_minute if self.per_minute else 0.0
@@ -108,7 +109,8 @@ class ChatServer:
 
     def _send(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
-        answered = exchange(Request(f"{self.url.rstrip('/')}/chat/completions", body, headers), self.timeout)
+        request = Request(f"{self.url.rstrip('/')}/chat/completions", body, headers)
+        answered = exchange(self._opener, request, self.timeout)
         if answered.status >= 300:
             self._refuse(answered)
         return answered.body

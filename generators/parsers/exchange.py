@@ -70,10 +70,12 @@ class _AnyStatus(urllib.request.HTTPErrorProcessor):
     https_response = http_response
 
 
-OPENER = urllib.request.build_opener(_Connecting, _AnyStatus)
+def opener() -> urllib.request.OpenerDirector:
+    """What sends requests, by the proxies of the environment as it is now."""
+    return urllib.request.build_opener(_Connecting, _AnyStatus)
 
 
-def exchange(request: Request, seconds: float) -> Answered:
+def exchange(by: urllib.request.OpenerDirector, request: Request, seconds: float) -> Answered:
     """Send a request and return the whole answer. Raises `TimeoutError` after `seconds`, also if the server sends a
     little now and then, and `OSError`, `HTTPException` or `ValueError` for an answer that is cut off, none of HTTP or
     too large.
@@ -85,7 +87,7 @@ def exchange(request: Request, seconds: float) -> Answered:
 
     def work() -> None:
         try:
-            with OPENER.open(request, timeout=seconds) as response:
+            with by.open(request, timeout=seconds) as response:
                 found.set_result(read(response))
         except Exception as error:
             found.set_exception(error)
