@@ -146,9 +146,11 @@ def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
         raise Unreadable(f"{path} is no text in UTF-8 ({error})") from error
 
 
-def read_lines(path: Path, longest: int, most: int) -> Iterator[bytes]:
-    """Yield the lines of a file of at most `most` bytes; a line longer than `longest` comes in several parts."""
+def read_lines(path: Path, longest: int, most: int, start: int = 0) -> Iterator[bytes]:
+    """Yield the lines of a file of at most `most` bytes, from byte `start` on; a line longer than `longest` comes in
+    several parts."""
     with open_file(path, most) as file, reading(path):
+        file.seek(start)
         while line := file.readline(longest):
             yield line
 

@@ -1,17 +1,11 @@
 """Scene graphs as JSON: strict reading of graphs from outside, and a cache of parsed captions on disk."""
 
 import contextlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_text
-from menagerie.envs.core.identity import digest
+from menagerie.envs.core.kept_answers import KeptAnswers
 from menagerie.envs.core.locks import FileLock
-from menagerie.envs.core.reading import Unreadable
-from menagerie.envs.core.sealed_lines import SealedLines
 from menagerie.generators.captions.graph import Edge, SceneGraph
 from menagerie.generators.captions.phrases import plain_text
 
@@ -81,39 +75,10 @@ def plain_graph(graph: SceneGraph) -> SceneGraph:
 Entry = tuple[SceneGraph | None, str]  # a graph; or None, and the reason
 
 
-class ParseCache:
-    """The answers of one parser on disk: a folder with `parser.json`, its identity, and `graphs.jsonl`, one line per
-    caption.
+class ParseCache(KeptAnswers[Entry]):
+    """The answers of one parser to captions."""
 
-    The folder's name below `root` depends on the identity, so each prompt or model has its own folder. Several
-    processes may add at once; of two answers to one caption the first counts. Captions whose lines can't be used are
-    parsed again (`SealedLines`).
-    """
-
-    def __init__(self, root: Path, name: str, identity: Mapping[str, Any]) -> None:
-        """Read the existing entries; raises `UserError` if the folder can't be written to, or the file not read."""
-        self.folder = root / f"{name}-{digest(identity)}"
-        self._lines = SealedLines(self.path, self.folder.name)
-        self._entries: dict[str, Entry] = {}
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if not (self.folder / "parser.json").exists():
-                write_text(self.folder / "parser.json", json.dumps(dict(identity), indent=1))
-            self.damaged = self._read()
-            """Number of lines that can't be used."""
-        except Unreadable as error:
-            raise UserError(f"{error}; delete it: its captions are parsed anew") from error
-        except OSError as error:
-            raise UserError(f"{self.folder} can't be written ({error.strerror}); choose another --parses") from error
-
-    @property
-    def path(self) -> Path:
-        return self.folder / "graphs.jsonl"
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.path.stat().st_size if self.path.exists() else 0
+    about, file, option = "parser.json", "graphs.jsonl", "--parses"
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -122,41 +87,17 @@ class ParseCache:
         Raises `Unwritable` if there can be no lock, and `Unreadable` if the file can't be read.
         """
         with FileLock(self.folder / "parsing.lock"):
-            if self.size != self._seen:
-                self._read()
-            try:
-                yield
-            finally:
-                self._seen = self.size
+            self.read()
+            yield
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    def to_line(self, key: str, value: Entry) -> dict[str, Any]:
+        graph, problem = value
+        return {"caption": key, **(as_json(graph) if graph else {"problem": problem})}
 
-    def get(self, caption: str) -> Entry | None:
-        """The entry of a caption; None if there is none."""
-        return self._entries.get(caption)
-
-    def add(self, caption: str, graph: SceneGraph | None, problem: str = "") -> None:
-        """Add a caption with its graph, or with None and the reason why it has none."""
-        what = as_json(graph) if graph else {"problem": problem}
-        self._lines.add({"caption": caption, **what})
-        self._entries.setdefault(caption, (graph, problem))
-
-    def _read(self) -> int:
-        """Read the file; returns the number of lines that can't be used."""
-        self._seen = self.size  # before, because the file may grow meanwhile
-        return self._lines.read(self._take)
-
-    def _take(self, content: Any) -> None:
-        caption, entry = entry_of(content)
-        self._entries.setdefault(caption, entry)
-
-
-def entry_of(content: Any) -> tuple[str, Entry]:
-    """Read a caption and its entry from a line's object. Raises `NotAGraph`, a `ValueError`, for anything else."""
-    caption = content.get("caption") if isinstance(content, dict) else None
-    if not isinstance(caption, str):
-        raise NotAGraph("no caption: a line of something else")
-    if isinstance(problem := content.get("problem"), str):
-        return caption, (None, problem)
-    return caption, (from_json(content), "")
+    def from_line(self, content: Any) -> tuple[str, Entry]:
+        caption = content.get("caption") if isinstance(content, dict) else None
+        if not isinstance(caption, str):
+            raise NotAGraph("no caption: a line of something else")
+        if isinstance(problem := content.get("problem"), str):
+            return caption, (None, problem)
+        return caption, (from_json(content), "")

@@ -116,7 +116,7 @@ class CaptionParser:
         for parsed in self.parser.parse(missing) if missing else ():
             self._known[parsed.caption] = parsed
             if self.cache is not None and parsed.answered:
-                self.cache.add(parsed.caption, parsed.graph, parsed.problem)
+                self.cache.keep(parsed.caption, (parsed.graph, parsed.problem))
             done += 1
             if report:
                 report(done, len(captions))

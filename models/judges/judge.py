@@ -120,6 +120,7 @@ class Judge:
         questions without an answer, unless the options allow them."""
         pixels = {i: "" if i is None else pixels_key(benchmark.picture(i)) for i in {q.image for q in questions}}
         keys = {question: question_key(question, pixels[question.image]) for question in questions}
+        self.kept.read()  # what another process has asked by now
         missing = {key: question for question, key in keys.items() if not self.kept.get(key)}
         self.counts.update(questions=len(questions), kept=sum(key not in missing for key in keys.values()))
         left = Counter(question.image for question in missing.values())
@@ -132,7 +133,7 @@ class Judge:
             if answer.unanswered:
                 lost[keys[question]] = answer
             else:
-                self.kept.add(keys[question], answer)
+                self.kept.keep(keys[question], answer)
             left[question.image] -= 1
             self.advance(question.image is not None and not left[question.image])
         if lost and self.options.unanswered == "refuse":

@@ -56,7 +56,7 @@ from tests.searching import Runs, cheap
 
 RESOLUTION = 16
 IMAGES = [f"{k:064x}" for k in range(5)]
-ANSWERS = [Answer("Yes", [("Yes", -0.5), ("No", -1.25)]), Answer(likelihood=-2.5), Answer(refused="HTTP 400: no")]
+ANSWERS = [Answer("Yes", (("Yes", -0.5), ("No", -1.25))), Answer(likelihood=-2.5), Answer(refused="HTTP 400: no")]
 CAPTIONS = {f"a cat on {k} mats": SceneGraph(("cat", f"{k} mats"), (Edge("on", 0, 1),)) for k in range(4)}
 
 
@@ -319,8 +319,8 @@ def parses(root: Path) -> ParseCache:
 def make_parses(folder: Path) -> Path:
     cache = parses(folder)
     for caption, graph in CAPTIONS.items():
-        cache.add(caption, graph)
-    cache.add("of", None, "no nodes")
+        cache.keep(caption, (graph, ""))
+    cache.keep("of", (None, "no nodes"))
     return cache.path
 
 
@@ -332,7 +332,7 @@ def read_parses(path: Path) -> Any:
 def make_answers(folder: Path) -> Path:
     store = AnswerStore(folder, "model", {"model": "m"})
     for k, answer in enumerate(ANSWERS):
-        store.add(str(k), answer)
+        store.keep(str(k), answer)
     return store.path
 
 
@@ -433,7 +433,7 @@ OURS = [
         ("menagerie.envs.render.entry", "menagerie.envs.core.records"),
     ),
     FileKind("codes of images", make_codes, read_codes, ("menagerie.models.evaluation.code_store",), is_part),
-    FileKind("parsed captions", make_parses, read_parses, ("menagerie.envs.core.sealed_lines",), is_part),
+    FileKind("parsed captions", make_parses, read_parses, ("menagerie.envs.core.kept_answers",), is_part),
     FileKind("answers of judges", make_answers, read_answers, ("menagerie.models.judges.answers",), is_part),
     FileKind("index of a tar shard", make_index, read_shard_index, ("menagerie.generators.sources.shard_index",)),
     FileKind(

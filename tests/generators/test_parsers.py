@@ -136,8 +136,8 @@ def test_the_cache_survives_every_cut(tmp_path):
     """Wherever its file ends: what is whole is there, and what is added then is whole."""
     cache = ParseCache(tmp_path, "p", {"model": "m"})
     for k, graph in enumerate(GRAPHS):
-        cache.add(f"caption {k}", graph)
-    cache.add("none", None, "index: 7")
+        cache.keep(f"caption {k}", (graph, ""))
+    cache.keep("none", (None, "index: 7"))
     content = cache.path.read_bytes()
     ends = [place + 1 for place, byte in enumerate(content) if byte == ord("\n")]
     for cut in range(len(content) + 1):
@@ -145,7 +145,7 @@ def test_the_cache_survives_every_cut(tmp_path):
         left = ParseCache(tmp_path, "p", {"model": "m"})
         assert len(left) == sum(end - 1 <= cut for end in ends)
         assert left.damaged == (cut not in {0, *ends, *(end - 1 for end in ends)})
-        left.add("new", CAT)
+        left.keep("new", (CAT, ""))
         again = ParseCache(tmp_path, "p", {"model": "m"})
         assert again.get("new") == (CAT, "")
         assert len(again) == len(left)
@@ -158,7 +158,7 @@ def test_the_cache_survives_every_cut(tmp_path):
 
 def test_damaged_lines_are_passed_over(tmp_path):
     cache = ParseCache(tmp_path, "p", {})
-    cache.add("cat", CAT)
+    cache.keep("cat", (CAT, ""))
     out_of_range = '{"caption": "a", "nodes": ["b"], "edges": [["on", 0, 5]]}'
     bad = ["{}", "[]", '{"caption": "a"}', out_of_range, "\xff", "", "[" * 9999]
     with cache.path.open("a", encoding="latin-1") as file:
@@ -170,7 +170,7 @@ def test_damaged_lines_are_passed_over(tmp_path):
 def add_many(root: Path, number: int) -> None:
     cache = ParseCache(root, "p", {})
     for k in range(50):
-        cache.add(f"{number} {k}" * 50, CAT)
+        cache.keep(f"{number} {k}" * 50, (CAT, ""))
 
 
 def test_processes_share_a_cache(tmp_path):
@@ -217,22 +217,24 @@ def test_a_cell_waits_for_another_that_asks_about_the_same(tmp_path):
 
 
 def test_the_first_answer_counts(tmp_path):
-    """Two were kept by processes that didn't wait for each other."""
-    for cache, graph in zip([ParseCache(tmp_path, "p", {}) for _ in range(2)], GRAPHS, strict=False):
-        cache.add("cat", graph)
-    assert ParseCache(tmp_path, "p", {}).get("cat") == (CAT, "")
+    """Also for a process that had an answer of its own."""
+    caches = [ParseCache(tmp_path, "p", {}) for _ in range(2)]
+    for cache, graph in zip(caches, GRAPHS, strict=False):
+        cache.keep("cat", (graph, ""))
+    assert [cache.get("cat") for cache in (*caches, ParseCache(tmp_path, "p", {}))] == [(CAT, "")] * 3
+    assert caches[0].path.read_bytes().count(b"\n") == 1
 
 
 def test_each_identity_has_its_own_folder(tmp_path):
     one, other = (ParseCache(tmp_path, "p", {"prompt": text}) for text in "ab")
-    one.add("cat", CAT)
+    one.keep("cat", (CAT, ""))
     assert other.get("cat") is None
     assert json.loads((one.folder / "parser.json").read_text()) == {"prompt": "a"}
 
 
 def test_graphs_of_another_parser_are_not_taken(tmp_path):
     one, other = (ParseCache(tmp_path, "p", {"prompt": text}) for text in "ab")
-    one.add("cat", CAT)
+    one.keep("cat", (CAT, ""))
     other.path.write_bytes(one.path.read_bytes())
     copied = ParseCache(tmp_path, "p", {"prompt": "b"})
     assert (copied.get("cat"), copied.damaged) == (None, 1)

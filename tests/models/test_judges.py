@@ -167,6 +167,20 @@ def test_a_server_that_dies_half_way_and_comes_back(form, tmp_path):
         assert judge.counted()["kept"] == 3
 
 
+@pytest.mark.parametrize("order", ["one after the other", "at once"])
+def test_processes_that_ask_the_same_score_the_same_answers(order, tmp_path):
+    """The second would be told the opposite; it has read the file before the first answers."""
+    with VisionService(truth(BENCH)) as one, VisionService(truth(BENCH, sure=-4.0)) as other:
+        (first, second), found = (judge_of(service, tmp_path) for service in (one, other)), []
+        assert len(second.kept) == len(first.kept) == 0
+        if order == "at once":  # the first asks all while the second waits for its first answer
+            other.fault = lambda request: GOES_ON if len(first.kept) or score_items(first, BENCH) else None
+            found = [score_items(second, BENCH)]
+        found += [score_items(first, BENCH), score_items(second, BENCH)]
+    assert all(outcome.official == 1 for scores in found for outcome in outcomes(scores))
+    assert len(other.questions()) == 6 * (order == "at once")
+
+
 def test_a_server_that_never_answers_can_be_counted_as_ties(tmp_path):
     def silent(request):
         return GOES_ON if request.caption.startswith("Is this grey?") else None
