@@ -10,6 +10,7 @@ from PIL import Image
 from menagerie.envs.core.errors import UserError
 from menagerie.models.evaluation.scoring import score_items
 from menagerie.models.judges import questions as ask
+from menagerie.models.judges.hugging_face import HuggingFaceModel
 from menagerie.models.judges.judge import sized
 from menagerie.models.judges.options import JudgeOptions
 from menagerie.models.library.judged import judges_named
@@ -75,6 +76,14 @@ def test_likelihood_is_the_mean_over_the_replys_tokens(folder, tmp_path):
     values, _ = log_probabilities(folder, ask.DESCRIBE, picture, reply)
     mean = sum(values[k - 4, token].item() for k, token in enumerate(reply)) / 3
     assert scores[0][0, 0] == pytest.approx(mean, abs=1e-5)
+
+
+@pytest.mark.parametrize("form", ["yes", "likelihood"])
+def test_what_is_no_number_is_no_verdict(form, folder, tmp_path, monkeypatch):
+    """As of a model whose half precision overflows."""
+    monkeypatch.setattr(HuggingFaceModel, "log_probabilities", lambda self, inputs: torch.full((99, 99), torch.nan))
+    _, judge = scores_of(folder, tmp_path, form)
+    assert judge.counted()["undecided"] == judge.counted()["items"] == 4
 
 
 def test_blind_it_answers_alike_whatever_the_image(folder, tmp_path):
