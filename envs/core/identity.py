@@ -17,7 +17,8 @@ import numpy as np
 
 # Raise a class's number when the default of one of its fields changes, or when the same values give another result.
 VERSIONS: dict[str, int] = {
-    **{"OCCLIPConfig": 3, "FDTConfig": 2, "SPAROConfig": 2, "AttPoolConfig": 2},
+    **{"OCCLIPConfig": 3, "FDTConfig": 2, "SPAROConfig": 2, "AttPoolConfig": 2, "CECLIPConfig": 2, "FSCCLIPConfig": 2},
+    **{"CSCLIPConfig": 2, "LikelihoodConfig": 2, "ReadCLIPConfig": 2},
     **{"BindingRecipe": 3, "SpatialRecipe": 4, "DependenceRecipe": 2},
 }
 

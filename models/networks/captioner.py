@@ -1,4 +1,5 @@
-"""A captioner as a scorer (CapPa: Tschannen et al. 2023): CLIP's towers, with a text tower that predicts each word.
+"""A captioner as a scorer, after CapPa (Tschannen et al. 2023): CLIP's towers, with a text tower that predicts each
+word.
 
 The text tower's blocks read the words before each word and see the image (`menagerie.models.towers.fused`); a linear
 head gives log P of each token. Scores, priors and loss: `menagerie.models.networks.likelihoods`.
@@ -7,8 +8,10 @@ head gives log P of each token. Scores, priors and loss: `menagerie.models.netwo
 sees every other, and the loss is the same (section 3.1; per caption, as in the published code). Scores are always
 computed word by word.
 
-Where we differ from the published code (google-research/big_vision, models/proj/cappa):
+Where we differ from the published code (google-research/big_vision, models/proj/cappa), with sizes in docs/scorers.md:
 
+- The loss is a mean over all tokens of a batch; CapPa's, a mean over captions of each one's mean, is `average`
+  "captions". Scores are divided by the number of tokens; CapPa's sum is `per_token` false.
 - The decoder is CLIP's text tower (its depth, its learned positions), where CapPa's has 6 blocks for an encoder of 12.
 - A share of the captions is read without an image, for the prior "null" (`null_share`; 0 leaves it out).
 - Texts have the length of the batch's longest, not 64.
@@ -70,7 +73,8 @@ class CaptionerScorer(LikelihoodScorer):
 
     def loss(self, images: Seen, texts: WordCode, targets: Targets, recipe: Recipe) -> Float[Tensor, ""]:
         """The captioning loss, without false captions."""
-        return self.caption_loss(images, texts, targets, self.config.parallel)
+        by_caption = self.config.average == "captions"
+        return self.caption_loss(images, texts, targets, self.config.parallel, by_caption)
 
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         """The text tower's last LayerNorm."""

@@ -2,8 +2,9 @@
 
 Scores and towers are CLIP's. For an image i, t_i0 is its caption, and t_i1 to t_iK are parts of the caption: some of
 its things, in any order (`Captioned.several`). NegCLIP(k) is InfoNCE of images and texts t_ik, with false versions of
-these texts as further columns. The loss is NegCLIP(0) + part_weight mean_k NegCLIP(k). Each part has one false version,
-in which a word is replaced. False captions are swaps unless `--text-negatives` says otherwise.
+these texts as further columns: for captions (k = 0) those of all images, for parts each image's own alone, as in the
+published `multi_caption` loss. The loss is NegCLIP(0) + part_weight mean_k NegCLIP(k). Each part has one false
+version, in which a word is replaced. False captions are swaps unless `--text-negatives` says otherwise.
 
 A text that means the same as another image's caption, or as a part of it, is a positive of that image too. One that is
 only true of that image is left out. In NegCLIP(0), a caption that means the same as a part of another caption is left
@@ -12,10 +13,9 @@ out, too.
 Where we differ from the published code (kargibora/CS-CLIP):
 
 - No language model: parts and false versions come from the scene. A part has one thing or several, with or without
-  their relation. A lone animal's part is its caption. The published code leaves out images with a single part.
-- Every image is compared with the false versions of all images' parts, as in NegCLIP. In the authors' script of
-  ablations it is compared only with its own (`negclip_hard`); that script's weight of 0.5 and two parts are our
-  defaults.
+  their relation. A lone animal's part is its caption.
+- The published code leaves images without a false version of a text out of the whole loss of that text; here they lack
+  that column alone.
 - We leave out the terms of margin, rank, text and paraphrase, which have weight 0 in the published code.
 """
 
@@ -63,13 +63,16 @@ class CSCLIPScorer(CLIPScorer):
 def negclip_loss(
     images: Float[Tensor, "n d"], texts: Float[Tensor, "m d"], targets: Targets, k: int, scale: Float[Tensor, ""]
 ) -> Float[Tensor, ""]:
-    """NegCLIP(k): InfoNCE of images and their texts t_ik, with the false versions of these texts as negatives."""
+    """NegCLIP(k): InfoNCE of images and their texts t_ik, with the false versions of these texts as negatives: those of
+    all images for k = 0, else each image's own."""
     n, m = targets.same.shape
     own, false = slice(k * n, (k + 1) * n), slice(targets.matched, m)
     masked = torch.zeros_like(targets.same) if targets.masked is None else targets.masked
     same, others = targets.same[:, own], masked[:, false]
     if targets.owner is not None:
         others = others | (targets.owner // n != k)
+        if k:
+            others = others | (targets.owner % n != torch.arange(n, device=others.device)[:, None])
     right = same & same.T if k == 0 else same  # two captions, each of which is the other or a part of it, are the same
     rest = torch.cat([masked[:, own] | (same & ~right), others], dim=1)
     columns = Targets(torch.cat([right, targets.same[:, false]], dim=1), rest, n)

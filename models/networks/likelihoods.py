@@ -2,9 +2,10 @@
 
     log P(t | i) = sum_k log P(w_k | w_1 ... w_{k-1}, i)
 
-over the words of a text and its end. The score is log P(t | i) - alpha log P(t), by default divided by the number of
-these tokens. alpha = 0 is the likelihood (CapPa: Tschannen et al. 2023, section 3), alpha = 1 the pointwise mutual
-information (VisualGPTScore: Lin et al. 2024, section 3, where alpha is tuned). P(t) comes from the same network:
+over the words of a text and its end; a start token isn't predicted. The score is log P(t | i) - alpha log P(t), by
+default divided by the number of these tokens. alpha = 0 is the likelihood (CapPa, not divided: Tschannen et al. 2023,
+section 3), alpha = 1 the pointwise mutual information (VisualGPTScore: Lin et al. 2024, section 3, where alpha is
+tuned). P(t) comes from the same network:
 
 - "null": a learned token replaces each token of the image. A share of the training captions is read in this way.
 - "noise": the mean of P(t | i) over 8 images of Gaussian noise.
@@ -13,8 +14,8 @@ information (VisualGPTScore: Lin et al. 2024, section 3, where alpha is tuned). 
 Means are of probabilities of whole texts, not of their logarithms. P(t) doesn't depend on the image: it can change
 which text an image chooses, never which image a text chooses.
 
-In training the loss is the mean of -log P over all tokens of the images' own captions (CapPa). Captions that belong to
-no image have no part in it.
+In training the loss is the mean of -log P over all tokens of the images' own captions, as in CoCa, or the mean over
+captions of that mean, as in CapPa. Captions that belong to no image have no part in it.
 """
 
 import math
@@ -63,7 +64,7 @@ class LikelihoodScorer(Scorer):
         self.config, built = config, build_towers(towers, texts)
         built.require_tokens(name)
         self.take_towers(built)
-        self.reader = reader_of(built)
+        self.reader, self.starts = reader_of(built), built.starts
         self.null = nn.Parameter(0.02 * torch.randn(built.image.width))
         self.head = nn.Linear(built.text.width, built.tokenizer.vocab_size)
         nn.init.zeros_(self.head.weight)  # so that the first loss is the logarithm of the number of tokens
@@ -121,10 +122,10 @@ class LikelihoodScorer(Scorer):
     def by_token(
         self, images: Seen, texts: WordCode, hidden: Bool[Tensor, "n c"] | None = None
     ) -> Float[Tensor, "n c t"]:
-        """log P of each token given those before it and the image; 0 for padding."""
+        """log P of each token given those before it and the image; 0 for padding, and for a start token."""
         logits = self.head(self.last_norm(self.fused.after(texts.states, images, hidden)))
         each = logits.log_softmax(-1).gather(-1, texts.tokens.ids[..., None])[..., 0]
-        return each.masked_fill(~within(texts.tokens), 0)
+        return each.masked_fill(~within(texts.tokens, self.starts), 0)
 
     @abstractmethod
     def last_norm(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
@@ -133,7 +134,7 @@ class LikelihoodScorer(Scorer):
     def generative_score(self, images: Seen, texts: WordCode) -> Float[Tensor, "n c"]:
         """log P(t | i) - alpha log P(t) of the c texts of each image, per token if the config says so."""
         score = self.log_likelihood(images, texts) - self.config.alpha * texts.prior
-        return score / texts.tokens.length if self.config.per_token else score
+        return score / (texts.tokens.length - self.starts) if self.config.per_token else score
 
     def most(self, texts: WordCode) -> int:
         """Number of pairs to read at once; each has a logit for each token and each word of the vocabulary."""
@@ -148,8 +149,11 @@ class LikelihoodScorer(Scorer):
         """The score of image i with text i."""
         return self.generative_score(images, mapped(texts, lambda tensor: tensor[:, None]))[:, 0]
 
-    def caption_loss(self, images: Seen, texts: WordCode, targets: Targets, parallel: float = 0.0) -> Float[Tensor, ""]:
-        """The mean of -log P over all tokens of the images' own captions.
+    def caption_loss(
+        self, images: Seen, texts: WordCode, targets: Targets, parallel: float = 0.0, by_caption: bool = False
+    ) -> Float[Tensor, ""]:
+        """The mean of -log P over all tokens of the images' own captions; with `by_caption` the mean over captions of
+        each one's mean.
 
         `TokenBatch.chance` decides which captions are read without an image, and which have their words hidden (a share
         of `parallel`).
@@ -159,12 +163,16 @@ class LikelihoodScorer(Scorer):
         blind = (own.tokens.chance[..., 0] < self.config.null_share)[..., None, None, None]
         images = Seen(*(torch.where(blind, *pair) for pair in zip(self.nothing(), images, strict=True)))
         hidden = own.tokens.chance[..., 1] < parallel if parallel else None
-        return -self.by_token(images, own, hidden).sum() / texts.tokens.length[: targets.images].sum()
+        each = -self.by_token(images, own, hidden).sum(-1)
+        if by_caption:
+            return (each / (own.tokens.length - self.starts)).sum() / targets.images
+        return each.sum() / (texts.tokens.length - self.starts)[: targets.images].sum()
 
 
-def within(tokens: TokenBatch) -> Bool[Tensor, "*b t"]:
-    """Mask of the tokens that aren't padding."""
-    return torch.arange(tokens.ids.shape[-1], device=tokens.ids.device) < tokens.length[..., None]
+def within(tokens: TokenBatch, first: int = 0) -> Bool[Tensor, "*b t"]:
+    """Mask of the tokens that aren't padding, from the one with index `first` on."""
+    places = torch.arange(tokens.ids.shape[-1], device=tokens.ids.device)
+    return (places >= first) & (places < tokens.length[..., None])
 
 
 def shifted(ids: Int64[Tensor, "m t"]) -> Int64[Tensor, "m t"]:

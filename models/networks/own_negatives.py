@@ -4,24 +4,25 @@ Scores and towers are CLIP's. s_ij is a scaled cosine, n_ik is false caption k o
 
 - CE-CLIP: InfoNCE with all false captions as further columns (NegCLIP's), plus
   rank_weight mean_ik max(0, threshold + s(i, n_ik) - s_ii), plus
-  text_weight mean_i of the cross-entropy of s_ii among it and scale cos(t_i, n) for all false captions n of the batch.
-  The threshold is mean s_ii - mean s(i, n_ik) of the step before, 0 at first, without gradient (sections 3.2, 3.3).
+  text_weight mean_i (-log p_i), p_i the softmax over scale cos(t_i, n) for all false captions n of the batch, at the
+  first of them. So captions are kept away from false captions as texts, except from that one.
+  The threshold is mean s_ii - mean s(i, n_ik) of the step before, limited to 0 and 10, 0 at first, without gradient
+  (sections 3.2, 3.3; the text loss as in the published code since March 2024).
 - FSC-CLIP: InfoNCE of images and captions alone, plus global_weight HN(s) + patch_weight HN(l), with
   HN = mean_i sum_k y_k (1 - p_k)^gamma (-log p_k), p the softmax over an image's caption and its K own false captions,
   y = 1 - smoothing + smoothing / (K + 1) for the caption and smoothing / (K + 1) for each other (sections 3.2, 3.3).
-  l is the log-sum-exp over words of the scaled cosine of a word with a mean of patches. The mean is weighted by the
-  word's products with the patches, which are rescaled to lie between 0 and 1 and divided by their sum, without
-  gradient.
+  l is the log-sum-exp over words, without the start token, of the scaled cosine of a word with a mean of patches. The
+  mean is weighted by the word's products with the patches, which are rescaled to lie between 0 and 1 and divided by
+  their sum, without gradient.
 
-Where we differ from the published code (lezhang7/Enhance-FineGrained, ytaek-oh/fsc-clip):
+Where we differ from the published code (lezhang7/Enhance-FineGrained, ytaek-oh/fsc-clip), with sizes in
+docs/scorers.md:
 
 - Images may have different numbers of false captions; means are over those that exist. In the published code missing
   ones count as 0 in CE-CLIP's mean, and as a logit of 0 in FSC-CLIP's softmax. FSC-CLIP leaves out images without false
   captions, and so do we.
-- One threshold for all kinds of false captions, where CE-CLIP has one for each. Its single-GPU branch exchanges the two
-  cases of `hardnegative`; ours is the other branch.
+- One threshold for all kinds of false captions, where CE-CLIP has one for each.
 - A false caption of one image that is true of another is left out of the other's text loss.
-- FSC-CLIP's patches are unit vectors here, so that their mean is one of directions.
 """
 
 from typing import NamedTuple
@@ -38,6 +39,8 @@ from menagerie.models.scorer import Sharing
 from menagerie.models.scorers.own_negatives import CECLIPConfig, FSCCLIPConfig
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from menagerie.models.towers.features import Layer
+
+LARGEST_THRESHOLD = 10.0  # the authors' --upper-bound
 
 
 class CECLIPScorer(CLIPScorer):
@@ -62,16 +65,26 @@ class CECLIPScorer(CLIPScorer):
         wrong = scale * (images[targets.owner] * false).sum(-1)
         rank = F.relu(self.threshold + wrong - own[targets.owner]).mean()
         if self.training:
-            self.threshold.copy_((own.mean() - wrong.mean()).detach())
+            self.threshold.copy_((own.mean() - wrong.mean()).detach().clamp(0, LARGEST_THRESHOLD))
         between = scale * texts[: len(images)] @ false.T
+        usable = torch.ones_like(between, dtype=torch.bool)
         if targets.masked is not None:
-            between = between.masked_fill(targets.masked[:, targets.matched :], -torch.inf)
-        contrast = (torch.cat([own[:, None], between], dim=1).logsumexp(1) - own).mean()
+            usable = ~targets.masked[:, targets.matched :]
+        contrast = text_loss(between, usable)
         return loss + self.config.rank_weight * rank + self.config.text_weight * contrast
 
 
+def text_loss(logits: Float[Tensor, "n k"], usable: Bool[Tensor, "n k"]) -> Float[Tensor, ""]:
+    """Return CE-CLIP's text loss: the mean cross-entropy of each caption's first usable false caption among all that
+    are usable, given scaled cosines of captions and false captions. A caption without any counts as 0."""
+    some = usable.any(1)
+    logits = logits.masked_fill(~usable & some[:, None], -torch.inf)
+    first = usable.int().argmax(1)
+    return (F.cross_entropy(logits, first, reduction="none") * some).mean()
+
+
 class ImageCode(NamedTuple):
-    """Unit vectors of n images and of their patches."""
+    """Unit vectors of n images, and vectors of their patches: of length 1 in C2LIP, as projected in FSC-CLIP."""
 
     vectors: Float[Tensor, "n d"]
     patches: Float[Tensor, "n p d"]
@@ -108,6 +121,20 @@ class FSCCLIPScorer(PatchScorer):
     sharing = Sharing(images="gathered")
     needs = "tokens"
 
+    def __init__(self, towers: TowerConfig, texts: TextSpace, config: FSCCLIPConfig | None = None) -> None:
+        super().__init__(towers, texts, config)
+        self.starts = self.towers.starts
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 h w"]) -> ImageCode:
+        """Unit vectors of the images, and projected patches for the loss."""
+        tower = self.towers.image
+        states, _, pooled = tower.tokens(pixels)
+        return ImageCode(F.normalize(tower.project(pooled), dim=-1), tower.project(states[:, 1:]))
+
+    def image_parts(self, code: ImageCode, tokens: Layer | None) -> dict[str, Layer]:
+        """The unit vectors of patches and image."""
+        return super().image_parts(code._replace(patches=F.normalize(code.patches, dim=-1)), tokens)
+
     def encode_texts(self, texts: Int64[Tensor, "m context"]) -> TextCode:
         """Unit vectors of the texts, and of the words for the loss."""
         tower = self.towers.text
@@ -130,7 +157,8 @@ class FSCCLIPScorer(PatchScorer):
         number = torch.cat([torch.arange(n, device=targets.owner.device), targets.owner])  # of each text's image
         rows = torch.cat([number[:n], torch.arange(targets.matched, len(texts.words), device=number.device)])
         vectors = scale * (images.vectors[number] * texts.vectors[rows]).sum(-1)
-        words = fit_of_words(images.patches[number], texts.words[rows], texts.present[rows], scale)
+        counted = torch.arange(texts.present.shape[1], device=rows.device) >= self.starts
+        words = fit_of_words(images.patches[number], texts.words[rows], (texts.present & counted)[rows], scale)
         parts = (choice_loss(logits, number, n, config.gamma, config.smoothing) for logits in (vectors, words))
         by_vectors, by_words = parts
         return loss + config.global_weight * by_vectors + config.patch_weight * by_words

@@ -5,8 +5,8 @@ Scores and towers are CLIP's. For an image i, t_i is its caption and u_i another
 scenes, a part of the caption or all of it, in any order). The loss is NegCLIP's (InfoNCE with false captions as further
 columns) plus decode_weight D + paraphrase_weight P.
 
-- D is the mean of -log P over all tokens of the u_i. A causal decoder predicts u_i from the vector of t_i alone, as it
-  is before its projection.
+- D is the mean of -log P over all tokens of the u_i but a start token. A causal decoder predicts u_i from the vector
+  of t_i alone, as it is before its projection.
 - P is the mean over the u_i of the cross-entropy of t_i among all captions t_j of the batch, by scaled cosines. A t_j
   shares the target if it or u_j means the same as u_i. It is left out if u_i is only true of image j.
 
@@ -90,7 +90,7 @@ class ReadCLIPScorer(CodedScorer):
 
     def __init__(self, towers: TowerConfig, texts: TextSpace, config: ReadCLIPConfig | None = None) -> None:
         super().__init__(towers, texts, config)
-        tower, tokenizer = self.towers.text, self.reader.tokenizer
+        tower, tokenizer, self.starts = self.towers.text, self.reader.tokenizer, self.towers.starts
         self.reader = FurtherReader(tokenizer, self.reader.context, tower.end_token)
         heads = tower.model.transformer.resblocks[0].attn.num_heads
         self.decoder = CaptionDecoder(tower.width, heads, self.config.decoder_layers, tokenizer.vocab_size)
@@ -123,4 +123,4 @@ class ReadCLIPScorer(CodedScorer):
         tower = self.towers.text
         words = placed(tower, embedded(tower, shifted(tokens.ids))).detach()
         each = self.decoder(ends, words).log_softmax(-1).gather(-1, tokens.ids[..., None])[..., 0]
-        return -each.masked_fill(~within(tokens), 0).sum() / tokens.length.sum()
+        return -each.masked_fill(~within(tokens, self.starts), 0).sum() / (tokens.length - self.starts).sum()

@@ -36,12 +36,15 @@ class CaptionerConfig(LikelihoodConfig):
     (late), or as tokens before the words (prefix)."""
     parallel: Annotated[float, SHARE] = 0.0
     """Share of training captions whose words are all predicted at once, from the image alone; CapPa's is 0.75."""
+    average: Literal["tokens", "captions"] = "tokens"
+    """What the loss is a mean of: all tokens of a batch (tokens), or captions, each with the mean of its own tokens
+    (captions, CapPa's loss)."""
 
 
 # CapPa (configs/proj/cappa/pretrain.py of google-research/big_vision): Adafactor's rate and decay, which is subtracted
 # at each step at the peak rate; torch's AdamW multiplies decay by the rate, so here it is 1e-4 / 1e-3. Its 10 000 steps
-# of warm-up would be longer than our runs.
-SCRATCH = {"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 1000, "betas": (0.9, 0.95)}
+# of warm-up would be longer than our runs. Adafactor's second beta rises to 0.999.
+SCRATCH = {"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 1000, "betas": (0.9, 0.999)}
 CAPTIONER = ScorerSpec(
     name="captioner",
     title="Captioner",

@@ -41,7 +41,7 @@ C2LIP = ScorerSpec(
 
 @dataclass(frozen=True)
 class CSCLIPConfig(CLIPConfig):
-    """Options of CS-CLIP; defaults are those of the authors' script of ablations."""
+    """Options of CS-CLIP; defaults are the authors' (configs/loss/multi_caption.yaml, dataset/coco_neg.yaml)."""
 
     parts: Annotated[int, POSITIVE] = 2
     """Parts of each image's caption in a batch, drawn anew in each step."""
@@ -58,6 +58,7 @@ CS_CLIP = ScorerSpec(
     config=CSCLIPConfig,
     smoke={"parts": 1},
     scratch=CLIP.scratch,  # the paper only fine-tunes
+    # The authors warm up for three of five epochs, which would be longer than our runs.
     pretrained={"learning_rate": 5e-6, "weight_decay": 0.01, "warmup": 50, "betas": (0.9, 0.98)},
     space={"parts": (1, 2, 3), "part_weight": Range(0.1, 2.0, log=True)},
     negatives=("captions",),
@@ -88,7 +89,8 @@ READ_CLIP = ScorerSpec(
     small={"decoder_layers": 2},
     smoke={"decoder_layers": 1},
     scratch=CLIP.scratch,  # the paper only fine-tunes
-    pretrained={"learning_rate": 1e-5, "weight_decay": 0.1, "warmup": 50, "betas": (0.9, 0.98)},
+    # The second beta is the default of the authors' trainer.
+    pretrained={"learning_rate": 1e-5, "weight_decay": 0.1, "warmup": 50, "betas": (0.9, 0.999)},
     space={"decode_weight": Range(0.02, 1.0, log=True), "paraphrase_weight": Range(0.1, 2.0, log=True)},
     negatives=("captions",),
     control=True,

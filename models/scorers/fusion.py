@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from menagerie.envs.core.validation import COUNT
-from menagerie.models.scorers.clip import CLIP
 from menagerie.models.scorers.read_outs import PRETRAINED
 from menagerie.models.spec import Range, ScorerSpec
 
@@ -31,6 +30,8 @@ class FusionConfig:
     """Initial inverse temperature of the vectors by which hard pairs are drawn."""
 
 
+# ALBEF's (configs/Pretrain.yaml and Pretrain.py of salesforce/ALBEF), with torch's own betas.
+SCRATCH = {"learning_rate": 1e-4, "weight_decay": 0.02, "warmup": 2000, "betas": (0.9, 0.999)}
 FUSION = ScorerSpec(
     name="fusion",
     title="Early fusion",
@@ -39,8 +40,8 @@ FUSION = ScorerSpec(
     implementation="menagerie.models.networks.fusion:FusionScorer",
     config=FusionConfig,
     smoke={"negatives": 3},
-    scratch=CLIP.scratch,
-    pretrained=PRETRAINED,
+    scratch=SCRATCH,
+    pretrained=PRETRAINED,  # no paper trains such a tower on CLIP's pretrained towers
     space={"negatives": Range(1, 15, log=True), "hard": (True, False)},
     control=True,
 )

@@ -7,9 +7,9 @@ from menagerie.envs.core.errors import UserError
 from menagerie.models.scorers.clip import CLIPConfig
 from menagerie.models.spec import Range, ScorerSpec
 
-# The recipe of all models in SPARO's paper, baselines included (table 0.C.3). What differs is common to all our models
-# (docs/training.md): AdamW's epsilon is 1e-8, not 1e-6, gradients are clipped, and the inverse temperature may fall
-# below 1.
+# The recipe of all models in SPARO's paper, baselines included (table 0.C.3), but for FDT, which has its own authors'.
+# What differs is common to all our models (docs/training.md): AdamW's epsilon is 1e-8, not 1e-6, gradients are clipped,
+# and the inverse temperature may fall below 1.
 SCRATCH = {"learning_rate": 5e-4, "weight_decay": 0.5, "warmup": 3600, "betas": (0.9, 0.98)}
 # No paper puts these read-outs on pretrained towers: towers use CLIP's fine-tuning rates, the new read-out OC-CLIP's
 # for its new module.
@@ -97,7 +97,8 @@ FDT = ScorerSpec(
     config=FDTConfig,
     small={"codes": 256, "dim": 128},
     smoke={"codes": 128, "dim": 64},
-    scratch=SCRATCH,
+    # example/clip_fdt/config_cc3m.yaml of yuxiaochen1103/FDT: its rate rises from 1e-4 to 1e-3.
+    scratch={"learning_rate": 1e-3, "weight_decay": 0.1, "warmup": 2500, "betas": (0.9, 0.98)},
     pretrained=PRETRAINED,
     space={"codes": (64, 256, 1024), "temperature": Range(10.0, 1000.0, log=True)},
 )

@@ -190,6 +190,11 @@ class Towers:
         """The model's own bias of a sigmoid loss, if it has one."""
         return getattr(self.model, "logit_bias", None)
 
+    @property
+    def starts(self) -> int:
+        """The number of tokens before the first word of every text: 1 if texts have a start token, else 0."""
+        return int(ends_of(self.tokenizer([""], self.context), self.text.end_token)[0])
+
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """The parameters of the "vision" tower and of the "text" tower."""
         return {"vision": self.image.parameters(), "text": self.text.parameters()}

@@ -88,6 +88,8 @@ def test_cs_clip_is_a_loop():
         right, masked = given.same[:, columns].clone(), given.masked[:, columns].clone()
         if k == 0:  # the fourth caption is true of the first image, and isn't its caption
             right[0, 3], masked[0, 3] = False, True
+        else:  # the false version of a part is a column of its own image alone
+            masked[:, N] = torch.arange(N) != {1: 0, 2: 3}[k]
         losses.append(info_nce(scale, images, texts[columns], right, masked))
     same_gradients(found, losses[0] + 0.4 * (losses[1] + losses[2]) / 2, (images, texts, model.log_scale))
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from menagerie.models.networks.own_negatives import ImageCode, TextCode
+from menagerie.models.networks.own_negatives import ImageCode, TextCode, text_loss
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
 from tests.helpers.loss_loops import info_nce, same_gradients, unit
@@ -23,9 +23,10 @@ def vectors():
 
 
 def targets(owner=OWNER):
-    """The false caption of the fourth image is true of the second, and one caption of the first image."""
+    """The false caption of the fourth image is true of the second, the first of the first image of the third, and one
+    caption of the first image."""
     masked = torch.zeros(N, M, dtype=torch.bool)
-    masked[1, 7] = masked[0, 2] = True
+    masked[1, 7] = masked[2, 4] = masked[0, 2] = True
     return Targets(torch.eye(N, M, dtype=torch.bool), masked, N, None if owner is None else torch.tensor(owner))
 
 
@@ -42,14 +43,23 @@ def test_ce_clip_is_a_loop_and_its_threshold_that_of_the_step_before(vectors):
         contrast = 0.0
         for i in range(N):
             others = [scale * texts[i] @ texts[j] for j in range(N, M) if not given.masked[i, j]]
-            contrast = contrast + (torch.stack([own[i], *others]).logsumexp(0) - own[i]) / N
+            contrast = contrast + (torch.stack(others).logsumexp(0) - others[0]) / N
         expected = info_nce(scale, images, texts, given.same, given.masked) + 0.3 * rank + 0.7 * contrast
         same_gradients(found, expected, (images, texts, model.log_scale))
-        threshold = (sum(own) / N - sum(wrong) / len(OWNER)).detach()
+        threshold = (sum(own) / N - sum(wrong) / len(OWNER)).detach().clamp(0, 10)
         assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
     model.eval()
     model.loss(images, -texts, given, Recipe())
     assert model.threshold.item() == pytest.approx(threshold.item(), abs=1e-12)
+
+
+def test_captions_without_false_captions_have_no_part_in_the_text_loss():
+    logits = torch.tensor([[1.0, 2.0, 3.0]] * 2, requires_grad=True)
+    loss = text_loss(logits, torch.tensor([[False, True, True], [False, False, False]]))
+    assert loss.item() == pytest.approx(math.log(1 + math.e) / 2)
+    (slope,) = torch.autograd.grad(loss, logits)
+    assert slope[0, 1:].abs().min() > 0
+    assert not slope[1].any()
 
 
 def choice(logits, gamma, smoothing):
