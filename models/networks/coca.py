@@ -9,8 +9,10 @@ Where we differ from the paper and from open_clip's coca_model.py:
 
 - The text tower is CLIP's, whole, and the decoder's blocks stand behind it; the paper halves one decoder.
 - Texts' vectors come from CLIP's end token; the paper appends a CLS token.
-- The first word is predicted from a learned state, because a closed vocabulary has no start token. The state of the
-  end token predicts nothing.
+- The first token is predicted from a learned state, because a closed vocabulary has no start token; a start token of
+  byte pairs isn't predicted. The state of the end token predicts nothing.
+- A block of the decoder has one MLP, as in the decoder of Vaswani et al. 2017. open_clip's have a second one, behind
+  cross-attention (sizes: docs/scorers.md).
 - An image's vector comes from CLS, and words see all patches, or CLS alone (`tokens`). The paper pools patches by
   learned queries, one for the vector and 256 for the words.
 - A share of the captions is read without an image, for the prior "null" (`null_share`); 0 leaves it out.

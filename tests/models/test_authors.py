@@ -17,6 +17,7 @@ from menagerie.models.networks.own_negatives import ImageCode, TextCode
 from menagerie.models.networks.words import TokenBatch
 from menagerie.models.objectives import Targets
 from menagerie.models.recipe import Recipe
+from menagerie.models.registry import spec_of
 from menagerie.models.texts import Texts
 from menagerie.models.towers.config import TextSpace, TowerConfig
 from tests.helpers.scorers import images as drawn_images
@@ -161,3 +162,21 @@ def test_decoders_do_not_predict_the_start_token(name):
         scores = model.generative_pairs(*parts)
         assert scores.tolist() == pytest.approx([-loss.item()] * N, rel=1e-5)
     assert loss.item() == pytest.approx(math.log(model.reader.tokenizer.vocab_size - 1), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rate", "decay", "warmup", "betas"),
+    [
+        ("ce-clip", "pretrained", 5e-6, 0.1, 50, (0.9, 0.98)),  # scripts/run_multiple_nodes.sh
+        ("fsc-clip", "pretrained", 5e-6, 0.1, 50, (0.9, 0.98)),  # README.md
+        ("read-clip", "pretrained", 1e-5, 0.1, 50, (0.9, 0.999)),  # config/train_read_clip.yaml, Hugging Face's trainer
+        ("c2lip", "pretrained", 1e-5, 0.1, 50, (0.9, 0.98)),  # scripts/train_full_model_wds_data.sh
+        ("fusion", "scratch", 1e-4, 0.02, 2000, (0.9, 0.999)),  # configs/Pretrain.yaml
+        ("fdt", "scratch", 1e-3, 0.1, 2500, (0.9, 0.98)),  # example/clip_fdt/config_cc3m.yaml
+        ("flair", "scratch", 5e-4, 0.5, 2000, (0.9, 0.98)),  # src/train_cc3m_slurm.sh
+        ("captioner", "scratch", 1e-3, 0.1, 1000, (0.9, 0.999)),  # configs/proj/cappa/pretrain.py, but for the warm-up
+    ],
+)
+def test_recipes_are_those_of_the_authors_scripts(name, kind, rate, decay, warmup, betas):
+    expected = {"learning_rate": rate, "weight_decay": decay, "warmup": warmup, "betas": betas}
+    assert dict(getattr(spec_of(name), kind)) == expected
