@@ -24,16 +24,19 @@ def stored_run(
     pairs: int = 6,
     name: str = "",
     tests: tuple[str, ...] = TESTS,
+    drawn_by: str = "",
 ) -> Arm:
     """A finished run whose records are right about as often as `skill` says; some are ties, and pairs differ in size.
 
-    Records are the same for all models of a seed. Quads have accuracies and no records.
+    Records are the same for all models of a seed. Quads have accuracies and no records. The seed and the name decide
+    which records are right, or `drawn_by` where the name is an identity, which other versions change.
     """
     name = name or "-".join(map(str, [model, seed, *labels.values()])).replace("/", "_")
     arm = Arm(StoredCell(name, model, seed, tests), labels)
     folder, scenes = out / "cells" / arm.id, np.random.default_rng(seed)
     folder.mkdir(parents=True)
-    rng = np.random.default_rng([seed, len(name), sum(map(ord, name))])
+    drawn_by = drawn_by or name
+    rng = np.random.default_rng([seed, len(drawn_by), sum(map(ord, drawn_by))])
     rows, subsets = [], {}
     for subset in ("validation", *tests):
         counts = scenes.integers(2, 6, pairs)

@@ -106,7 +106,8 @@ def records(tmp_path_factory):
     for arm in arms:
         patches, contrastive = arm.labels["tokens"] == "patches", arm.labels["loss"] == "contrastive"
         skill = 0.5 + 0.2 * patches + 0.2 * (patches and contrastive)
-        stored_run(out, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id)
+        labels = " ".join(map(str, arm.labels.values()))
+        stored_run(out, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id, drawn_by=labels)
     return Records(tuple(arms), out)
 
 
@@ -207,7 +208,8 @@ def several(tmp_path_factory):
     arms = list(all_arms(study))
     for arm in arms:
         skill = 0.6 + 0.3 * (arm.labels["negatives"] == 3)
-        stored_run(out, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id)
+        labels = " ".join(map(str, arm.labels.values()))
+        stored_run(out, arm.cell.model, arm.cell.seed, {}, skill, pairs=28, name=arm.id, drawn_by=labels)
     return list(study.page(Records(tuple(arms), out).labelled(measured)))
 
 
