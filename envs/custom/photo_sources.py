@@ -95,16 +95,16 @@ def named(folder: Path) -> Iterator[Stamp]:
 def is_photograph(path: Path) -> bool:
     """Whether a picture is in colour and isn't a drawing. A drawing has an `.svg` file beside it, or a mark in its
     `.dat` file."""
-    from PIL import Image
+    from menagerie.envs.core.pictures import open_image
 
     data = path.with_suffix(".dat")
     words = set(data.read_text(errors="replace").split()) if data.is_file() else set()
     if path.with_suffix(".svg").exists() or words & set(COLORED_IN):
         return False
     try:
-        with Image.open(path) as picture:
+        with open_image(path) as picture:
             return picture.mode in ("RGBA", "RGB")
-    except OSError:
+    except Exception:  # decoders raise anything for files that they can't read
         return False
 
 

@@ -71,18 +71,15 @@ def listed(value: object) -> list[str]:
     return [str(item).partition(":")[0] for item in (value if isinstance(value, list) else [value])]
 
 
-ORIENTATION, UPRIGHT = 0x0112, 1  # of EXIF
-
-
 def check_upright(paths: Iterable[Path]) -> None:
     """Raise for a picture that viewers show rotated or mirrored. Files that aren't pictures pass, because the code that
     reads them reports them."""
-    from PIL import Image
+    from menagerie.envs.core.pictures import UPRIGHT, open_image, orientation_of
 
     for path in paths:
         try:
-            with Image.open(path) as picture:
-                orientation = picture.getexif().get(ORIENTATION, UPRIGHT)
+            with open_image(path) as picture:
+                orientation = orientation_of(picture)
         except Exception:  # decoders raise anything for files that they can't read
             continue
         if orientation != UPRIGHT:

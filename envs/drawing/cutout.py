@@ -104,10 +104,10 @@ def read_photograph(path: Path, content: bytes) -> Photograph:
 
 def read_pixels(path: Path, content: bytes) -> UInt8[np.ndarray, "h w 4"]:
     """Return red, green, blue and alpha of a file's content. The size is checked before any pixel is unpacked."""
-    from PIL import Image
+    from menagerie.envs.core.pictures import open_image
 
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+        with open_image(io.BytesIO(content), FORMATS) as picture:
             if max(picture.size) > LARGEST:
                 raise UserError(f"{path} has {picture.size[0]} x {picture.size[1]} pixels, at most {LARGEST} a side")
             if picture.mode.startswith(("I", "F")):

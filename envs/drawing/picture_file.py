@@ -20,10 +20,10 @@ OWN_LIGHT = Light((1.1, 1.05, 0.98), (0.36, 0.40, 0.46), (0.2, 0.18, 0.16))
 
 def read_picture(path: Path) -> Float32[np.ndarray, "h w 3"]:
     """Linear colours of a picture file of 8 bits a channel."""
-    from PIL import Image
+    from menagerie.envs.core.pictures import open_image
 
     try:
-        with Image.open(path) as picture:
+        with open_image(path) as picture:
             check_picture(path, picture.size, picture.mode)
             pixels = np.asarray(picture.convert("RGB"), np.float32) / 255
     except UserError:

@@ -7,9 +7,10 @@ import re
 from io import BytesIO
 from pathlib import Path
 
-from PIL import Image, UnidentifiedImageError
+from PIL import UnidentifiedImageError
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.pictures import open_image
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.hub.put import is_cached
 from menagerie.generators.sources.folders import inside
@@ -87,7 +88,7 @@ def suffix_of(row: Entry, column: str, content: bytes) -> str:
     """The file ending for a picture's format, from its header; raises for a format that isn't allowed and for one too
     large."""
     try:
-        with Image.open(BytesIO(content), formats=FORMATS) as picture:
+        with open_image(BytesIO(content), FORMATS) as picture:
             check_picture(picture)
             return SUFFIXES.get(picture.format or "", ".jpg")
     except UnidentifiedImageError:

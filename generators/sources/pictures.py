@@ -5,14 +5,21 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from PIL import Image
 
+from menagerie.envs.core.pictures import open_image, orientation_of
 from menagerie.envs.core.reading import check_regular
 
 FORMATS = ("JPEG", "PNG", "WEBP")
 LARGEST_FILE = 64 << 20  # bytes
 MOST_PIXELS = 64 << 20
 MOST_ELONGATED = 20  # longer side by shorter side
+TURN = Image.Transpose
+# What makes a picture upright, by its orientation in EXIF.
+TURNS = {
+    **{2: TURN.FLIP_LEFT_RIGHT, 3: TURN.ROTATE_180, 4: TURN.FLIP_TOP_BOTTOM, 5: TURN.TRANSPOSE},
+    **{6: TURN.ROTATE_270, 7: TURN.TRANSVERSE, 8: TURN.ROTATE_90},
+}
 
 
 def open_picture(path: Path | BytesIO) -> Image.Image:
@@ -21,14 +28,16 @@ def open_picture(path: Path | BytesIO) -> Image.Image:
     size = path.getbuffer().nbytes if isinstance(path, BytesIO) else check_regular(path)
     if size > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE >> 20} MB")
-    with Image.open(path, formats=FORMATS) as picture:
+    with open_image(path, FORMATS) as picture:
         return upright(picture)
 
 
 def upright(picture: Image.Image) -> Image.Image:
-    """Check a picture, rotate or mirror it as its EXIF orientation says, and convert it to RGB."""
+    """Check a picture, rotate or mirror it as its EXIF orientation says, if that can be read, and convert it to RGB."""
     check_picture(picture)
-    return ImageOps.exif_transpose(picture).convert("RGB")
+    picture.load()  # PNGs may have their EXIF behind the pixels
+    turn = TURNS.get(orientation_of(picture))
+    return (picture if turn is None else picture.transpose(turn)).convert("RGB")
 
 
 def square(

@@ -12,9 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from PIL import Image
-
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.pictures import open_image
 from menagerie.envs.core.reading import Unreadable, is_litter, open_file, parse_json
 from menagerie.generators.sources.json_file import writable
 from menagerie.generators.sources.kept_out import flickr_number
@@ -193,7 +192,7 @@ def check_image(file: Any, member: Member) -> None:
     file.seek(member.offset)
     content = file.read(member.size)
     try:
-        with Image.open(BytesIO(content), formats=FORMATS) as picture:
+        with open_image(BytesIO(content), FORMATS) as picture:
             check_picture(picture)
             # A thumbnail before the pixels may have an end mark of its own.
             pixels = picture.fp.tell() if picture.format == "JPEG" else 0

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.pictures import ORIENTATION
 from menagerie.envs.custom.photo_sources import OF_PUG, background_pictures, stamps, stamps_folder
 from menagerie.envs.custom.photos import Config as PhotosConfig
 from menagerie.envs.custom.photos import run as main
-from menagerie.envs.custom.source import ORIENTATION
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.worlds import load_world, random_scenes
 from tests.command import run_here

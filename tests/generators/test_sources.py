@@ -223,15 +223,6 @@ def test_images_are_as_clip_reads_them(coco_folder):
             assert np.array_equal(image.permute(1, 2, 0), np.asarray(as_clip(picture.convert("RGB"))))
 
 
-def test_photographs_are_turned_upright(tmp_path):
-    pixels = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
-    turned = Image.Exif()
-    turned[0x0112] = 6  # the camera was turned: its top row is shown on the right
-    Image.fromarray(pixels).save(tmp_path / "turned.png", exif=turned)
-    (image,) = ImageFiles(tmp_path, ["turned.png"], SIDE).read([0])
-    assert np.array_equal(image.permute(1, 2, 0), np.rot90(pixels, -1))
-
-
 def test_decoded_images_are_kept_where_asked(coco_folder, tmp_path):
     shutil.copytree(coco_folder / "images", tmp_path / "images")
     kept, read = (ImageFiles(tmp_path / "images", list(FILES), SIDE, cache) for cache in (None, False))
