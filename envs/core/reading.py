@@ -5,6 +5,7 @@ Only regular files are opened, because a pipe would wait for ever and a device h
 such as a missing permission, says nothing about the content and raises `Inaccessible`.
 """
 
+import codecs
 import contextlib
 import errno
 import json
@@ -25,6 +26,13 @@ LARGEST_TOML = 1 << 20
 POINTER = b"version https://git-lfs.github.com/spec/"
 LARGEST_POINTER = 1024
 DEEPEST = 64  # levels of lists and tables
+# Encodings by the byte-order mark with which a text begins; UTF-32's first, because one begins with UTF-16's.
+MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -139,11 +147,20 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
 
 
 def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
-    """Read a text in UTF-8, without the byte-order mark that some editors put first."""
+    """Read a text in UTF-8, or in UTF-16 or UTF-32 with a byte-order mark, as Windows saves "Unicode"."""
+    content = read_bytes(path, most)
     try:
-        return read_bytes(path, most).decode("utf-8-sig")
+        text = content.decode(encoding_of(content))
     except UnicodeDecodeError as error:
         raise Unreadable(f"{path} is no text in UTF-8 ({error})") from error
+    if "\0" in text:
+        raise Unreadable(f"{path} has zero bytes, as UTF-16 without a byte-order mark has; save it as UTF-8")
+    return text
+
+
+def encoding_of(start: bytes) -> str:
+    """The encoding of a text by its first bytes: that of its byte-order mark, otherwise UTF-8."""
+    return next((encoding for mark, encoding in MARKS.items() if start.startswith(mark)), "utf-8-sig")
 
 
 def read_lines(path: Path, longest: int, most: int, start: int = 0) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ of the set's `classes.txt`. Its place in the alphabet is never used; an unknown 
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_litter
@@ -68,7 +69,9 @@ def listed_names(list_file: Path, folders: Sequence[str]) -> dict[str, str]:
     names, order = lines(list_file), by_number(folders)
     called = {spelled(name): name for name in folders}
     if all("\t" in name for name in names):
-        pairs = [(first.strip(), second.strip()) for first, _, second in (name.partition("\t") for name in names)]
+        on_disk = {normalize("NFC", name): name for name in folders}
+        halves = [(first.strip(), second.strip()) for first, _, second in (name.partition("\t") for name in names)]
+        pairs = [(on_disk.get(normalize("NFC", first), first), second) for first, second in halves]
     elif len(order) == len(names) and any(spelled(name) not in called for name in names):
         pairs = list(zip(order, names, strict=True))
     else:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from menagerie.envs.core.reading import read_json
 
@@ -65,6 +66,7 @@ def words_of(name: str, folder: str) -> str:
     key = key_of(name)
     if key in AS_THEY_ARE:
         return folder
+    folder = normalize("NFC", folder)
     return " ".join(folder.replace("_", " ").split()) if key in known()["templates"] else plain(folder)
 
 
@@ -88,7 +90,7 @@ def plain(name: str) -> str:
 
 def spelled(name: str) -> str:
     """A name normalised for comparison: lower-case words, numbers without leading zeros."""
-    words = plain(name).lower()
+    words = normalize("NFC", plain(name).lower())
     return str(int(words)) if words.isdecimal() and words.isascii() else words
 
 

@@ -13,7 +13,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.pictures import open_image
 from menagerie.envs.core.reading import open_file
 from menagerie.generators.hub.put import is_cached
-from menagerie.generators.sources.folders import inside
+from menagerie.generators.sources.folders import inside, spellings
 from menagerie.generators.sources.json_file import Entry
 from menagerie.generators.sources.pictures import FORMATS, LARGEST_FILE, check_picture
 
@@ -69,7 +69,7 @@ class PictureFolder:
     def read_file(self, row: Entry, column: str, path: str) -> bytes:
         """The bytes of a file in the table's folder."""
         try:
-            place = inside(self.folder, path)
+            ways = [inside(self.folder, way) for way in spellings(path)]
         except UserError:
             relative = not Path(path).is_absolute() and ".." not in Path(path).parts
             if relative and is_cached(self.folder) and (self.folder / path).is_symlink():
@@ -78,7 +78,8 @@ class PictureFolder:
                     f"the set with --local-dir and name that folder: {path!r}"
                 ) from None
             raise
-        if not place.is_file():
+        place = next(filter(Path.is_file, ways), None)
+        if place is None:
             raise row.error(f"names a picture in {column!r} that isn't in {self.folder}: {path!r}")
         with open_file(place, LARGEST_FILE) as file:
             return file.read()

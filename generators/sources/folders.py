@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+from unicodedata import normalize
 
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_litter
@@ -28,20 +29,30 @@ def inside(root: Path, name: str) -> Path:
     return path
 
 
-def existing(root: Path, names: Iterable[str]) -> set[str]:
-    """The `names` that are files below the resolved path `root`; raises for a name that leads outside.
+def existing(root: Path, names: Iterable[str]) -> dict[str, str]:
+    """Which of `names` are files below the resolved path `root`, each with its spelling on disk (`spellings`); raises
+    for a name that leads outside.
 
     Each folder is listed once: checking every path by itself takes ten times as long.
     """
     folders = defaultdict(list)
     for name in names:
         folders[os.path.split(name)[0]].append(name)
-    there = set()
+    there = {}
     for folder, files in folders.items():
         inside(root, files[0])  # raises an error that names the file
         plain = file_names_in(inside(root, folder), links=False)
-        there |= {n for n in files if os.path.split(n)[1] in plain or os.path.isfile(inside(root, n))}
+        for name in files:
+            if os.path.split(name)[1] in plain:
+                there[name] = name
+            elif found := next((way for way in spellings(name) if os.path.isfile(inside(root, way))), None):
+                there[name] = found
     return there
+
+
+def spellings(name: str) -> Iterable[str]:
+    """A name, and its normal forms of Unicode: archives of macOS write "é" as two characters, others as one."""
+    return dict.fromkeys((name, normalize("NFC", name), normalize("NFD", name)))
 
 
 def files_in(folder: Path) -> frozenset[str]:
@@ -118,7 +129,8 @@ class SearchedFolders:
         files = {folder: existing(folder, inside_it) for folder, inside_it in wanted.items()}
         there = {}
         for name, candidates in places.items():
-            if found := [place for place in candidates if place.file in files[place.folder]]:
+            spelled = (Located(place.folder, files[place.folder].get(place.file, "")) for place in candidates)
+            if found := [place for place in spelled if place.file]:
                 check_same(name, found if self.alike else found[:1])
                 there[name] = found[0]
         return there

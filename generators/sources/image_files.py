@@ -48,7 +48,7 @@ class ImageFiles:
             raise UserError(f"images need a resolution of at least 1 pixel, got {resolution}")
         self.folders = root if isinstance(root, SearchedFolders) else SearchedFolders(Path(root).resolve())
         self.root, self.names, self.resolution = self.folders.home, list(names), resolution
-        self._places: dict[str, Located] = {}  # of files, where several folders are searched
+        self._places: dict[str, Located] = {}  # of files that lie elsewhere, or are spelled otherwise
         self._cache = cache
         self.squashed, self.interpolation, self.workers = squashed, interpolation, workers
         self.boxes = list(boxes) if boxes is not None else [None] * len(self.names)
@@ -140,7 +140,7 @@ class ImageFiles:
     def _check(self) -> None:
         files = {name: self.file_of(name) for name in self.names}
         there = self.folders.found(set(files.values()))
-        self._places = there if self.folders.given else {}
+        self._places = {name: place for name, place in there.items() if place != (self.root, name)}
         missing = [name for name, file in files.items() if file not in there]
         if missing:
             raise UserError(

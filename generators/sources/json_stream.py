@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.reading import Unreadable, check_depth, open_file
+from menagerie.envs.core.reading import Unreadable, check_depth, encoding_of, open_file
 from menagerie.generators.sources.json_file import Entry, checked, writable
 from menagerie.generators.sources.nearby import or_instead
 
@@ -50,7 +50,8 @@ class Reader:
 
     def __enter__(self) -> "Reader":
         try:
-            self.file = io.TextIOWrapper(open_file(self.path), encoding="utf-8-sig")  # skips a byte-order mark
+            file = open_file(self.path)
+            self.file = io.TextIOWrapper(file, encoding=encoding_of(file.peek(4)))
         except Unreadable as error:
             remedy = "get it again" if self.path.is_file() else or_instead("name a file that is there", self.path)
             raise UserError(f"{error}; {remedy}") from error

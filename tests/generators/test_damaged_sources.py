@@ -14,9 +14,13 @@ import pytest
 
 from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources import json_stream, registry
+from menagerie.generators.sources.captions_file import read_captions
+from menagerie.generators.sources.csv_file import read_csv
 from menagerie.generators.sources.json_file import Entry, read_json_lines, read_json_list
 from menagerie.generators.sources.json_stream import stream_list, stream_object
 from menagerie.generators.sources.registry import SourcePlace
+from menagerie.generators.sources.shard import Member
+from menagerie.generators.sources.shard import read_text as read_shard_text
 from menagerie.generators.sources.texts import Texts
 from tests.generators.damage import mutated
 from tests.helpers.source_files import MAKERS, make_scene_graphs
@@ -93,6 +97,28 @@ def test_a_stream_gives_what_json_does(tmp_path, monkeypatch, chunk):
 def test_an_empty_stream_gives_nothing(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
     assert list((stream_object if "{" in text else stream_list)(tmp_path / "a.json")) == []
+
+
+CODECS = {"utf-8-sig": "", "utf-16": "", "utf-16-be": "\ufeff", "utf-32": "", "utf-32-be": "\ufeff"}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_texts_are_read_in_the_encoding_that_their_mark_names(codec, tmp_path):
+    content, table = tmp_path / "a.json", tmp_path / "a.csv"
+    content.write_bytes((CODECS[codec] + '[{"a": "café"}]').encode(codec))
+    table.write_bytes((CODECS[codec] + "a\ncafé\n").encode(codec))
+    assert [entry.content for entry in stream_list(content)] == [{"a": "café"}]
+    assert [entry.content for entry in read_json_list(content)] == [{"a": "café"}]
+    assert [row.text("a") for row in read_csv(table, ["a"])] == ["café"]
+    with table.open("rb") as file:
+        assert read_shard_text(file, Member(0, table.stat().st_size)) == "a\ncafé\n"
+
+
+def test_utf_16_without_a_mark_is_refused(tmp_path):
+    """It is text in UTF-8 too, with zeros between its letters."""
+    (tmp_path / "captions.txt").write_text("a cat", encoding="utf-16-le")
+    with pytest.raises(UserError, match=r"captions\.txt has zero bytes.*save it as UTF-8"):
+        read_captions(tmp_path / "captions.txt")
 
 
 BAD = {

@@ -1,11 +1,17 @@
 """Files below a folder, whatever names are asked for: found by listing, and never outside of it."""
 
 import os
+from unicodedata import normalize
 
 import pytest
+from PIL import Image
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.sources.folders import existing, files_in
+from menagerie.generators.benchmarks.class_folders import class_names
+from menagerie.generators.hub.pictures import PictureFolder
+from menagerie.generators.sources.folders import SearchedFolders, existing, files_in
+from menagerie.generators.sources.image_files import ImageFiles
+from menagerie.generators.sources.json_file import Entry
 
 
 @pytest.fixture
@@ -24,9 +30,35 @@ def root(tmp_path):
 def test_files_are_there_or_not(root):
     there = {"1.jpg", "a/2.jpg", "a/b/3.jpg", "link.jpg", "folder/3.jpg", "./1.jpg", "a//2.jpg"}
     absent = {"4.jpg", "a", "a/3.jpg", "nowhere/1.jpg", "1.jpg/2.jpg", "dangling.jpg", "folder/2.jpg"}
-    assert existing(root, there | absent) == there
+    assert set(existing(root, there | absent)) == there
     assert files_in(root) == {"1.jpg", "link.jpg"}
     assert files_in(root / "nowhere") == frozenset()
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize("given", [(), ("été",)])
+def test_names_are_found_in_each_normal_form(root, forms, given):
+    """Archives of macOS write "é" as two characters, the lists of names beside them as one."""
+    there, asked = (normalize(form, "été/café.png") for form in forms)
+    (root / there).parent.mkdir()
+    Image.new("RGB", (4, 4), "red").save(root / there)
+    folders = {normalize(forms[1], name): ((root / there).parent,) for name in given}
+    files = ImageFiles(SearchedFolders(root, folders), [asked], 4)
+    assert files.read([0])[0, 0].min() == 255
+    assert files.names == [asked]
+    (image, _) = PictureFolder(root, root).read(Entry(root, "", {"image": asked}), "image")
+    assert image == (root / there).read_bytes()
+
+
+@pytest.mark.parametrize("line", ["{}", "{}\tcafé"])
+def test_classes_are_found_in_each_normal_form(root, line):
+    for name in (normalize("NFD", "café"), "tea"):
+        (root / "set" / name).mkdir(parents=True)
+    names = {normalize("NFD", "café"): "café", "tea": "tea"}
+    assert class_names(root / "set") == names
+    lines = [line.format(normalize("NFC", name)).replace("tea\tcafé", "tea\ttea") for name in names]
+    (root / "set/classes.txt").write_text("\n".join(lines))
+    assert class_names(root / "set") == names
 
 
 LEADING_OUT = ("../secret.jpg", "a/../../secret.jpg", "a/../1.jpg", "..", "/etc/passwd", "out.jpg", "away/secret.jpg")
@@ -51,5 +83,5 @@ def test_a_folder_is_listed_once(root, monkeypatch):
     listed, scandir = [], os.scandir
     monkeypatch.setattr(os, "scandir", lambda folder: listed.append(folder) or scandir(folder))
     monkeypatch.setattr(os.path, "isfile", lambda path: pytest.fail(f"{path} is looked at by itself"))
-    assert existing(root, names) == set(names)
+    assert set(existing(root, names)) == set(names)
     assert listed == [root / "a"]
