@@ -37,7 +37,9 @@ def upright(picture: Image.Image) -> Image.Image:
     check_picture(picture)
     picture.load()  # PNGs may have their EXIF behind the pixels
     turn = TURNS.get(orientation_of(picture))
-    return (picture if turn is None else picture.transpose(turn)).convert("RGB")
+    made = (picture if turn is None else picture.transpose(turn)).convert("RGB")
+    made.info.clear()  # or what reads it again would turn it again
+    return made
 
 
 def square(

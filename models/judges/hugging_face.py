@@ -15,7 +15,7 @@ from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.progress import quiet
 from menagerie.models.judges.judge import Picture
 from menagerie.models.judges.questions import Answer, Question, means
-from menagerie.models.towers.weight_file import without_advice
+from menagerie.models.towers.weight_file import check_whole, without_advice
 
 
 class HuggingFaceModel:
@@ -112,8 +112,12 @@ def load(place: str, device: str) -> tuple[Any, Any]:
     except ImportError as error:
         raise UserError(f"{place} needs transformers: pip install 'binding-menagerie[huggingface]'") from error
     try:
-        model = AutoModelForImageTextToText.from_pretrained(place, torch_dtype="auto", trust_remote_code=False)
+        given = {"torch_dtype": "auto", "trust_remote_code": False, "output_loading_info": True}
+        model, read = AutoModelForImageTextToText.from_pretrained(place, **given)
+        check_whole(place, read["missing_keys"], read["unexpected_keys"])
         processor = AutoProcessor.from_pretrained(place, trust_remote_code=False)
+    except UserError:
+        raise
     except Exception as error:  # another kind, a missing file or library, no network: each raises its own type
         raise UserError(f"{place} can't be loaded by transformers: {without_advice(error)}") from error
     if getattr(model.config, "is_encoder_decoder", False):

@@ -16,6 +16,7 @@ from menagerie.models.judges.options import FormName, JudgeOptions
 from menagerie.models.judges.questions import VERSION
 from menagerie.models.library.sources import HuggingFace, Source
 from menagerie.models.towers.hugging_face import MASKED
+from menagerie.models.towers.weight_file import check_no_adapter
 
 if TYPE_CHECKING:
     from menagerie.models.judges.judge import Judge, Respondent
@@ -119,6 +120,7 @@ def judge_named(name: str, form: FormName, blind: bool, options: JudgeOptions) -
     """Make one judge; raises for a chat model without a name, with an invalid address, or whose key is missing."""
     if not name.startswith(CHAT):
         place = name.removeprefix(HUB)
+        check_no_adapter(Path(place))
         return HuggingFaceJudge(name, Path(place).name, form, blind, options, place)
     url, _, model = name.removeprefix(CHAT).partition("#")
     if not model:

@@ -19,6 +19,7 @@ from menagerie.models.registry import check_scorer, is_own, same_scorer, spec_of
 from menagerie.models.towers.build import check_towers, check_weights, open_clip_architectures
 from menagerie.models.towers.config import TowerConfig, file_and_tag
 from menagerie.models.towers.preparation import tags_of
+from menagerie.models.towers.weight_file import check_no_adapter
 
 CHECKPOINT = "checkpoint"
 MOST_NAMED = 4  # cells in a message
@@ -66,6 +67,7 @@ def find_source(
     `code` names users' classes (file.py:Class) whose checkpoints are accepted: their files are run.
     """
     text, path = str(name), Path(name)
+    check_no_adapter(path)
     if path.exists() and not is_own(text) and not (path.is_dir() and kind_of_hugging_face(path)):
         folders = checkpoints_in(path) or ([] if step is None else unfinished_in(path, place or {}))
         return one_checkpoint(text, folders, code, place or {}, step)
@@ -96,9 +98,10 @@ def one_checkpoint(
     """Choose the only checkpoint in `folders`, or the one of the cell at `place` in the study; with `step`, the state
     that this cell kept after that step. Raises if there is no such checkpoint, or several."""
     if not folders:
+        file = f"; weights for open_clip need their architecture: ViT-B-16/{name}" * Path(name).is_file()
         raise UserError(
             f"{name} holds no model: no run, no cell, no checkpoint ({CONFIG} and {WEIGHTS}), no folder of Hugging "
-            "Face's transformers"
+            f"Face's transformers{file}"
         )
     named = [model for model in (*code, str(place.get("model", ""))) if is_own(model)]
     folder = folders[0] if len(folders) == 1 and not place else named_cell(name, folders, place)
@@ -140,6 +143,7 @@ def open_clip_source(name: str) -> OpenCLIP:
     if architecture not in known:
         raise UserError(f"{name} is no file, no folder and no open_clip model{nearest(architecture, known)}")
     tags = tags_of(architecture)
+    check_no_adapter(Path(weights))
     if weights and not Path(file_and_tag(weights)[0]).is_file() and weights not in tags:
         raise UserError(f"{weights!r} is no file and no weights of {architecture}{nearest(weights, tags)}")
     if weights:

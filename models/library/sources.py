@@ -87,13 +87,16 @@ class OpenCLIP(Source):
     weights: str
 
     def identity(self) -> str:
-        """Hash of the architecture, of the weights (the bytes of a file, else the tag), and of the tag that decides how
-        pictures are prepared for a file."""
+        """Hash of the architecture, of the weights (the bytes of a file, else the tag), of the tag that decides how
+        pictures are prepared for a file, and of the file's image size if it isn't the architecture's."""
+        from menagerie.models.towers.build import at_own_sizes
         from menagerie.models.towers.preparation import recorded
 
         weights, tag = file_and_tag(recorded(TowerConfig(self.architecture, self.weights)).pretrained)
         weights = file_digest([Path(weights)]) if Path(weights).is_file() else weights or "random"
-        return digest({"open_clip": self.architecture, "weights": weights} | ({"prepared_as": tag} if tag else {}))
+        usual, own = (at_own_sizes(self.architecture, its)[0].resolution for its in ("", self.weights))
+        more = ({"prepared_as": tag} if tag else {}) | ({"side": own} if own != usual else {})
+        return digest({"open_clip": self.architecture, "weights": weights} | more)
 
     def scorer(self, world: str = "") -> "Scorer":
         """Build CLIP on these towers, at their resolution and context. If no weights are named, warn and use random
@@ -101,9 +104,9 @@ class OpenCLIP(Source):
         import torch
 
         from menagerie.models.checkpoint import build_scorer
-        from menagerie.models.towers.build import at_usual_sizes
+        from menagerie.models.towers.build import at_own_sizes
 
-        towers, texts = at_usual_sizes(self.architecture, self.weights)
+        towers, texts = at_own_sizes(self.architecture, self.weights)
         if not self.weights:
             name = self.architecture
             warnings.warn(f"{name} has random weights; to name some, write {name}/TAG or {name}/FILE", stacklevel=4)

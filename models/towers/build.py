@@ -15,6 +15,7 @@ from menagerie.envs.core.progress import quiet
 from menagerie.models.towers import paired
 from menagerie.models.towers.attention import with_fewer_copies
 from menagerie.models.towers.config import SMALL_TOWERS, TextSpace, TowerConfig, file_and_tag
+from menagerie.models.towers.own_weights import image_side, readable_weights
 from menagerie.models.towers.pixels import framing_of, statistics_of
 from menagerie.models.towers.preparation import preparation_of
 from menagerie.models.towers.tokenizers import tokenizer_of
@@ -32,13 +33,16 @@ def open_clip_architectures() -> list[str]:
     return open_clip.list_models()
 
 
-def at_usual_sizes(architecture: str, pretrained: str) -> tuple[TowerConfig, TextSpace]:
-    """An architecture of open_clip with its default resolution and context length; raises if it doesn't read square
-    images."""
+def at_own_sizes(architecture: str, pretrained: str) -> tuple[TowerConfig, TextSpace]:
+    """An architecture of open_clip with the resolution of a file of weights, otherwise its default one, and its default
+    context length; raises if it doesn't read square images."""
     config = open_clip.get_model_config(architecture)
     side = config["vision_cfg"].get("image_size", 224)
     if not isinstance(side, int):
         raise UserError(f"{architecture} reads images of {side} pixels; this takes models that read squares")
+    file = Path(file_and_tag(pretrained)[0])
+    if file.is_file() and architecture not in paired.TEXTS_OF:
+        side = image_side(file, side)
     return TowerConfig(architecture, pretrained, side), TextSpace((), config["text_cfg"].get("context_length", 77))
 
 
@@ -101,15 +105,21 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
     pair, preparation = config.architecture in paired.TEXTS_OF, preparation_of(config)
     loaded = bool(config.pretrained and config.load)
     try:
-        with quiet():  # it warns about models without weights
+        given = file_and_tag(config.pretrained)[0] if loaded and not pair else ""
+        with quiet(), readable_weights(given) as weights:  # it warns about models without weights
+            own = timm_side(config.architecture, weights)
             model = open_clip.create_model(
                 config.architecture,
-                pretrained=file_and_tag(config.pretrained)[0] if loaded and not pair else None,
+                pretrained=None if own else weights or None,
                 force_quick_gelu=preparation.quick_gelu,
                 force_preprocess_cfg=preparation.pictures,
-                force_image_size=config.resolution,
+                force_image_size=own or config.resolution,
                 force_context_length=None if config.pretrained else texts.context,
+                pretrained_text=not own,
             )
+            if own:
+                open_clip.load_checkpoint(model, weights)
+                model.visual.set_input_size(config.resolution)
             if pair and loaded:
                 paired.load_pair(model, config.architecture, config.pretrained, config.resolution)
             return model
@@ -118,6 +128,16 @@ def build_open_clip(config: TowerConfig, texts: TextSpace) -> nn.Module:
     except Exception as error:  # no network, another kind of file, no transformers: each raises its own type
         weights = f" with the weights {config.pretrained!r}" if config.pretrained else ""
         raise UserError(f"{config.architecture}{weights} can't be built: {without_advice(error)}") from error
+
+
+def timm_side(architecture: str, weights: str) -> int:
+    """The image size of a file of weights with an image tower of timm, if it isn't the architecture's: open_clip loads
+    such weights before it sets the size, so they don't fit. 0 otherwise."""
+    vision = open_clip.get_model_config(architecture)["vision_cfg"]
+    if "timm_model_name" not in vision or not Path(weights).is_file():
+        return 0
+    own = image_side(Path(weights), vision["image_size"])
+    return own if own != vision["image_size"] else 0
 
 
 def build_small(config: TowerConfig, vocab_size: int, context: int) -> open_clip.CLIP:

@@ -19,7 +19,7 @@ from menagerie.envs.core.progress import quiet
 from menagerie.models.texts import Tensors, Texts
 from menagerie.models.towers.pixels import Framing, Statistics
 from menagerie.models.towers.towers import ImageTower, TextTower, Towers
-from menagerie.models.towers.weight_file import without_advice
+from menagerie.models.towers.weight_file import check_whole, without_advice
 
 # Model types with one vector an image and one a text. SigLIP attends to padding, CLIP masks it.
 MASKED = {"clip": True, "siglip": False}
@@ -118,8 +118,10 @@ def load_parts(name: str) -> Parts:
         kind = AutoConfig.from_pretrained(name, trust_remote_code=False).model_type
         if kind not in MASKED:
             raise UserError(f"{name} is a {kind!r} of Hugging Face; this reads {' and '.join(MASKED)}")
-        loaders = (AutoModel, AutoTokenizer, AutoImageProcessor)
-        model, tokenizer, pictures = (loader.from_pretrained(name, trust_remote_code=False) for loader in loaders)
+        model, read = AutoModel.from_pretrained(name, trust_remote_code=False, output_loading_info=True)
+        check_whole(name, read["missing_keys"], read["unexpected_keys"])
+        loaders = (AutoTokenizer, AutoImageProcessor)
+        tokenizer, pictures = (loader.from_pretrained(name, trust_remote_code=False) for loader in loaders)
     except UserError:
         raise
     except Exception as error:  # a missing file, another version, no network: each raises its own type

@@ -15,6 +15,7 @@ from torch import nn
 
 from menagerie.envs.core.errors import UserError, choose
 from menagerie.models.towers.config import file_and_tag
+from menagerie.models.towers.own_weights import readable_weights
 from menagerie.models.towers.weight_file import TIMM, check_weight_file
 
 FOLDER = Path(__file__).parent / "architectures"
@@ -74,7 +75,8 @@ def load_pair(model: nn.Module, architecture: str, pretrained: str, resolution: 
     Raises if either source lacks a weight or has one too many. The projection of images keeps its initial weights.
     """
     text, image = weights_of(pretrained)
-    theirs = open_clip.create_model(TEXTS_OF[architecture], pretrained=file_and_tag(text)[0])
+    with readable_weights(file_and_tag(text)[0]) as weights:
+        theirs = open_clip.create_model(TEXTS_OF[architecture], pretrained=weights)
     texts = {name: value for name, value in theirs.state_dict().items() if not name.startswith("visual.")}
     wanted = {name for name in model.state_dict() if not name.startswith("visual.")}
     if odd := sorted(wanted ^ texts.keys()):

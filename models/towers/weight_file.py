@@ -3,7 +3,7 @@ code."""
 
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from menagerie.envs.core.reading import check_regular
 # Keys under which open_clip and timm look for weights.
 OPEN_CLIP, TIMM = ("state_dict",), ("state_dict_ema", "model_ema", "state_dict", "model")
 NUMPY = (".npz", ".npy")  # big_vision's format, which open_clip reads without pickle
-OBJECT = re.compile(r"GLOBAL ([\w.]+) was not an allowed global")
+# What torch says of a pickle with anything but tensors: the name of a function or class, or a step that it won't take.
+OBJECT = re.compile(r"GLOBAL (?P<name>[\w.]+)|Unsupported operand")
+ADAPTER = "adapter_config.json"
 
 
 def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
@@ -31,7 +33,9 @@ def check_weight_file(path: Path, under: Sequence[str] = OPEN_CLIP) -> None:
         return
     if path.suffix == ".safetensors":
         try:
-            with safe_open(path, "pt"):
+            with safe_open(path, "pt") as content:
+                if any(".lora_" in name for name in content.keys()):  # noqa: SIM118, not a dict
+                    raise of_adapter(path)
                 return
         except (OSError, SafetensorError) as error:
             raise UserError(f"the weights {path} are no whole safetensors file ({error})") from error
@@ -71,13 +75,14 @@ def without_advice(error: Exception) -> str:
     """Return a library's error about weights as one line, without torch's advice to let the file run code."""
     if found := OBJECT.search(str(error)):
         return (
-            f"beside tensors they hold other objects ({found[1]}), and to read these is to run code; where you trust "
-            "the file, save its weights alone, which mostly lie under 'model' or 'state_dict'"
+            f"beside tensors they hold code or other objects ({found['name'] or 'a pickle of its own'}), which aren't "
+            "run or read; where you trust the file, save its weights alone, which mostly lie under 'model' or "
+            "'state_dict', as safetensors"
         )
     if "weights_only" in str(error):
         return "torch reads no tensors from them without running code that they bring"
-    lines = " ".join(str(error).split("\n")[:2]).strip()
-    return f"{lines or type(error).__name__:.300}"
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    return "; ".join(line if len(line) <= 120 else f"{line:.120}…" for line in lines[:3]) or type(error).__name__
 
 
 def check_tensors(path: Path, content: Any, above: str) -> None:
@@ -99,3 +104,28 @@ def check_tensors(path: Path, content: Any, above: str) -> None:
 def any_tensor(named: Mapping[str, Any]) -> bool:
     """Whether a mapping has a tensor among its values."""
     return any(isinstance(value, Tensor) for value in named.values())
+
+
+def of_adapter(path: Path) -> UserError:
+    """Make the error for a file or folder of an adapter, such as LoRA."""
+    return UserError(
+        f"{path} is an adapter (LoRA), which only changes the weights of another model; merge it into that "
+        "(peft's merge_and_unload), save the result, and name that"
+    )
+
+
+def check_no_adapter(folder: Path) -> None:
+    """Raise for a folder that holds an adapter."""
+    if (folder / ADAPTER).is_file():
+        raise of_adapter(folder)
+
+
+def check_whole(name: str, missing: Collection[str], unknown: Collection[str]) -> None:
+    """Raise if weights of a model are `missing` from its file. Transformers gives such weights random values;
+    `unknown` are the names in the file that the model doesn't have."""
+    if missing:
+        instead = f" and {min(unknown)!r} instead" if unknown else ""
+        raise UserError(
+            f"{name} lacks {len(missing)} of the model's weights: it has no {min(missing)!r}{instead}; save the whole "
+            "model again, without a prefix of torch.compile's or DDP's"
+        )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file, save_file
 
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
@@ -56,6 +57,16 @@ def test_scores_are_those_of_transformers(folder, kind):
     assert loaded.embed(captions=CAPTIONS).norm(dim=1).tolist() == pytest.approx([1, 1])
     kept = transformers.AutoModel.from_pretrained(folder).logit_scale.exp().item()
     assert loaded.scorer.logit_scale().item() == pytest.approx(kept)
+
+
+def test_weights_that_are_not_there_are_not_drawn(tmp_path):
+    """Transformers draws them by chance, with a table of them in the log."""
+    make_folder("clip", tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    renamed = {f"_orig_mod.{name}": its for name, its in weights.items()}
+    save_file(renamed, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UserError, match=r"lacks \d+ .* no 'logit_scale' and '_orig_mod\.logit_scale' instead"):
+        load_scorer(tmp_path)
 
 
 def test_texts_that_it_cuts_are_known(folder):

@@ -1,6 +1,9 @@
 """Files of weights: read as open_clip's own of their architecture are, or refused in a line that says why."""
 
 import argparse
+import json
+import os
+import pickle
 import re
 import tomllib
 from dataclasses import replace
@@ -13,6 +16,7 @@ import pytest
 import torch
 from packaging.requirements import Requirement
 from packaging.version import Version
+from safetensors.torch import save_file
 
 from menagerie import load_scorer
 from menagerie.envs.core.errors import UserError
@@ -27,7 +31,7 @@ from menagerie.studies.binding_grid import PRESETS
 from menagerie.studies.runs.cell import own_files
 from menagerie.studies.runs.folder import claim
 from tests.grid_cells import cells
-from tests.helpers.scorers import small_open_clip
+from tests.helpers.scorers import SMALL_CLIP, small_open_clip
 
 PREPARED = ("mean", "std", "interpolation", "resize_mode")
 # All that open_clip 3.3 has weights of in more than one way.
@@ -228,6 +232,7 @@ WRONG = {
     "other objects": ({"state_dict": WEIGHTS, "args": argparse.Namespace(a=1)}, r"argparse\.Namespace.*'state_dict'"),
     "numbers of numpy": ({"model": WEIGHTS, "best": np.float64(1)}, "other objects"),
     "a model": (torch.nn.Linear(1, 1), "other objects"),
+    "a function": ({"state_dict": WEIGHTS, "run": os.getcwd}, r"hold code .*\(posix\.getcwd\).* as safetensors"),
     "a tensor": (torch.zeros(1), "are a Tensor, not tensors by name"),
     "nothing": ({"state_dict": {}}, "hold no tensors"),
 }
@@ -251,8 +256,10 @@ def test_files_that_are_none_and_archives_of_code(tmp_path, file):
     (tmp_path / "short.pt").write_bytes(file.read_bytes()[:-30])
     (tmp_path / "short.safetensors").write_bytes(file.read_bytes())
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), tmp_path / "jit.pt")
-    for name in ("text.pt", "short.pt", "short.safetensors", "jit.pt"):
-        with pytest.raises(UserError, match=r"TorchScript archive|no file of torch's|no whole safetensors") as error:
+    (tmp_path / "pickle.pt").write_bytes(pickle.dumps({"run": os.getcwd}, protocol=2))
+    reasons = r"TorchScript archive|no file of torch's|no whole safetensors|hold code .*posix\.getcwd"
+    for name in ("text.pt", "short.pt", "short.safetensors", "jit.pt", "pickle.pt"):
+        with pytest.raises(UserError, match=reasons) as error:
             check_weight_file(tmp_path / name)
         assert "False" not in str(error.value)
 
@@ -264,3 +271,64 @@ def test_weights_below_state_dict_are_read(small, tmp_path):
     torch.save({"epoch": 1, "state_dict": weights}, tmp_path / "weights.pt")
     scorer = load_scorer(f"{small}/{tmp_path}/weights.pt").scorer
     assert torch.equal(scorer.model.text_projection, weights["module.text_projection"])
+
+
+PREFIXES = {
+    "compiled": lambda name: f"_orig_mod.{name}",
+    "compiled, then parallel": lambda name: f"module._orig_mod.{name}",
+    "parallel, then compiled": lambda name: f"_orig_mod.module.{name}",
+    "a compiled part": lambda name: name.replace("visual.", "visual._orig_mod."),
+}
+
+
+@pytest.mark.parametrize("kind", PREFIXES)
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_names_lose_what_libraries_put_before_them(kind, suffix, small, tmp_path):
+    torch.manual_seed(0)
+    weights = open_clip.create_model(small).state_dict()
+    renamed = {PREFIXES[kind](name): its.contiguous().clone() for name, its in weights.items()}
+    file = tmp_path / f"weights{suffix}"
+    save_file(renamed, file) if suffix == ".safetensors" else torch.save({"state_dict": renamed}, file)
+    loaded = load_scorer(f"{small}/{file}").scorer.model.state_dict()
+    assert loaded.keys() == weights.keys()
+    assert all(torch.equal(loaded[name], its) for name, its in weights.items())
+
+
+def test_foreign_names_are_shown_beside_the_missing_ones(small, tmp_path):
+    torch.save({f"net.{name}": its for name, its in open_clip.create_model(small).state_dict().items()}, tmp_path / "w")
+    with pytest.raises(UserError, match=r'Missing .*"positional_embedding".*Unexpected .*"net\.positional_embedding"'):
+        load_scorer(f"{small}/{tmp_path}/w")
+
+
+TOWERS = {
+    "transformer": {"image_size": 48, "layers": 1, "width": 16, "head_width": 8, "patch_size": 16},
+    "resnet": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8},
+    "timm": {"image_size": 160, "timm_model_name": "test_vit", "timm_pool": "", "timm_proj": "linear"},
+}
+
+
+@pytest.mark.parametrize("tower", TOWERS)
+def test_weights_of_another_image_size_are_read_at_theirs(tower, tmp_path):
+    """As open_clip's trainer makes them with --force-image-size."""
+    config = SMALL_CLIP | {"vision_cfg": TOWERS[tower]}
+    (tmp_path / f"sized-{tower}.json").write_text(json.dumps(config))
+    open_clip.add_model_config(tmp_path / f"sized-{tower}.json")
+    names = {}
+    for side in (32, TOWERS[tower]["image_size"]):
+        weights = open_clip.create_model(f"sized-{tower}", force_image_size=side).state_dict()
+        torch.save({"state_dict": weights}, tmp_path / f"{side}.pt")
+        source = find_source(f"sized-{tower}/{tmp_path}/{side}.pt")
+        scorer = source.scorer().eval()
+        assert scorer.pixel_scale.framing.resolution == side
+        assert all(torch.equal(its, weights[name]) for name, its in scorer.model.state_dict().items())
+        assert scorer.encode_images(torch.zeros(1, 3, side, side)).shape == (1, 16)
+        names[side] = source.identity()
+    assert names[32] != names[side]
+
+
+@pytest.mark.parametrize("name", ["{0}", "ViT-B-32/{0}", "ViT-B-32/{0}/adapter_model.safetensors"])
+def test_an_adapter_is_no_model(name, tmp_path):
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    save_file({"base_model.model.a.lora_A.weight": torch.zeros(2, 2)}, tmp_path / "adapter_model.safetensors")
+    with pytest.raises(UserError, match=r"is an adapter .* merge it"):
+        load_scorer(name.format(tmp_path))
