@@ -14,7 +14,7 @@ from menagerie.envs.core.plugins import own_module
 from menagerie.envs.core.validation import check_number, converted
 from menagerie.envs.custom.source import HOVER, SIZE
 from menagerie.envs.shapes.animal import Animal
-from menagerie.envs.shapes.mesh import Mesh, animal_mesh
+from menagerie.envs.shapes.mesh import Mesh, animal_mesh, is_closed
 
 CONSTANT = "ANIMAL"
 
@@ -64,7 +64,7 @@ def check_closed(path: Path, mesh: Mesh) -> None:
     import trimesh
 
     solid = trimesh.Trimesh(mesh.vertices, mesh.faces)
-    if not np.isfinite(mesh.vertices).all() or not solid.is_watertight or solid.volume <= 0:
+    if not np.isfinite(mesh.vertices).all() or not is_closed(solid.faces) or solid.volume <= 0:
         raise UserError(
             f"the body of the animal in {path} is open; give its parts greater radii, or its relief a smaller height"
         )

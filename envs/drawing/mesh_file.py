@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.shapes.mesh import Mesh
+from menagerie.envs.shapes.mesh import Mesh, is_closed
 
 MOST_FACES = 200_000
 LARGEST = 1e6  # units along the longest side
@@ -54,16 +54,28 @@ def read_mesh(path: Path, size: float, hover: float, turn: tuple[float, float, f
     check_mesh(path, mesh)
     mesh.vertices -= mesh.bounds.mean(0)  # in double precision: single is too coarse far from the origin
     mesh.merge_vertices(merge_tex=True, merge_norm=True)
-    trimesh.repair.fix_normals(mesh, multibody=True)
-    if not mesh.is_watertight or mesh.volume <= 0:
+    solid = solid_of(mesh)
+    if solid is None:
         raise UserError(
             f"{path} is open: {len(mesh.faces)} faces don't enclose a volume; close its holes in a mesh editor, "
             "or export its convex hull (trimesh: mesh.convex_hull)"
         )
     for angle, axis in zip(turn, np.eye(3), strict=True):
-        mesh.apply_transform(trimesh.transformations.rotation_matrix(np.radians(angle), axis))
-    vertices, normals = (np.asarray(part, np.float32) for part in (mesh.vertices, mesh.vertex_normals))
-    return MeshAnimal(vertices, np.asarray(mesh.faces, np.int32), normals, size, hover)
+        solid.apply_transform(trimesh.transformations.rotation_matrix(np.radians(angle), axis))
+    vertices, normals = (np.asarray(part, np.float32) for part in (solid.vertices, solid.vertex_normals))
+    return MeshAnimal(vertices, np.asarray(solid.faces, np.int32), normals, size, hover)
+
+
+def solid_of(mesh):
+    """A trimesh wound outward; None if it is open. Bodies that touch along an edge each get that edge, with normals of
+    their own; those that touch along faces can't, and must be wound outward in the file."""
+    import trimesh
+
+    ways = [mesh]
+    if not mesh.is_watertight:  # four faces may meet at an edge
+        ways = [trimesh.util.concatenate(mesh.split(only_watertight=False, repair=False)), mesh]
+    trimesh.repair.fix_normals(ways[0], multibody=True)
+    return next((way for way in ways if is_closed(way.faces) and way.volume > 0), None)
 
 
 def load_mesh(path: Path):

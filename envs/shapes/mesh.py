@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Float32, Int32, Integer
 
 from menagerie.envs.shapes.animal import Animal, PointFunction
 from menagerie.envs.shapes.sdf import FAR, Part, body_distance, join
@@ -37,6 +37,15 @@ class HasMesh(Protocol):
 
     def mesh(self) -> Mesh:
         """Make the mesh of the animal."""
+
+
+def is_closed(faces: Integer[np.ndarray, "f 3"]) -> bool:
+    """Whether faces enclose a volume: along each edge as many of them go one way as the other. Four or more may meet,
+    where bodies touch along an edge."""
+    first, second = (its.ravel().astype(np.int64) for its in (faces, np.roll(faces, -1, axis=1)))
+    numbers = np.minimum(first, second) * (faces.max() + 1) + np.maximum(first, second)
+    _, edges = np.unique(numbers, return_inverse=True)
+    return not np.bincount(edges, np.where(first < second, 1, -1)).any()
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ from PIL import Image
 
 from menagerie.envs.checks.against_direct import TOUCHED_WORST, compare
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.drawing.mesh_file import read_mesh
 from menagerie.envs.render import image_identity
 from menagerie.envs.render.renderer import Renderer
 from menagerie.envs.scene import Scene, Thing
@@ -246,6 +247,38 @@ def test_a_bad_mesh_names_its_fault(folder, request, fault):
     path, _ = write(folder, request)
     with pytest.raises(UserError, match=message):
         load_world(path)
+
+
+BOX = trimesh.creation.box()
+INSIDE_OUT = np.r_[BOX.faces[:, ::-1], BOX.faces + len(BOX.vertices)]  # the first of two
+TOUCHING = {
+    "along an edge": ((1, 1, 0), None),
+    "along an edge, one of them inside out": ((1, 1, 0), INSIDE_OUT),
+    "along a face": ((1, 0, 0), None),
+    "in a corner": ((1, 1, 1), None),
+}
+
+
+def boxes(other, faces=None):
+    """Two cubes of side 1, with their middles at 0 and `other`."""
+    both = trimesh.util.concatenate([BOX, BOX.copy().apply_translation(other)])
+    return trimesh.Trimesh(both.vertices, both.faces if faces is None else faces, process=False)
+
+
+@pytest.mark.parametrize("kind", TOUCHING)
+def test_closed_bodies_may_touch(kind, tmp_path):
+    boxes(*TOUCHING[kind]).export(tmp_path / "a.ply")
+    animal = read_mesh(tmp_path / "a.ply", 1.0, 0.0, (0, 0, 0))
+    solid = trimesh.Trimesh(animal.vertices, animal.faces, process=False)
+    assert solid.volume == pytest.approx(2)
+    assert all(body.volume > 0 for body in solid.split(only_watertight=False) if body.is_watertight)
+
+
+@pytest.mark.parametrize("fault", [[*range(1, 24)], [*range(24), 0]], ids=["a hole", "a face twice"])
+def test_bodies_that_touch_are_open_if_one_of_them_is(fault, tmp_path):
+    boxes((1, 1, 0), boxes((1, 1, 0)).faces[fault]).export(tmp_path / "a.ply")
+    with pytest.raises(UserError, match="is open"):
+        read_mesh(tmp_path / "a.ply", 1.0, 0.0, (0, 0, 0))
 
 
 def test_a_function_of_ones_own_is_a_texture(folder, request):
