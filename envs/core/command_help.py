@@ -1,5 +1,6 @@
 """Help of commands: `--help` shows what matters first, by group, and `--help-all` everything."""
 
+import difflib
 import shutil
 import sys
 import textwrap
@@ -26,13 +27,14 @@ def read_options(
     default: Config | None = None,
     more: Iterable[Option] = (),
 ) -> Config:
-    """Parse `arguments` into the dataclass `kind`; if they ask for help, print it and exit.
+    """Parse `arguments` into the dataclass `kind`; if they ask for help, print it and exit. Raises for an unknown one.
 
     `command` is how the program is started; `default` gives the values of fields without an argument. Help also lists
     `more`, options that other code reads.
     """
-    if requested := help_requested(arguments):
-        options = [*more, *options_of(kind, default)]
+    requested = help_requested(arguments)
+    options = [*more, *options_of(kind, default, texts=bool(requested))]
+    if requested:
         named = [option.usage for option in options if not option.usage.startswith("-")]
         usage = " ".join([command, *named])
         print(help_text(usage, description, by_group(options), everything=requested == "--help-all"))
@@ -41,9 +43,24 @@ def read_options(
     import tyro
 
     given = {} if default is None else {"default": default}
-    config = tyro.cli(kind, args=arguments, prog=command, description=description, **given)
+    config, unknown = tyro.cli(
+        kind, args=arguments, prog=command, description=description, return_unknown_args=True, **given
+    )
+    if unknown:
+        raise unknown_argument(unknown, options, command)
     validate(config)
     return config
+
+
+def unknown_argument(unknown: Sequence[str], options: Iterable[Option], command: str) -> UserError:
+    """Make the error for arguments that tyro doesn't know; it names the options nearest to the first unknown one."""
+    lost = next((argument for argument in unknown if argument.startswith("-")), unknown[0])
+    parts = [part.strip(",") for option in options for part in option.usage.split()]
+    flags = [part.removeprefix("--") for part in parts if part.startswith("--")]
+    near = difflib.get_close_matches(lost.partition("=")[0].strip("-").replace("_", "-"), flags, n=3)
+    hint = f"did you mean {' or '.join(f'--{flag}' for flag in near)}? " if near else ""
+    line = f"unknown argument {lost!r}; {hint}{command} --help-all lists all options"
+    return UserError(line, "argument", lost, tuple(flags))
 
 
 def check_names(kind: type, options: Iterable[Option]) -> None:
