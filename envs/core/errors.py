@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 
 from menagerie.envs.core.machine import lacking
+from menagerie.envs.core.system_errors import described
 
 
 class UserError(Exception):
@@ -83,7 +84,8 @@ def reported(error: Exception) -> int:
         return 141
     if not reason and not isinstance(error, UserError | OSError):  # of the system: no permission, a full disk
         raise error
-    print(f"error: {reason or error}", file=sys.stderr)
+    known = isinstance(error, UserError) or not isinstance(error, OSError)
+    print(f"error: {reason or (error if known else described(error))}", file=sys.stderr)
     return 2
 
 

@@ -11,13 +11,17 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from menagerie.envs.core.system_errors import way_out
+
 SHARED = "/dev/shm"  # where Linux keeps locks and memory that processes share
 FULL = (
-    f"{SHARED}, through which processes share locks and memory, has no room; enlarge it (docker run --shm-size=8g), or "
-    "start fewer processes: --workers 1, --loaders 0"
+    f"{SHARED}, through which processes share locks and memory, has no room or can't be written; enlarge it (docker "
+    "run --shm-size=8g), or start fewer processes: --workers 1, --loaders 0"
 )
 LITTLE = 1 << 20  # bytes: less free shared memory than this counts as none
+OF_ROOM = {errno.ENOSPC, errno.EROFS, errno.EACCES}
 # Parts of RuntimeError messages of torch.
+OF_FILES = ("Too many open files", "items of ancdata")
 OF_SHARED = ("DataLoader worker", "unable to write to file </torch_", "unable to mmap", "shared memory")
 # Parts of ImportError messages when the system can't load a library; other ImportErrors are faults of code.
 OF_LOADER = ("failed to map segment", "cannot allocate memory", "cannot open shared object file")
@@ -29,10 +33,12 @@ def lacking(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, ImportError) and any(part in text.lower() for part in OF_LOADER):
         return f"a library can't be loaded ({text}); lift the limit on memory (ulimit -v), or mend its installation"
-    shared = isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
+    shared = isinstance(error, OSError) and error.errno in OF_ROOM and error.filename is None
     shared |= isinstance(error, RuntimeError) and any(part in text for part in OF_SHARED)
-    if shared and free_shared() < LITTLE:
+    if shared and (free_shared() < LITTLE or not os.access(SHARED, os.W_OK)):
         return FULL
+    if isinstance(error, RuntimeError) and any(part in text for part in OF_FILES):
+        return f"too many files are open ({text:.200}){way_out(errno.EMFILE)}"
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in OF_MEMORY)):
         return f"out of memory ({text:.200}); start fewer processes, take smaller batches, or lift a limit (ulimit -v)"
     if isinstance(error, EOFError | ConnectionError) and of_processes(error):

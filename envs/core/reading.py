@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import re
-import resource
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from menagerie.envs.core.errors import UserError
+from menagerie.envs.core.system_errors import way_out
 
 LARGEST_TEXT = 1 << 30  # bytes of a file that is read as one text
 LARGEST_RECORD = 64 << 20  # bytes of JSON of ours
@@ -44,16 +44,6 @@ KINDS = {
 OF_THE_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL, errno.ENXIO}
 
 IN_HDF5 = re.compile(r"\berrno = (\d+)")
-LOCKED = "; another program holds a lock on it: run this again when that has ended"
-# What to do about an error of the system.
-WAYS = {
-    errno.ENFILE: "; all programs together have as many files open as this machine allows: end some, or raise "
-    "'sysctl fs.file-max', the file is fine",
-    errno.ENOMEM: "; start fewer processes, or lift a limit on memory (ulimit -v)",
-    errno.EAGAIN: LOCKED,
-    errno.EDEADLK: LOCKED,
-    errno.ENOLCK: "; the file system has no locks left: copy the file to a local disk",
-}
 
 
 class Unreadable(UserError, ValueError):
@@ -84,14 +74,6 @@ def errno_of(error: BaseException) -> int:
         return error.errno
     named = IN_HDF5.search(str(error))
     return int(named[1]) if named else 0
-
-
-def way_out(number: int) -> str:
-    """Say what to do about a system error, with the limit that was reached; empty if no remedy is known."""
-    if number == errno.EMFILE:
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return f"; this process may have {most} files open: raise that with 'ulimit -n', the file is fine"
-    return WAYS.get(number, "")
 
 
 @contextlib.contextmanager

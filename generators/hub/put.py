@@ -5,12 +5,12 @@ In the hub's own cache, `datasets--OWNER--SET/snapshots/COMMIT` is a folder of l
 
 import filecmp
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import scratch_folder
+from menagerie.envs.core.files import OF_THE_DISK, scratch_folder, writing
 
 SNAPSHOTS, KIND, BETWEEN = "snapshots", "datasets--", "--"
 
@@ -48,10 +48,14 @@ class Made(NamedTuple):
     """Text that says what the made files can't be used for."""
 
 
-def scratch_below(root: Path) -> AbstractContextManager[Path]:
-    """A temporary folder on the disk of the data root, deleted at the end. The data root needn't exist yet."""
+@contextmanager
+def scratch_below(root: Path) -> Iterator[Path]:
+    """Yield a temporary folder on the disk of the data root, deleted at the end. The data root needn't exist yet. An
+    error of that disk names the root."""
     place = root.absolute()
-    return scratch_folder(next(folder for folder in (place, *place.parents) if folder.exists()))
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    with writing(root, errors=OF_THE_DISK), scratch_folder(there) as folder:
+        yield folder
 
 
 def put_below(root: Path, scratch: Path, first: str = "") -> None:

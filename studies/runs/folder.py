@@ -17,7 +17,7 @@ import msgspec
 
 import menagerie
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import clear_leftovers
+from menagerie.envs.core.files import clear_leftovers, writing
 from menagerie.envs.core.identity import differences, plain
 from menagerie.envs.core.locks import FileLock
 from menagerie.envs.core.provenance import commit, without_passwords
@@ -49,7 +49,8 @@ def run_folder(out: Path, config: Any, ignored: frozenset[str]) -> Iterator[Path
         raise UserError(f"the output folder {out} is a file; choose another --out")
     if out.is_dir() and not (out / ".lock").exists() and any(out.iterdir()):
         raise UserError(f"{out} has files but is not a study's folder; choose another --out")
-    out.mkdir(parents=True, exist_ok=True)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
     lock = FileLock(out / ".lock")
     if not lock.acquire(wait=False):
         raise UserError(f"another run is working in {out}; wait for it or choose another --out")

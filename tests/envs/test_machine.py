@@ -4,6 +4,8 @@ import errno
 import io
 import logging
 import multiprocessing
+import os
+import pickle
 import sys
 
 import pytest
@@ -88,6 +90,41 @@ def test_a_connection_of_other_code_is_reported_as_it_is(capsys):
     assert capsys.readouterr().err == "error: the database has gone\n"
     with pytest.raises(EOFError, match="a file is cut off"):
         run_command(lambda: fails(EOFError("a file is cut off")))
+
+
+def write_to_a_full_disk():
+    with open("/dev/full", "w") as file:
+        print("a", file=file)
+
+
+OF_THE_SYSTEM = {
+    "a full disk": (write_to_a_full_disk, "/dev/full can't be used (No space left on device); make room"),
+    "no such place": (lambda: os.mkdir("/proc/x"), "/proc/x can't be used (No such file or directory); choose another"),
+    "too many files": (lambda: fails(OSError(errno.EMFILE, "Too many", "/a/b")), "'ulimit -n'"),
+    "a server's file": (lambda: fails(OSError(errno.ESTALE, "Stale file handle", "/a/b")), "mount that disk again"),
+    "loaders' files": (lambda: fails(RuntimeError("received 0 items of ancdata")), "'ulimit -n'"),
+    "shared memory": (lambda: fails(OSError(errno.EROFS, "Read-only file system")), "through which processes share"),
+}
+
+
+@pytest.mark.parametrize("kind", OF_THE_SYSTEM)
+def test_an_error_of_the_system_names_the_file_and_the_way_out(kind, monkeypatch, capsys):
+    act, said = OF_THE_SYSTEM[kind]
+    if kind == "shared memory":
+        monkeypatch.setattr(os, "access", lambda path, mode: path != machine.SHARED)
+    with pytest.raises(SystemExit, match="2"):
+        run_command(act)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+    assert "Errno" not in line
+
+
+def test_a_full_disk_is_named_by_a_worker_too():
+    """The parent doesn't see which files were open there."""
+    with pytest.raises(OSError) as error:  # noqa: PT011, as a command reports it
+        call(write_to_a_full_disk)
+    assert pickle.loads(pickle.dumps(error.value)).filename == "/dev/full"
 
 
 @pytest.mark.parametrize(
