@@ -32,6 +32,11 @@ class UserError(Exception):
         return UserError(f"{place}: {self}", self.what, self.value, self.allowed)
 
 
+class Incomplete(UserError):
+    """Raised at the end of a command that had to leave out a part of what was asked for, and finished the others. The
+    exit status is 1."""
+
+
 class Stopped(BaseException):
     """Raised when a task is asked to end. Like `KeyboardInterrupt`, it isn't an `Exception`, so that general error
     handlers don't catch it."""
@@ -58,7 +63,8 @@ def not_allowed(what: str, value: object, allowed: str) -> UserError:
 
 
 def run_command(main: Callable[[], int | None]) -> None:
-    """Run a command line's `main`, then exit; a user's mistake or a fault of the machine gives one line and status 2.
+    """Run a command line's `main`, then exit; a user's mistake or a fault of the machine gives one line and status 2,
+    `Incomplete` status 1.
 
     Ctrl-C ends with status 130, a pipe that is closed with 141, SIGTERM with 143, as shells expect.
     """
@@ -86,7 +92,7 @@ def reported(error: Exception) -> int:
         raise error
     known = isinstance(error, UserError) or not isinstance(error, OSError)
     print(f"error: {reason or (error if known else described(error))}", file=sys.stderr)
-    return 2
+    return 1 if isinstance(error, Incomplete) else 2
 
 
 def print_any_text() -> None:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 from menagerie.envs.core.errors import UserError
@@ -242,3 +243,18 @@ def file_name(text: str) -> str:
     """Make a text fit for a file name: "-" replaces all but letters, digits, "_" and ".". Names of tests of hold-out
     rules have such other characters."""
     return re.sub(r"[^\w.-]+", "-", text)
+
+
+def file_names(labels: Iterable[str]) -> dict[str, str]:
+    """For each label a different file name of letters, digits, points and dashes, also where capitals don't count."""
+    every = list(labels)
+    names = [file_name(label).strip("-") for label in every]
+    folded = [name.casefold() for name in names]
+    found, taken = {}, {name for name in folded if folded.count(name) == 1}
+    for number, (label, name) in enumerate(zip(every, names, strict=True)):
+        if not name or folded.count(name.casefold()) > 1:
+            ways = (f"{name}-{k}" for k in count(number))
+            name = next(way for way in ways if way.casefold() not in taken)
+            taken.add(name.casefold())
+        found[label] = name
+    return found

@@ -12,7 +12,7 @@ from unicodedata import normalize
 from menagerie.envs.core.errors import UserError
 from menagerie.envs.core.reading import is_litter
 from menagerie.generators.benchmarks.known_classes import Classes, known_classes, spelled, words_of
-from menagerie.generators.sources.json_file import read_text
+from menagerie.generators.sources.json_file import LONGEST_TEXT, is_text, read_text
 
 NO_WORD = re.compile(r"n[0-9]{8}|[0-9]+")  # folder names that aren't words: ids and numbers
 NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)", re.DOTALL)
@@ -116,9 +116,11 @@ def some(names: Sequence[str]) -> str:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a text file, split at newlines only. Raises if the file is empty, or has an empty line before its
-    end."""
+    """The lines of a text file, split at newlines only. Raises if the file is empty, has an empty line before its end,
+    or one that is too long."""
     found = [line.strip() for line in read_text(path).rstrip().split("\n")]
-    if not all(found):
-        raise UserError(f"{path} has an empty line, or none at all; give one for each")
+    if not all(map(is_text, found)):
+        raise UserError(
+            f"{path} has an empty line, none at all, or one of over {LONGEST_TEXT} letters; give one for each"
+        )
     return found

@@ -11,7 +11,7 @@ from reprlib import repr as shown
 from typing import NamedTuple
 
 from menagerie.envs.core.errors import UserError
-from menagerie.generators.sources.json_file import LONGEST, is_text, read_text
+from menagerie.generators.sources.json_file import LONGEST, LONGEST_TEXT, is_text, read_text
 
 MOST_LITERAL = 100_000  # characters of a cell that is parsed as a list
 # Exceptions of Python for a text that is no literal.
@@ -35,6 +35,8 @@ class Row(NamedTuple):
         text = " ".join(self.cells[column].split())
         if not text:
             raise self.error(f"has nothing in {column!r}")
+        if len(text) > LONGEST_TEXT:
+            raise self.error(f"has {len(text)} characters in {column!r}, more than {LONGEST_TEXT}")
         return text
 
     def whole_number(self, column: str, most: int) -> int:

@@ -14,6 +14,7 @@ from menagerie.generators.sources.nearby import or_instead
 
 LONGEST = 300  # characters of a message that quotes a file
 LARGEST = 10**9  # limit of numbers in files
+LONGEST_TEXT = 100_000  # characters of a text in files: no caption is nearly as long, but a damaged file may have one
 
 
 class Entry(NamedTuple):
@@ -44,6 +45,8 @@ class Entry(NamedTuple):
         text = " ".join(self.field(key, str).split())
         if not text:
             raise self.error(f"has an empty {key!r}")
+        if len(text) > LONGEST_TEXT:
+            raise self.error(f"has a {key!r} of {len(text)} characters, more than {LONGEST_TEXT}: {shown(text)}")
         if not writable(text):
             raise self.error(f"has a {key!r} with half a character in it: {shown(text)}")
         return text
@@ -60,7 +63,8 @@ class Entry(NamedTuple):
         values = self.field(key, list)
         enough = len(values) == count if count else bool(values)
         if not enough or not all(map(is_text, values)):
-            raise self.error(f"has a {key!r} that is no list of {count or 'one or more'} texts")
+            wanted = f"{count or 'one or more'} texts of 1 to {LONGEST_TEXT} characters"
+            raise self.error(f"has a {key!r} that is no list of {wanted}")
         return tuple(" ".join(text.split()) for text in values)
 
     def values(self) -> list["Entry"]:
@@ -114,7 +118,7 @@ class Row(NamedTuple):
         """The text at an index."""
         value = self.content[index]
         if not is_text(value):
-            raise self.error(f"has no text at [{index}], but {shown(value)}")
+            raise self.error(f"has no text of 1 to {LONGEST_TEXT} characters at [{index}], but {shown(value)}")
         return " ".join(value.split())
 
     def whole_number(self, index: int) -> int:
@@ -175,8 +179,9 @@ def without_collection() -> Iterator[None]:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text with at least one word, and can be encoded (`writable`)."""
-    return isinstance(value, str) and bool(value.strip()) and writable(value)
+    """Whether a value is a text with at least one word and at most `LONGEST_TEXT` characters that can be encoded
+    (`writable`)."""
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT and bool(value.strip()) and writable(value)
 
 
 def writable(text: str) -> bool:

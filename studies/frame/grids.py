@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any
 
-from menagerie.envs.core.files import file_name
+from menagerie.envs.core.files import file_names
 from menagerie.envs.core.validation import SHARE
 from menagerie.generators.captions.hard_negatives.foils import TASKS
 from menagerie.generators.rules.hold_out import HELD_OUT
@@ -91,17 +91,18 @@ class Grid(SplitStudy):
             says = f"Percentage points above {title_of(self.models[0])} on the same records, with intervals."
             yield Table("differences", swaps, ("model", *place), against={"model": self.models[0]}, says=says)
         yield Heading("All tasks", INCOMPLETE)
+        files = file_names(self.tests)
         for test in self.tests:
             found = records.where(subset=test)
             if not len(found.scores) or found.scores["n"].any():  # some tests have no scenes in any split
                 yield Heading(self.label(test), level=3)
-                yield Table(f"tasks-{file_name(test)}", found, ("model", *place), ("task",))
+                yield Table(f"tasks-{files[test]}", found, ("model", *place), ("task",))
         tasks = records.scores["task"].unique() if len(records.scores) else ()
         others = [task for task in tasks if task in TASKS and task != "swap"]
         for test in self.unseen if others else ():
             found = records.where(subset=test, task=tuple(others))
             folded = f"All tasks of {self.label(test)} as a figure"
-            yield self.figure(f"recognition-{file_name(test)}", found, "Accuracy (%) by task.", ("task",), folded)
+            yield self.figure(f"recognition-{files[test]}", found, "Accuracy (%) by task.", ("task",), folded)
         if ONE_ANIMAL in others:
             found = records.where(task=ONE_ANIMAL, subset=self.tests)
             folded = "Captions that mention one animal, on every test (the lower row of OC-CLIP's figure 6)"

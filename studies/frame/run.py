@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from menagerie.envs.core.errors import UserError, choose
+from menagerie.envs.core.errors import Incomplete, UserError, choose
 from menagerie.envs.core.progress import PlainLines, Sparing
 from menagerie.envs.core.validation import validate
 from menagerie.envs.worlds import load_world
@@ -169,7 +169,11 @@ def run(study: AnyStudy, out: Path) -> None:
         print(f"{len(lack)} finished runs lack states and take steps again, up to the last of these: {some}")
     page, records = running.complete()
     study.conclude(records)
-    print(f"report: {page}")
+    print(f"report: {page}", flush=True)
+    if lost := study.left_out(records):
+        name, why = next(iter(lost.items()))
+        more = f"; and {len(lost) - 1} more, see above" if len(lost) > 1 else ""
+        raise Incomplete(f"{len(lost)} of {len(records.arms)} {study.called} left out, first {name}: {why}{more}")
 
 
 class Trained(NamedTuple):

@@ -113,6 +113,10 @@ class AnyStudy(AnyOptions, ABC):
     def conclude(self, records: "Records") -> None:
         """Print the main results when the study has ended."""
 
+    def left_out(self, records: "Records") -> Mapping[str, str]:
+        """Return why parts of the plan could not be made, by their names; the exit status is then 1."""
+        return {}
+
     def recorded(self) -> "AnyStudy":
         """Return the study as its folder and its page show it: without passwords, and without what `prepare` made."""
         return self

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from menagerie.envs.core.files import write_text
+from menagerie.envs.core.files import file_names, write_text
 from menagerie.studies.analysis.tables import print_table, to_csv, to_latex, to_rows
 from menagerie.studies.frame.parts import Facts, Heading, Paragraph, Part, Picture, Pictures, Rows
 from menagerie.studies.frame.records import Records
@@ -23,7 +23,7 @@ from menagerie.studies.scoring.benchmark_tables import (
 from menagerie.studies.scoring.judged import about_answers
 from menagerie.studies.scoring.levels import Levels, answer, level_of, levels, named
 from menagerie.studies.scoring.rerank import reranked_pools
-from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results
+from menagerie.studies.scoring.study import about_models, left_out, named_results
 from menagerie.studies.scoring.texts import unread_texts
 
 PIXELS = 160

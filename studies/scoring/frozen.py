@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_csv
+from menagerie.envs.core.files import file_names, write_csv
 from menagerie.envs.render import RENDER_VERSION
 from menagerie.generators.benchmarks.benchmark import Benchmark, Item, Scores
 from menagerie.generators.frozen.benchmark import frozen
@@ -26,7 +26,7 @@ from menagerie.studies.runs.evaluation import FILE, Results, evaluate
 from menagerie.studies.runs.results import checked_file
 from menagerie.studies.scoring.models import Model, about, trainings
 from menagerie.studies.scoring.splits import SplitPiece
-from menagerie.studies.scoring.study import file_names, named_results
+from menagerie.studies.scoring.study import named_results
 
 CARDS = "cards"
 

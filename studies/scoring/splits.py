@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from menagerie.envs.core.errors import UserError
-from menagerie.envs.core.files import write_csv, write_text
+from menagerie.envs.core.files import file_names, write_csv, write_text
 from menagerie.envs.core.identity import digest
 from menagerie.envs.core.records import write_records
 from menagerie.envs.worlds import load_world
@@ -38,7 +38,7 @@ from menagerie.studies.runs.split_file import make_splits, tests_of
 from menagerie.studies.scoring.judged import about_answers, flagged, judged_record, questions_to
 from menagerie.studies.scoring.models import Model, short_labels
 from menagerie.studies.scoring.piece import Piece, images_in
-from menagerie.studies.scoring.study import about_models, file_names, left_out, named_results
+from menagerie.studies.scoring.study import about_models, left_out, named_results
 from menagerie.studies.scoring.texts import cut_record, unread_texts
 
 Tests = Mapping[str, Benchmark]
@@ -222,11 +222,12 @@ def of_split(split: str, records: Records, file: str, names: Mapping[str, str]) 
     yield swap_table(records, file, names)
     if len(records.results) > 1:
         yield differences(records.where(task="swap"), file, names)
+    subsets = file_names(numbers.subset.unique())
     for subset, rows in numbers.groupby("subset", sort=False):
         if rows.n.any():
             yield Heading(f"{split}, {subset.replace('_', ' ')}: all tasks", level=3)
             chosen = records.where(subset=subset)
-            yield Table(f"tasks-{file}-{subset}", chosen, ("model",), ("task",), words={"model": names})
+            yield Table(f"tasks-{file}-{subsets[subset]}", chosen, ("model",), ("task",), words={"model": names})
     yield Heading(f"{split}: numbers of records", level=3)
     yield counts(f"records-{file}", numbers)
 

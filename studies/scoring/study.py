@@ -1,12 +1,10 @@
 """What `evaluate` and `transfer` share: a study that trains nothing, whose arms are pieces of an evaluation."""
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -144,6 +142,9 @@ class ScoringStudy(AnyStudy):
         import_module(self.written_by).print_results(records)
         check_verdicts(records)
 
+    def left_out(self, records: "Records") -> dict[str, str]:
+        return left_out(records)
+
 
 def forget_left_out(out: Path) -> None:
     """Forget why pieces in a folder were left out, so that they are tried again."""
@@ -166,21 +167,6 @@ def named_results(records: "Records") -> list[tuple["Piece", Mapping[str, Any]]]
         (arm.cell, {**result, "model": arm.cell.model, next(iter(arm.labels)): arm.cell.label})
         for arm, result in records.results
     ]
-
-
-def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """For each label a different file name of letters, digits, points and dashes, also where capitals don't count."""
-    every = list(labels)
-    names = [re.sub(r"[^\w.-]+", "-", label).strip("-") for label in every]
-    folded = [name.casefold() for name in names]
-    found, taken = {}, {name for name in folded if folded.count(name) == 1}
-    for number, (label, name) in enumerate(zip(every, names, strict=True)):
-        if not name or folded.count(name.casefold()) > 1:
-            ways = (f"{name}-{k}" for k in count(number))
-            name = next(way for way in ways if way.casefold() not in taken)
-            taken.add(name.casefold())
-        found[label] = name
-    return found
 
 
 def about_models(records: "Records", names: Mapping[str, str]) -> "Iterator[Part]":

@@ -16,12 +16,13 @@ from menagerie.envs.core.errors import UserError
 from menagerie.generators.sources import json_stream, registry
 from menagerie.generators.sources.captions_file import read_captions
 from menagerie.generators.sources.csv_file import read_csv
-from menagerie.generators.sources.json_file import Entry, read_json_lines, read_json_list
+from menagerie.generators.sources.json_file import LONGEST_TEXT, Entry, Row, read_json_lines, read_json_list
 from menagerie.generators.sources.json_stream import stream_list, stream_object
 from menagerie.generators.sources.registry import SourcePlace
 from menagerie.generators.sources.shard import Member
 from menagerie.generators.sources.shard import read_text as read_shard_text
 from menagerie.generators.sources.texts import Texts
+from menagerie.generators.sources.texts import refusal as refused_text
 from tests.generators.damage import mutated
 from tests.helpers.source_files import MAKERS, make_scene_graphs
 
@@ -119,6 +120,31 @@ def test_utf_16_without_a_mark_is_refused(tmp_path):
     (tmp_path / "captions.txt").write_text("a cat", encoding="utf-16-le")
     with pytest.raises(UserError, match=r"captions\.txt has zero bytes.*save it as UTF-8"):
         read_captions(tmp_path / "captions.txt")
+
+
+def in_csv(text: str, folder: Path) -> str:
+    (folder / "a.csv").write_text(f"a\n{text}\n")
+    (row,) = read_csv(folder / "a.csv", ["a"])
+    return row.text("a")
+
+
+# Ways in which a text comes from a file.
+TEXTS = {
+    "json": lambda text, folder: Entry(folder, "it", {"a": text}).text("a"),
+    "json, a list": lambda text, folder: Entry(folder, "it", {"a": [text]}).texts("a")[0],
+    "json, a row": lambda text, folder: Row(folder, "it", [text]).text(0),
+    "csv": in_csv,
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_no_caption_is_longer_than_people_write(kind, tmp_path):
+    assert TEXTS[kind]("a" * LONGEST_TEXT, tmp_path) == "a" * LONGEST_TEXT
+    with pytest.raises(UserError, match=str(LONGEST_TEXT)) as error:
+        TEXTS[kind]("a" * (LONGEST_TEXT + 1), tmp_path)
+    assert len(str(error.value)) < 1000
+    assert not refused_text("a" * LONGEST_TEXT)
+    assert refused_text("a" * (LONGEST_TEXT + 1)) == "a text that is too long"  # counted, as in visual genome
 
 
 BAD = {

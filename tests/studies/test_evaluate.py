@@ -9,12 +9,12 @@ from collections import Counter
 
 import pytest
 
+from menagerie.envs.core.files import file_names
 from menagerie.envs.core.records import read_record, write_record
 from menagerie.models.library.sources import HuggingFace
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies import read
 from menagerie.studies.scoring.models import Model, models_of, short_labels, worded
-from menagerie.studies.scoring.study import file_names
 from tests.command import GRID, QUICK, ROOT, run_here
 from tests.forked import kill_when
 from tests.studies.browser import CHROMIUM, TORN, after, plain, verdict
@@ -56,7 +56,8 @@ def folder(tmp_path_factory):
     """A folder with a run of three models, a packed split and a recipe, and the evaluation of all in `runs/whole`."""
     folder = tmp_path_factory.mktemp("evaluate")
     (folder / "mine.py").write_text(MINE)
-    (folder / "spatial.toml").write_text(f'kind = "spatial"\n{RECIPE}')
+    rules = ["texture=red & animal=elephant", "texture=white & animal=penguin"]  # with tests called "held_out 1", ...
+    (folder / "spatial.toml").write_text(f'kind = "spatial"\nhold_out = {rules}\n{RECIPE}')
     models = ["--models", "clip", "oc-clip", "mine.py:Mine"]
     done = run_here(
         [*GRID, *QUICK, "--steps", "3", *models, "--test-scenes", "8", "--out", "runs/a"], folder, page=False
@@ -66,7 +67,8 @@ def folder(tmp_path_factory):
     assert run_here([*PACK, str(split), "--out", "packed.h5"], folder).returncode == 0
     shutil.copy(split, split.with_name("same.h5"))
     done = run_here([*EVALUATE, *MODELS, *SPLITS, "--out", "runs/whole"], folder)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: 3 of 8 pieces left out, first runs/a: clip"), done.stderr
     (folder / "output.txt").write_text(done.stdout)
     return folder
 

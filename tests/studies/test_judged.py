@@ -117,7 +117,8 @@ def test_benchmarks_of_photographs_and_pools_are_judged_whole(tmp_path):
     with VisionService(truth(*benches)) as service:
         command = [*TRANSFER, f"chat:{service.url}#fake", "--data-root", "data", "--benchmarks", *BENCHMARKS]
         done = run_here([*command, "--judge.forms", "yes", "choice", "--out", "runs/a"], tmp_path, page=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
+    assert "error: 2 of " in done.stderr
     found = rows_of(tmp_path / "runs/a")
     assert {float(row["official"]) for row in found["yes"].values()} == {1.0}
     assert {name for (name, _), _ in found["yes"]} == set(BENCHMARKS)
