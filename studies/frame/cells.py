@@ -13,7 +13,7 @@ from menagerie.envs.core.records import unsealed
 from menagerie.envs.core.validation import build
 from menagerie.generators.parsers.graph_source import GraphSource, parser_digest
 from menagerie.models.recipe import Recipe
-from menagerie.models.registry import spec_of
+from menagerie.models.registry import short_name, spec_of
 from menagerie.models.towers.config import TowerConfig
 from menagerie.studies.frame.options import SplitOptions
 from menagerie.studies.runs.cell import Cell, own_files
@@ -229,5 +229,5 @@ def place_line(study: SplitOptions, place: Mapping[str, Any]) -> str:
 
 
 def title_of(model: str) -> str:
-    """A model's name in reports."""
-    return spec_of(model).title or spec_of(model).name
+    """A model's name in sentences of reports: its title or, without one, its name in tables."""
+    return spec_of(model).title or short_name(model)

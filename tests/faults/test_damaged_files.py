@@ -57,6 +57,7 @@ EXEMPT = {
     "menagerie.models.training.together": "weights that the first process of the same torchrun sends",
     "menagerie.models.library.pictures": "pictures that a caller has opened",
     "menagerie.models.towers.weight_file": "weights of others: tests/models/test_weight_files.py",
+    "menagerie.models.towers.own_weights": "weights of others: tests/models/test_weight_files.py",
     "menagerie.studies.commands.worlds": "reads a file of the source",
     "menagerie.studies.frame.draw": "a list of its own, of which it takes no line but names of files of parts",
     "menagerie.studies.frame.page": "shows a run's reason for having no result, whatever it says",

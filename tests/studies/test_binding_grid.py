@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -204,6 +205,13 @@ def test_a_folder_goes_on_with_more_seeds_models_and_places(finished):
     assert "2 runs, 2 of them finished before" in fewer.stdout
     assert outcome(finished / "runs/more") == outcome(finished / "runs/a")
     assert len(list(finished.glob("runs/more/cells/*/result.json"))) == 5
+
+
+def test_a_place_that_takes_no_folders_is_named():
+    """/proc says that it doesn't exist."""
+    there = run_folder(Path("/proc/runs"), PRESETS["smoke"], frozenset())
+    with pytest.raises(UserError, match=r"/proc/runs can't be written .*; choose another place"), there:
+        pass
 
 
 def test_a_folder_goes_on_with_a_further_model_whose_options_hold_from_then_on(tmp_path):

@@ -28,6 +28,7 @@ from menagerie.generators.sources.registry import load as load_source
 from menagerie.models.checkpoint import save_checkpoint
 from menagerie.studies.scoring.check import state_of
 from tests.command import ROOT, run_here
+from tests.disks import with_largest_file
 from tests.helpers.benchmark_files import make_sugarcrepe, make_winoground, write_json
 from tests.helpers.scorers import scorer
 
@@ -428,6 +429,14 @@ def test_what_is_there_stays(tmp_path):
         import_folder(tmp_path / "hub", tmp_path / "data")
     assert contents(tmp_path / "data") == before
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["coco"]
+
+
+def test_a_full_disk_is_named_by_its_data_root(tmp_path):
+    in_swap_obj(tmp_path / "hub", crepe_row())
+    what, said = with_largest_file(100, lambda: import_folder(tmp_path / "hub", tmp_path / "data"), tmp_path)
+    assert what == "error"
+    assert said.startswith(f"{tmp_path}/data can't be written (File too large); raise the limit"), said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hub"]
 
 
 def test_options_are_named_where_they_are_wrong(tmp_path):

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from menagerie.studies.frame.arm import text_of
+from menagerie.studies.frame.cells import title_of
 from tests.command import GRID, QUICK, run_here
 
 MINE = """
@@ -52,6 +54,11 @@ def test_it_has_flags_and_help(folder):
     assert shown.returncode == 0
     assert "--mine.width N" in shown.stdout
     assert "Some width of mine." in shown.stdout
+
+
+def test_it_has_one_name_in_tables_and_sentences(folder):
+    model = f"{folder}/mine.py:Mine"
+    assert title_of(model) == text_of("model", model) == "mine.py:Mine"
 
 
 @pytest.fixture(scope="module")
