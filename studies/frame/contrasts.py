@@ -2,24 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import nan, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from menagerie.envs.core.errors import UserError
-from menagerie.studies.analysis.factorial import ALL, Effect, design, effects, true_shares
+from menagerie.studies.analysis.factorial import Effect, design, effects
 from menagerie.studies.frame.arm import as_column
 from menagerie.studies.frame.cells import title_of
 from menagerie.studies.frame.claims import judged
-from menagerie.studies.frame.estimate import KEY, Estimate, clusters, estimate
+from menagerie.studies.frame.estimate import KEY, Estimate, estimate
 from menagerie.studies.frame.parts import OwnFigure
 from menagerie.studies.frame.records import Records
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
-INTERACTIONS: Effect = ()
-"""The key under which all effects of several factors together are found."""
 Levels = Mapping[str, tuple[Any, Any]]
 """The two values of each factor, by the label that runs have for it."""
 Found = Mapping[str, Mapping[Effect, Estimate]]
@@ -42,14 +39,6 @@ def contrasts(records: Records, levels: Levels, by: str = "model", most: int = 2
     mean of these, with the interval of two levels that it has for paired differences. Raises `UserError` if runs were
     tested by different records.
     """
-    return {
-        value: {effect: estimate(its, signed=True) for effect, its in found.items()}
-        for value, found in differences(records, levels, by, most).items()
-    }
-
-
-def differences(records: Records, levels: Levels, by: str, most: int) -> "dict[Any, dict[Effect, pd.DataFrame]]":
-    """Return what each record says of each effect, as `contrasts` has it, for each value of the label `by`."""
     runs, points, found = len(design(len(levels))), records.points, {}
     for value in records.labels(by) if len(points) else ():
         part = points[(points[by] == value) & points["seed"].isin(whole_seeds(records, value, runs, by))]
@@ -61,30 +50,8 @@ def differences(records: Records, levels: Levels, by: str, most: int) -> "dict[A
             sums = signed.groupby([*KEY, "animals"], sort=False)["value"].agg(["sum", "size"])
             if not sums["size"].eq(runs).all():
                 raise UserError(f"{records.out}: runs of {value} were tested by different records: no effect is known")
-            found.setdefault(value, {})[effect] = sums["sum"].mul(2 / runs).rename("value").reset_index()
-    return found
-
-
-def shares(records: Records, levels: Levels, by: str) -> dict[Any, dict[Effect, Estimate]]:
-    """Estimate each effect's share of the variance between the true means of all combinations of levels, for each value
-    of the label `by`. `INTERACTIONS` has the share of all effects of several factors together. A value without a seed
-    for which all runs are finished is left out.
-
-    What noise adds to squared effects is subtracted, and none has a share below 0. So the shares of single effects may
-    add up to a little over 1. All are NaN if it isn't certain that the effects together differ from 0 (`true_shares`).
-    Raises `UserError` for more than `ALL` factors, whose design is half of all combinations, and as `contrasts` does.
-    """
-    if len(levels) > ALL:
-        raise UserError(f"shares of the variance are of at most {ALL} factors, got {len(levels)}: {', '.join(levels)}")
-    every = list(effects(tuple(levels), len(levels)))
-    asked = {effect: [k] for k, effect in enumerate(every)}
-    asked[INTERACTIONS] = [k for k, effect in enumerate(every) if len(effect) > 1]
-    found = {}
-    for value, of in differences(records, levels, by, len(levels)).items():
-        sums, counts, seeds = clusters([*of.values()])
-        numbers = int(counts[:, 0].sum()), len(seeds), len({*seeds}), nan
-        its = true_shares(sums, counts, seeds, [*asked.values()]).T.tolist()
-        found[value] = {name: Estimate(*share, *numbers) for name, share in zip(asked, its, strict=True)}
+            its = sums["sum"].mul(2 / runs).rename("value").reset_index()
+            found.setdefault(value, {})[effect] = estimate(its, signed=True)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The page of `studies/loss_or_architecture.py`: the shares of loss, fusion and tokens, and all combinations."""
+"""The page of `studies/loss_or_architecture.py`: the effects of loss, fusion and tokens, and all combinations."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -58,7 +58,7 @@ def page(study: Any, records: Records, courses: Mapping[Key, Course], judged: Ma
         yield Heading("Effects", EFFECTS)
         yield from effect_figures(swaps, equal_images, levels)
         yield Rows("one-at-a-time", *one_at_a_time(swaps, chosen, levels), says=ONE)
-        yield Rows("decomposition", *decompositions(swaps, equal_images, levels), says=SHARES)
+        yield Rows("decomposition", *decompositions(swaps, equal_images, levels))
         if others:
             yield Rows("decomposition-otherwise", *decompositions(swaps, others, levels), says=OTHERWISE)
     yield Heading("By operations", BY_COST)
@@ -203,9 +203,6 @@ ALL_TESTS = """Accuracy (%) on the swaps of every test; chance is 50. A generati
 far less than half of the swaps prefers the caption that training showed."""
 ONE = """What changes, in points, if one factor alone goes from its first level to its second, where the others have the
 levels that are named. Where these differ in sign, the effect above is their mean and says little."""
-SHARES = """Shares are of the variance between the true means of all combinations. What noise adds is subtracted, and
-none is below 0, so that they may add up to a little over 100 %. Where it isn't certain that the effects together differ
-from 0 there are none."""
 OTHERWISE = """The same otherwise compared. Prior subtracted: generative combinations score by likelihood minus prior,
 contrastive ones as always. Best budget: each combination at the one with its best validation."""
 BY_COST = """Accuracy by the operations that training takes. The contrastive and early combination reads every image

@@ -2,12 +2,11 @@
 `studies/loss_or_architecture.py`."""
 
 from collections.abc import Iterator, Sequence
-from math import isnan
 from typing import TYPE_CHECKING
 
 from menagerie.studies.analysis.factorial import effects
 from menagerie.studies.analysis.tables import DASH
-from menagerie.studies.frame.contrasts import INTERACTIONS, Effects, Levels, contrasts, helps, shares
+from menagerie.studies.frame.contrasts import Effects, Levels, contrasts, helps
 from menagerie.studies.frame.parts import Part, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.loss_or_architecture_choices import PRIOR, Choice
@@ -20,30 +19,21 @@ SWAP, QUAD = "swap", "quad image"
 MEASURES = {SWAP: lambda its: its, QUAD: lambda its: its.quads("image")}
 """What effects are measured on: the swaps of unseen pairs, and the quads by image of these, which a prior changes only
 by rounding."""
-NO_SHARES = "none is given, because it isn't certain that the effects together differ from 0"
 
 
 def decomposed(swaps: Records, choice: Choice, levels: Levels, several: bool) -> Iterator[Part]:
-    """Yield sentences for each split: each factor's share of the variance, unless it isn't certain that there is any
-    effect, and its effect in points."""
+    """Yield sentences for each split: each factor's effect in points, and the interactions whose sign is certain."""
     its = swaps.where(lambda arm: arm.id in choice.arms)
-    found, points = shares(its, levels, "split"), contrasts(its, levels, "split", len(levels))
-    for split, share in found.items():
+    for split, points in contrasts(its, levels, "split", len(levels)).items():
         place = split.capitalize() + f" with {some_negatives(choice.negatives)}" * several
         text = f"{place}, accuracy on swaps of unseen pairs (chance 50 %). "
-        main = ", ".join(f"{' → '.join(levels[name])} {points[split][(name,)]}" for name in levels)
+        main = ", ".join(f"{' → '.join(levels[name])} {points[(name,)]}" for name in levels)
         if len(levels) == 1:
             yield Sentence(f"{text}Effect in points: {main}.")
             continue
-        each_share = [f"{name} {percent(share[(name,)])}" for name in levels]
-        each_share += [f"interactions {percent(share[INTERACTIONS])}"]
-        said = NO_SHARES if isnan(share[INTERACTIONS].value) else ", ".join(each_share)
-        several_factors = {effect: each for effect, each in points[split].items() if len(effect) > 1}
+        several_factors = {effect: each for effect, each in points.items() if len(effect) > 1}
         pairs = [f"{' × '.join(effect)} {each}" for effect, each in several_factors.items() if helps(each)]
-        yield Sentence(
-            f"{text}Shares of the variance between {2 ** len(levels)} combinations: {said}. Effects in "
-            f"points: {main}; interactions: {', '.join(pairs) or 'none is clear'}."
-        )
+        yield Sentence(f"{text}Effects in points: {main}; interactions: {', '.join(pairs) or 'none is clear'}.")
         changes = clear_alone(its, levels).get(split)
         yield Sentence(f"{place}, one factor changed alone, in points: {'; '.join(changes or ['none is clear'])}.")
 
@@ -62,10 +52,6 @@ def effect_figures(swaps: Records, equal_images: Sequence[Choice], levels: Level
 
 def some_negatives(number: int) -> str:
     return f"{number} negative{'s' * (number > 1)}"
-
-
-def percent(its: "Estimate") -> str:
-    return DASH if isnan(its.value) else f"{100 * its.value:.0f} % [{its.bounds}]"
 
 
 def alone(its: Records, levels: Levels, name: str) -> "dict[tuple[str, ...], Estimate]":
@@ -105,9 +91,7 @@ def decompositions(swaps: Records, chosen: Sequence[Choice], levels: Levels) -> 
     for choice in chosen:
         its = swaps.where(lambda arm, choice=choice: arm.id in choice.arms)
         for measure, change in MEASURES.items():
-            share = shares(change(its), levels, "split")
             for split, found in contrasts(change(its), levels, "split", len(levels)).items():
                 place = [split, str(choice.negatives), choice.name or EQUAL_IMAGES, measure]
-                for effect, points in found.items():
-                    rows.append([*place, " × ".join(effect), str(points), percent(share[split][effect])])
-    return ["split", "negatives", "compared", "measure", "effect", "points", "share of the variance"], rows
+                rows += [[*place, " × ".join(effect), str(points)] for effect, points in found.items()]
+    return ["split", "negatives", "compared", "measure", "effect", "points"], rows
