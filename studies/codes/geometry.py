@@ -30,13 +30,15 @@ class Geometry(NamedTuple):
     of backgrounds. S is the share of V that comes from which thing has which texture. It is refused where backgrounds
     have too few quartets (a scene, its swap and their mirrors) to tell V."""
     objects: Measured
-    """R2 of D as a sum of one code for each object, the same in both places."""
+    """R2 of D as a sum of one code for each object, the same in both places: how well a fit predicts D of other pairs
+    of animals. 1 for such a sum, and below 0 where a fit tells nothing, the more so the smaller the probe set is."""
     placed_objects: Measured
     """The same with one code for each object in each place."""
     concepts: Measured
     """R2 of codes as animals + textures + background, which predicts D = 0."""
     components: Measured
-    """k95: how many principal components hold 95 % of D; chance is their number for a D that is spread evenly."""
+    """k95: how many principal components hold 95 % of what views agree on of D; chance is their number for a D that is
+    spread evenly."""
     cosine: Measured
     """Mean |cos| of an animal's and a texture's direction."""
     leak: Measured
@@ -145,20 +147,18 @@ def size_of(z: Codes) -> float:
 
 
 def additive(d: Float[np.ndarray, "v p h d"], power: Float[np.ndarray, "p h"], axes: ProbeAxes, placed: bool) -> float:
-    """Return R2 = E[2 D^ . D - |D^|^2] / E[D1 . D2]: D^ is fitted in one view on other pairs of animals and judged in
-    the other views.
+    """Return R2 = E[2 D^1 . D2 - D^1 . D^2] / E[D1 . D2]: each view's D^ is fitted on other pairs of animals.
 
-    Part of a view's noise is the same for all pairs, so a fit predicts it in its own view. R2 could be above 1 there.
+    All products are between two views, so that noise drops out: that of fits would lower R2, most where the probe set
+    is small, and that which is the same for all pairs of a view would raise it.
     """
     x = exchanged(axes, placed)
-    folds, gain = axes.folds(FOLDS), 0.0
+    folds, missed = axes.folds(FOLDS), 0.0
     for fold in range(FOLDS):
         train, test = folds != fold, folds == fold
-        for view in range(len(d)):
-            weights = ridge(flat(x[train]), flat(d[view, train]), PENALTY)
-            told, others = x[test] @ weights, np.delete(d[:, test], view, 0).mean(0)
-            gain += (2 * told * others - told**2).sum() / len(d)
-    return gain / power.sum()
+        told = np.stack([x[test] @ ridge(flat(x[train]), flat(each[train]), PENALTY) for each in d])
+        missed += agreed(d[:, test] - told).sum()
+    return 1 - missed / power.sum()
 
 
 def exchanged(axes: ProbeAxes, placed: bool) -> Float[np.ndarray, "p h k"]:
@@ -235,8 +235,8 @@ def leak(alpha: Float[np.ndarray, "a d"], tau: Float[np.ndarray, "t d"]) -> Meas
 
 
 def components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
-    """Return how many principal components hold 95 % of D. They are those of the symmetrised E[D1 D2'], whose negative
-    eigenvalues are noise and count as 0."""
+    """Return how many principal components hold 95 % of E[D1 . D2]. They are those of the symmetrised E[D1 D2'], whose
+    eigenvalues, negative ones too, add up to that: noise makes as many positive as negative."""
     v, p, h, width = d.shape
     even = float(np.ceil(EXPLAINED * min(width, p * h)))
     if unsure:
@@ -244,5 +244,5 @@ def components(d: Float[np.ndarray, "v p h d"], unsure: str) -> Measured:
     each = d.reshape(v, -1, width)
     total = flat(each.sum(0))
     both = (total.T @ total - flat(each).T @ flat(each)) / 2
-    values = np.clip(np.linalg.eigvalsh(both), 0, None)[::-1]
+    values = np.linalg.eigvalsh(both)[::-1]
     return Measured(float(np.searchsorted(np.cumsum(values), EXPLAINED * values.sum()) + 1), even)

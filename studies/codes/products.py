@@ -22,7 +22,8 @@ class Products(NamedTuple):
     sum: Measured
     """R2 of the sum alpha_animal + tau_texture."""
     ranks: dict[int, Measured]
-    """R2 of that sum plus a product, by the number of the product's terms."""
+    """R2 of that sum plus a product, by the number of the product's terms. Its highest isn't the code's rank: a product
+    of one term among 8 animals and 4 textures has 0.99, 0.56 and 0.60 at ranks 1, 2 and 3."""
 
 
 @one_core

@@ -34,7 +34,7 @@ class Bits(ProbeMeasure):
     of images and of texts, and from all tokens of images side by side; the geometry of codes, unless `relation`;
     and the bits of scores, s(x, c) - s(x, c') for an image x, its caption c and the false caption c'."""
 
-    version: ClassVar[int] = 2  # ties, and the binding share where backgrounds have few quartets
+    version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
     layers: tuple[str, ...] = ()
     """Names of the layers of images and of texts that are read; those that a scorer lacks are skipped. Empty: all."""

@@ -33,7 +33,7 @@ class CodeGeometry(ProbeMeasure):
     texts, of both together, and of image codes that are edited. A single refused row if a scorer has no such codes, or
     if the captions have words that no training text has."""
 
-    version: ClassVar[int] = 2  # ties, and the binding share where backgrounds have few quartets
+    version: ClassVar[int] = 3  # R2 and components of what a swap changes, without noise
 
     def rows(self, scorer: "Scorer", material: "Material", seed: int) -> Iterator[Row]:
         both = self.opened(scorer)

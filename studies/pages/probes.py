@@ -32,8 +32,11 @@ Bands are 95 % intervals over seeds. A probe at 0 may miss binding that is store
 STEPS_SAYS = """The same over training. At step 0 weights are random: what patches hold there is in the pixels already.
 “All patches” are the last layer's tokens side by side. The score's bits are those of the difference between the scores
 of the true caption and of the swapped one."""
-TABLE_SAYS = """Bits: a probe reads the texture of each animal. Bits by place: two probes read which animal stands on
-the left side and which texture, and are combined. Means over seeds with 95 % intervals."""
+LOOSE = """Bits of probes are a lower bound, a loose one in noise: of codes made by hand that tell 0.87 bits probes read
+0.61 with 8 animals and 3 textures, 0.78 with 20 and 4, and less the wider a code is. So compare within one probe
+set."""
+TABLE_SAYS = f"""Bits: a probe reads the texture of each animal. Bits by place: two probes read which animal stands on
+the left side and which texture, and are combined. Means over seeds with 95 % intervals. {LOOSE}"""
 
 
 class Mean(NamedTuple):

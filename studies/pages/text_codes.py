@@ -16,7 +16,7 @@ from menagerie.studies.frame.estimate import Estimate
 from menagerie.studies.frame.parts import Facts, Heading, OwnFigure, Paragraph, Part, Rows, Sentence
 from menagerie.studies.frame.records import Records
 from menagerie.studies.pages.ablations import Section, sections_of
-from menagerie.studies.pages.probes import STAGES, Mean, by_seed, found, write_rows
+from menagerie.studies.pages.probes import LOOSE, STAGES, Mean, by_seed, found, write_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,7 +104,7 @@ def parts(study: Any, records: Records) -> Iterator[Part]:
     yield Heading("What codes hold")
     for split, section in every.items():
         held = table(section, study.bits[split], {remedy.row: remedy for remedy in found_of[split][1]})
-        yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {' '.join(HELD.split())}")
+        yield Rows(f"held-{split}", HEADER, held, says=f"The {split} split. {' '.join(f'{HELD} {LOOSE}'.split())}")
     if explained := rows_explained(study.spec, [arm.labels["row"] for arm in study.arms]):
         yield Heading("What is changed")
         yield Facts(explained)

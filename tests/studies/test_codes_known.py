@@ -51,6 +51,34 @@ def test_the_table(kind, scene, of_bits, by_place, share, objects, placed):
         assert shaped.leak.value == pytest.approx(3 / 64, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("kind", "animals", "textures", "objects", "placed", "components"),
+    [("object", 8, 4, 1, 1, 18), ("place", 8, 4, 0, 1, 3), ("place", 8, 3, 0, 1, 2), ("object", 6, 3, 1, 1, 9)],
+)
+def test_noise_changes_no_fit_of_a_small_set(kind, animals, textures, objects, placed, components):
+    """Noise twice as large as what objects add to a code; without it the numbers are the true ones."""
+    made = MADE(animals, textures)
+    for noise, near, few in ((0, 0.02, 0), (2, 0.06, 2)):
+        found = geometry(code(kind, made, noise), made)
+        assert found.objects.value == pytest.approx(objects, abs=near)
+        assert found.placed_objects.value == pytest.approx(placed, abs=near)
+        assert found.components.value == pytest.approx(components, abs=few)
+
+
+@pytest.mark.parametrize(
+    ("animals", "textures", "width", "noise", "read"),
+    [(8, 3, 64, 4.8, 0.61), (20, 4, 64, 4.3, 0.78), (8, 3, 256, 9.2, 0.33)],
+)
+def test_bits_in_noise_are_a_loose_bound(animals, textures, width, noise, read):
+    """The page says how loose."""
+    made = MADE(animals, textures)
+    z = code("object", made, 0, width)
+    half = (z - z[:, :, made.swaps]) / 2
+    drawn = noise * np.random.default_rng(2).normal(size=z.shape)
+    assert bits(((half + drawn) * half).sum(-1)).value == pytest.approx(0.87, abs=0.01)  # by the likelihood ratio
+    assert bound(z + drawn, made).bits.value == pytest.approx(read, abs=0.05)
+
+
 def test_products_on_objects_that_the_fit_lacks():
     found = products(object_means(code("product", MADE()), MADE()).mean(0), (1, 3))
     assert found.sum.value == pytest.approx(0.19, abs=DIGITS)
