@@ -9,7 +9,6 @@ from menagerie.studies.frame.adaptive import all_arms
 from menagerie.studies.frame.rehearsal import check_page
 from tests.command import ROOT
 
-
 STUDIES = [path for path in sorted((ROOT / "studies").glob("[!_]*.py")) if "main(PRESETS" in path.read_text()]
 
 
